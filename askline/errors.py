@@ -1,0 +1,109 @@
+"""
+What askline raises. Every message says what was expected, what came, and what to do.
+
+AsklineError
+├── InputError (ValueError)        what the caller gave cannot be used
+│   ├── DataError                  rows of a file, all of them, each with its line
+│   ├── SpecError                  the text or the name of a ranker
+│   └── UnknownNameError           a dataset, split, filter or measure that does not exist
+├── MissingExtraError (ImportError)  a part that needs `pip install askline[…]`
+├── ModelError                     a model folder that is missing, damaged or of another kind
+└── RankerError                    a ranker that broke its contract
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+
+__all__ = [
+    "AsklineError",
+    "DataError",
+    "InputError",
+    "MissingExtraError",
+    "ModelError",
+    "Problem",
+    "RankerError",
+    "SpecError",
+    "UnknownNameError",
+    "require_extra",
+]
+
+_PROBLEMS_SHOWN = 20
+
+
+class AsklineError(Exception):
+    """The base of all errors that askline raises on purpose."""
+
+
+class InputError(AsklineError, ValueError):
+    """What the caller gave cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in one file. Lines count from 1; 0 stands for the file as a whole."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.line else self.path
+        return f"{place}: {self.message}"
+
+
+class DataError(InputError):
+    """All problems found in a file, not the first alone; the message shows the first twenty."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        shown = [str(problem) for problem in self.problems[:_PROBLEMS_SHOWN]]
+        if len(self.problems) > _PROBLEMS_SHOWN:
+            shown.append(f"… and {len(self.problems) - _PROBLEMS_SHOWN} more problems.")
+        super().__init__("\n".join(shown))
+
+
+class SpecError(InputError):
+    """The text or the name of a ranker cannot be understood."""
+
+
+class UnknownNameError(InputError):
+    """A name out of a closed set, with the set and the nearest member in the message."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(unknown_name_message(kind, name, known))
+
+
+class MissingExtraError(AsklineError, ImportError):
+    """A part of askline whose optional packages are not installed."""
+
+    def __init__(self, purpose: str, extra: str) -> None:
+        super().__init__(f"{purpose} needs more packages. Run: pip install 'askline[{extra}]'")
+
+
+class ModelError(AsklineError):
+    """A model folder is missing, damaged, or not of the kind that was asked for."""
+
+
+class RankerError(AsklineError):
+    """A ranker broke its contract: a candidate lost, doubled, or without a real score."""
+
+
+def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
+    """`No ranker 'cosnet'. Known: cascade, cosinet. Did you mean 'cosinet'?`"""
+    names = sorted(known)
+    message = f"No {kind} {name!r}. Known: {', '.join(names)}."
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"{message} Did you mean {close[0]!r}?" if close else message
+
+
+def require_extra(module: str, *, purpose: str, extra: str) -> ModuleType:
+    """Import an optional module, or say which extra brings it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(purpose, extra) from error

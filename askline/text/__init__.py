@@ -1,0 +1,1 @@
+"""Text in, text out: words and sentences, without state and without knowing about rankers."""
