@@ -1,0 +1,86 @@
+"""`askline eval`: a ranker measured on a labelled set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import as_json, complete_ranker, measured_set, measures, question_set
+from .progress import progress
+from .tables import print_table
+
+if TYPE_CHECKING:
+    from ..evaluation import Evaluation
+
+__all__ = ["eval_"]
+
+
+@click.command("eval")
+@click.argument("specs", metavar="SPEC...", nargs=-1, required=True, shell_complete=complete_ranker)
+@measured_set
+@measures
+@click.option("--run", "run_file", type=click.Path(path_type=Path), help="Write a TREC run here.")
+@click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), help="Write qrels here.")
+@as_json
+def eval_(
+    specs: tuple[str, ...],
+    *,
+    measures: str,
+    run_file: Path | None,
+    qrels_file: Path | None,
+    as_json: bool,
+    **which: Any,
+) -> None:
+    """
+    Measure a ranker (or several) on a labelled set.
+
+    Values are in percent. Questions without an answer count as 0; the filter leaves them out unless
+    told otherwise.
+
+    \b
+    askline eval 'jaccard % 100 >> bm25' --on wikiqa:test --data DIR
+    """
+    from ..evaluation import evaluate, judgements, parse_measures, write_qrels, write_run
+    from ..pipeline import load
+
+    if run_file and len(specs) > 1:
+        raise click.UsageError("--run takes the run of one ranker; name one SPEC.")
+    parse_measures(measures)
+    rankers = [load(spec) for spec in specs]
+    questions = question_set(**which)
+    evaluations = []
+    with progress(f"Ranking {questions.name}", len(questions) * len(rankers)) as step:
+        for ranker in rankers:
+            done = evaluate(ranker, questions, measures=measures, on_question=lambda _: step())
+            evaluations.append(done)
+    if run_file:
+        write_run(evaluations[0].run, run_file)
+    if qrels_file:
+        write_qrels(judgements(questions), qrels_file)
+    if as_json:
+        for done in evaluations:
+            click.echo(json.dumps(done.as_dict(), ensure_ascii=False))
+    else:
+        _show(evaluations, which)
+
+
+def _show(evaluations: Sequence[Evaluation], which: dict[str, Any]) -> None:
+    first = evaluations[0]
+    rows = [
+        [done.ranker, *(f"{value:.2f}" for value in done.percent.values()), *_milliseconds(done)]
+        for done in evaluations
+    ]
+    print_table(
+        ["ranker", *first.percent, "ms p50", "p95"],
+        rows,
+        title=f"{first.question_set}, {which['which']}: {len(first.seconds):,} questions, "
+        f"{first.candidates:,} candidates",
+    )
+
+
+def _milliseconds(done: Evaluation) -> list[str]:
+    return [f"{value:.2f}" for value in done.ms_per_question.values()]

@@ -1,0 +1,103 @@
+"""Options that several commands share, and what they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from ..types import QuestionSet
+
+__all__ = ["as_json", "complete_ranker", "measured_set", "measures", "question_set"]
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+DEFAULT_MEASURES = "MAP,MRR,P@1,nDCG@10"
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+data_root = click.option(
+    "--data",
+    "root",
+    type=click.Path(path_type=Path),
+    envvar="ASKLINE_DATA",
+    help="The folder that holds the datasets.  [env: ASKLINE_DATA]",
+)
+
+
+def measures(function: _Function) -> _Function:
+    """`--measures`."""
+    return click.option(
+        "--measures",
+        default=DEFAULT_MEASURES,
+        show_default=True,
+        help="Comma-separated: MAP, MRR, P@k, nDCG@k, R@k, Success@k.",
+    )(function)
+
+
+def measured_set(function: _Function) -> _Function:
+    """`--on`, `--data`, `--filter`, `--pad-to`, `--pad-seed`: what `question_set` takes."""
+    options = [
+        click.option(
+            "--on",
+            required=True,
+            metavar="SET",
+            shell_complete=complete_set,
+            help="NAME:SPLIT, as `askline data list` shows them, or the path of a JSONL file.",
+        ),
+        data_root,
+        click.option(
+            "--filter",
+            "which",
+            type=click.Choice(["all", "answerable", "both"]),
+            default="answerable",
+            show_default=True,
+            help="Which questions count: all, those with an answer, those with both labels.",
+        ),
+        click.option(
+            "--pad-to",
+            type=click.IntRange(min=1),
+            help="Add other questions' candidates until each question has this many.",
+        ),
+        click.option("--pad-seed", default=0, show_default=True, help="Seed of the added ones."),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def question_set(
+    on: str, root: Path | None, which: str, pad_to: int | None, pad_seed: int
+) -> QuestionSet:
+    """The labelled questions that the shared options describe."""
+    from .. import data
+
+    questions = data.select(data.load(on, root=root), which)
+    return questions if pad_to is None else data.pad(questions, to=pad_to, seed=pad_seed)
+
+
+def complete_ranker(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[str]:
+    """Names of rankers for the shell, after whatever part of a spec is already there."""
+    from ..pipeline import ranker_names
+
+    cut = max(incomplete.rfind(mark) for mark in " (>") + 1
+    done, begun = incomplete[:cut], incomplete[cut:]
+    return [done + name for name in ranker_names() if name.startswith(begun)]
+
+
+def complete_set(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[str]:
+    """Names of datasets for the shell."""
+    from ..data import known_sets
+
+    return [name for name in known_sets() if name.startswith(incomplete)]

@@ -1,0 +1,123 @@
+"""`askline rank`: candidates in, a ranking out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import as_json, complete_ranker
+
+if TYPE_CHECKING:
+    from ..types import Ranking
+
+__all__ = ["rank"]
+
+
+@click.command()
+@click.argument("question", required=False)
+@click.argument("file", type=click.Path(allow_dash=True), default="-")
+@click.option("--ranker", "spec", shell_complete=complete_ranker, help="The ranker's spec text.")
+@click.option("--top", type=click.IntRange(min=1), help="Show only the first so many.")
+@click.option("--explain", is_flag=True, help="Show what each stage did, in candidates and time.")
+@click.option(
+    "--requests",
+    type=click.Path(allow_dash=True),
+    help='Rank many: a file of {"question": …, "candidates": […]} lines; answers with JSON lines.',
+)
+@as_json
+def rank(
+    question: str | None,
+    file: str,
+    *,
+    spec: str | None,
+    top: int | None,
+    explain: bool,
+    requests: str | None,
+    as_json: bool,
+) -> None:
+    """
+    Rank candidate sentences, one a line in FILE or on standard input, by how well they answer.
+
+    \b
+    printf 'Emma is a novel.\\nJane Austen wrote Emma.\\n' | askline rank 'Who wrote Emma?'
+    """
+    from ..pipeline import DEFAULT_SPEC, load
+    from ..rankers import trace
+
+    if (question is None) == (requests is None):
+        raise click.UsageError("Give either a QUESTION or --requests FILE.")
+    asked = _many(requests) if requests else _one(question or "", file)
+    ranker = load(spec or DEFAULT_SPEC)
+    for text, candidates in asked:
+        ranking = trace(ranker, text, candidates)
+        if as_json or requests:
+            click.echo(json.dumps(_record(text, candidates, ranking, top), ensure_ascii=False))
+        else:
+            _show(candidates, ranking, top, explain)
+
+
+def _one(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
+    """One question over the lines of a file; blank lines are no candidates."""
+    from ..data.files import DataFile
+
+    lines = DataFile(file)
+    candidates = [line for _, line in lines.lines() if line.strip()]
+    lines.check()
+    yield question, candidates
+
+
+def _many(file: str) -> Iterator[tuple[str, list[str]]]:
+    """One question a line. All lines are read and checked before the first is answered."""
+    from ..data.files import DataFile
+    from ..data.records import Record, text, texts
+
+    def parse(_: int, record: Record) -> tuple[str, list[str]]:
+        return text(record, "question"), texts(record, "candidates", blank=True)
+
+    lines = DataFile(file)
+    asked = lines.collect(lines.records(), parse)
+    lines.check()
+    yield from asked
+
+
+def _record(
+    question: str, candidates: Sequence[str], ranking: Ranking, top: int | None
+) -> dict[str, Any]:
+    """A ranking as JSON: the hits with their texts, and what each stage did."""
+    return {
+        "question": question,
+        "hits": [asdict(hit) | {"text": candidates[hit.index]} for hit in ranking.hits[:top]],
+        "stages": [asdict(stage) for stage in ranking.stages],
+    }
+
+
+def _show(candidates: Sequence[str], ranking: Ranking, top: int | None, explain: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right")
+    table.add_column(justify="right")
+    table.add_column()
+    for place, hit in enumerate(ranking.hits[:top], start=1):
+        style = "bold" if place == 1 else ""
+        table.add_row(str(place), f"{hit.score:.4f}", Text(candidates[hit.index], style=style))
+    console.print(table)
+    if explain:
+        console.print(_funnel(ranking))
+
+
+def _funnel(ranking: Ranking) -> Any:
+    from rich.table import Table
+
+    table = Table("stage", "in", "kept", "ms", box=None, header_style="dim", padding=(0, 2))
+    for stage in ranking.stages:
+        milliseconds = f"{stage.seconds * 1000:.2f}"
+        table.add_row(stage.ranker, str(stage.entered), str(stage.kept), milliseconds)
+    return table

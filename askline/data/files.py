@@ -1,0 +1,185 @@
+"""
+One data file while it is read: its lines or its JSON, and everything that is wrong with it.
+
+Every reader of this room goes through `DataFile`, so all of them take gzip (told by its first
+bytes, not by the name), a byte-order mark and Windows line ends, and all of them report every bad
+row with its line before anything is handed on.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO, NoReturn, TypeVar, cast
+
+from askline.data.records import Record, RowError, as_record
+from askline.errors import DataError, InputError, Problem
+from askline.types import Question, QuestionSet
+
+__all__ = ["MAX_DOCUMENT", "MAX_LINE", "DataFile"]
+
+MAX_LINE = 64 * 2**20
+"""Bytes in one line; the longest page of Natural Questions is far below. Longer ones are refused."""
+
+MAX_DOCUMENT = 2**30
+"""Bytes, unpacked, of a file that is one JSON document, for it must fit into memory whole."""
+
+_BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+
+Row = TypeVar("Row")
+Parsed = TypeVar("Parsed")
+
+
+class DataFile:
+    """Problems gather while the file is read; `question_set` or `check` raises them all at once."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path).expanduser()
+        self._problems: list[Problem] = []
+
+    def problem(self, line: int, message: str) -> None:
+        """Note one bad row. Line 0 stands for the file as a whole."""
+        self._problems.append(Problem(str(self.path), line, message))
+
+    def fail(self, line: int, message: str) -> NoReturn:
+        """Note a problem that leaves nothing to read on, and raise."""
+        self.problem(line, message)
+        self.check()
+        raise AssertionError("a noted problem is raised")  # pragma: no cover
+
+    def check(self) -> None:
+        """Raise what was noted, in the order of the lines."""
+        if self._problems:
+            raise DataError(sorted(self._problems, key=lambda problem: problem.line))
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Line numbers from 1 and the text without its line end; broken lines are noted and left out."""
+        offset = 0
+        with self._open() as stream:
+            for number, raw in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
+                start, offset = offset, offset + len(raw)
+                if len(raw) > MAX_LINE and not raw.endswith(b"\n"):
+                    offset += _skip_line(stream)
+                    self.problem(number, _too_long("line", offset - start, MAX_LINE))
+                    continue
+                try:
+                    text = _decode(raw, start)
+                except RowError as error:
+                    self.problem(number, str(error))
+                else:
+                    yield number, text.rstrip("\r\n")
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """The JSON object of every line that is not blank."""
+        for number, line in self.lines():
+            if not line.strip():
+                continue
+            try:
+                record = as_record(_parse_json(line), "The line")
+            except RowError as error:
+                self.problem(number, str(error))
+            else:
+                yield number, record
+
+    def document(self) -> object:
+        """The file as one JSON value. Raises at once where there is none: nothing else can be told."""
+        raw = b""
+        with self._open() as stream:
+            raw = stream.read(MAX_DOCUMENT + 1)
+        self.check()
+        if len(raw) > MAX_DOCUMENT:
+            self.fail(0, _too_long("file", len(raw), MAX_DOCUMENT))
+        if not raw.strip():
+            self.fail(0, "The file is empty. Put the dataset's own file there.")
+        try:
+            return _parse_json(_decode(raw))
+        except RowError as error:
+            self.fail(error.line, str(error))
+
+    def collect(
+        self, rows: Iterable[tuple[int, Row]], parse: Callable[[int, Row], Parsed | None]
+    ) -> list[Parsed]:
+        """`parse(line, row)` of every row; a `RowError` becomes a problem, None leaves the row out."""
+        found: list[Parsed] = []
+        for line, row in rows:
+            try:
+                parsed = parse(line, row)
+            except RowError as error:
+                self.problem(line, str(error))
+            else:
+                if parsed is not None:
+                    found.append(parsed)
+        return found
+
+    def question_set(self, name: str | None, questions: Sequence[Question]) -> QuestionSet:
+        """The last step of every reader: all problems, or the set. Without a name, the file's."""
+        if not questions and not self._problems:
+            self.problem(0, "The file has no questions. Check that it is the right one, and whole.")
+        self.check()
+        return QuestionSet(name or self.path.name, tuple(questions))
+
+    @contextmanager
+    def _open(self) -> Iterator[BinaryIO]:
+        if self.path.is_dir():
+            raise InputError(f"{self.path} is a folder. Name the file in it that should be read.")
+        try:
+            with self.path.open("rb") as raw:
+                if raw.peek(2)[:2] != _GZIP:
+                    yield raw
+                else:
+                    with gzip.GzipFile(fileobj=raw) as unpacked:
+                        yield cast(BinaryIO, unpacked)
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            self.problem(0, f"The gzip data is cut short or damaged ({error}). Fetch it again.")
+        except FileNotFoundError:
+            raise InputError(f"No file {self.path}. Check the path.") from None
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror or error}.") from error
+
+
+def _decode(raw: bytes, offset: int = 0) -> str:
+    """`offset` is where these bytes begin in the file; a mark at its beginning falls away."""
+    if offset == 0 and raw.startswith(_BOM):
+        raw, offset = raw[len(_BOM) :], len(_BOM)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"Byte 0x{raw[error.start]:02x} at offset {offset + error.start} is not UTF-8."
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise RowError(f"{message} Save the file as UTF-8.", line=line) from error
+
+
+def _skip_line(stream: BinaryIO) -> int:
+    """Read on to the end of the line, in pieces; how many bytes that were."""
+    skipped = 0
+    while piece := stream.readline(2**20):
+        skipped += len(piece)
+        if piece.endswith(b"\n"):
+            break
+    return skipped
+
+
+def _parse_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RowError(
+            f"Not JSON: {error.msg} at column {error.colno}. Write it with a JSON library.",
+            line=error.lineno,
+        ) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits; nesting
+        raise RowError(f"Not JSON that can be read: {error}. Check how it was made.") from error
+
+
+def _too_long(what: str, size: int, limit: int) -> str:
+    return (
+        f"The {what} has {size:,} bytes or more and at most {limit:,} are read. "
+        "Split it, or check that its line ends are in place."
+    )

@@ -1,0 +1,151 @@
+"""
+askline's own format: one question a line, as a JSON object.
+
+    {"question": "…", "candidates": ["…", "…"], "labels": [0, 1],
+     "id": "…", "candidate_ids": ["…", "…"], "answers": ["…"], "sources": [["doc", 0, 40], null]}
+
+The first three are needed. `answers` are gold phrases and `sources` places of the candidates as
+document, start and end. Other keys are ignored.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from askline.data.files import DataFile
+from askline.data.records import Record, RowError, Unique, array, as_text, labels, text, texts
+from askline.errors import InputError
+from askline.types import Candidate, Question, QuestionSet, Source
+
+__all__ = ["read_jsonl", "write_jsonl"]
+
+
+def read_jsonl(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
+    """
+    The set that `write_jsonl` wrote, equal to the last field, or one from elsewhere.
+
+    A question without an id is called Q and its line; candidates without ids are called by that
+    id and their place, from 0.
+    """
+    file = DataFile(path)
+    unique = Unique("question")
+
+    def parse(line: int, record: Record) -> Question:
+        question = _question(line, record)
+        unique.take(question.id, f"line {line}")
+        return question
+
+    return file.question_set(name, file.collect(file.records(), parse))
+
+
+def write_jsonl(question_set: QuestionSet, path: str | PathLike[str]) -> None:
+    """
+    Write a set so that `read_jsonl` gives it back; a name that ends in .gz is packed.
+
+    The file appears whole or not at all. What could not be read back (an empty text, an id used
+    twice) is refused before anything is written.
+    """
+    path = Path(path).expanduser()
+    unique = Unique("question")
+    lines = []
+    for place, question in enumerate(question_set, 1):
+        record = _record(question)
+        try:
+            unique.take(_question(place, record).id, f"question {place}")
+        except RowError as error:
+            raise InputError(f"Question {question.id!r} cannot be written: {error}") from error
+        lines.append(json.dumps(record, ensure_ascii=False))
+    if not lines:
+        raise InputError("A set without questions cannot be written, for none can be read.")
+    with _replacing(path) as stream:
+        stream.write(("\n".join(lines) + "\n").encode())
+
+
+def _question(line: int, record: Record) -> Question:
+    id = text(record, "id") if "id" in record else f"Q{line}"
+    sentences = texts(record, "candidates")
+    is_answer = labels(array(record, "labels"), len(sentences))
+    ids = _candidate_ids(record, id, len(sentences))
+    sources = _sources(record, len(sentences))
+    return Question(
+        id,
+        text(record, "question"),
+        tuple(map(Candidate, ids, sentences, is_answer, sources)),
+        tuple(texts(record, "answers")) if record.get("answers") else (),
+    )
+
+
+def _candidate_ids(record: Record, id: str, count: int) -> list[str]:
+    if "candidate_ids" not in record:
+        return [f"{id}-{place}" for place in range(count)]
+    ids = texts(record, "candidate_ids")
+    _same_length("candidate_ids", ids, count)
+    unique = Unique("candidate")
+    for place, candidate_id in enumerate(ids):
+        unique.take(candidate_id, f"'candidate_ids'[{place}]")
+    return ids
+
+
+def _sources(record: Record, count: int) -> list[Source | None]:
+    if "sources" not in record:
+        return [None] * count
+    values = array(record, "sources")
+    _same_length("sources", values, count)
+    return [_source(value, f"'sources'[{place}]") for place, value in enumerate(values)]
+
+
+def _source(value: object, what: str) -> Source | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or len(value) != 3:
+        raise RowError(f"{what} must be null or [document, start, end], got {value!r:.40}.")
+    document, start, end = value
+    if not (type(start) is type(end) is int and 0 <= start <= end):
+        raise RowError(f"{what} must have a start and an end from 0 on, got {value!r:.40}.")
+    return Source(as_text(document, what), start, end)
+
+
+def _same_length(key: str, values: Sequence[object], count: int) -> None:
+    if len(values) != count:
+        raise RowError(f"{key!r} has {len(values)} entries for {count} candidates. Give one each.")
+
+
+def _record(question: Question) -> Record:
+    record: Record = {
+        "id": question.id,
+        "question": question.text,
+        "candidates": question.texts,
+        "labels": [int(candidate.is_answer) for candidate in question.candidates],
+        "candidate_ids": [candidate.id for candidate in question.candidates],
+    }
+    if question.answers:
+        record["answers"] = list(question.answers)
+    sources = [candidate.source for candidate in question.candidates]
+    if any(sources):
+        record["sources"] = [[at.document, at.start, at.end] if at else None for at in sources]
+    return record
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` that takes its place when all went well, and goes when not."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as raw:
+            if path.suffix != ".gz":
+                yield raw
+            else:  # no name and no time inside, so the same set gives the same bytes
+                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+        os.replace(draft, path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
+    finally:
+        draft.unlink(missing_ok=True)

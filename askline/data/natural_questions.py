@@ -1,0 +1,115 @@
+"""
+Natural Questions in its simplified JSON lines, as NQ-LA: which paragraph of a page answers?
+
+Candidates are the top-level paragraphs of the page (`<P>`) in page order, without their tags;
+tables and lists are left out. A paragraph is an answer when an annotator, one or more, chose it as
+the long answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from os import PathLike
+
+from askline.data.files import DataFile
+from askline.data.records import Record, RowError, Unique, array, as_record, field, integer, text
+from askline.types import Candidate, Question, QuestionSet, Source
+
+__all__ = ["read_natural_questions"]
+
+Span = tuple[int, int]  # first token, token after the last
+
+
+def read_natural_questions(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
+    """
+    Ids are those of the examples; sources are offsets into `document_text`, to the character.
+
+    Left out, because its answer is not to be found among paragraphs: a question whose annotators
+    chose tables, lists or inner paragraphs only, and a page without a top-level paragraph. A
+    question that nobody found an answer to stays, with negatives only. `answers` are the short
+    answers.
+    """
+    file = DataFile(path)
+    unique = Unique("question")
+
+    def parse(line: int, record: Record) -> Question | None:
+        unique.take(str(integer(record, "example_id")), f"line {line}")
+        return _question(record)
+
+    questions = file.collect(file.records(), parse)
+    return file.question_set(name, questions)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A page's text, cut at single spaces, which is how the dataset counts tokens."""
+
+    text: str
+    tokens: list[str]
+    starts: list[int]  # of each token in the text, and one more past the end
+
+    @classmethod
+    def of(cls, text: str) -> _Page:
+        tokens = text.split(" ")
+        return cls(text, tokens, list(accumulate((len(token) + 1 for token in tokens), initial=0)))
+
+    def span(self, record: Record) -> Span:
+        """The tokens that a candidate or an answer names; (-1, -1) where it names none."""
+        start, end = integer(record, "start_token"), integer(record, "end_token")
+        if start < 0:
+            return -1, -1
+        if not start < end <= len(self.tokens):
+            raise RowError(
+                f"Tokens {start} to {end} do not lie in 'document_text', which has "
+                f"{len(self.tokens)}. Fetch the file again."
+            )
+        return start, end
+
+    def characters(self, span: Span) -> tuple[int, int]:
+        """Offsets of a span of tokens, without white space around it."""
+        start, end = self.starts[span[0]], self.starts[span[1]] - 1
+        inner = self.text[start:end]
+        return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
+
+
+def _question(record: Record) -> Question | None:
+    page = _Page.of(text(record, "document_text"))
+    question = text(record, "question_text")
+    notes = [as_record(note, "An annotation") for note in array(record, "annotations")]
+    chosen = {page.span(as_record(field(note, "long_answer"), "'long_answer'")) for note in notes}
+    chosen.discard((-1, -1))
+    id = str(integer(record, "example_id"))
+    candidates = _paragraphs(record, id, page, chosen)
+    answered = any(candidate.is_answer for candidate in candidates)
+    if not candidates or (chosen and not answered):
+        return None
+    return Question(id, question, tuple(candidates), _short_answers(notes, page))
+
+
+def _paragraphs(record: Record, id: str, page: _Page, chosen: set[Span]) -> list[Candidate]:
+    document = str(record.get("document_url") or id)
+    found = []
+    for place, item in enumerate(array(record, "long_answer_candidates")):
+        box = as_record(item, "A long answer candidate")
+        span = page.span(box)
+        if not box.get("top_level", True) or span[0] < 0 or page.tokens[span[0]] != "<P>":
+            continue
+        closed = page.tokens[span[1] - 1] == "</P>"
+        start, end = page.characters((span[0] + 1, span[1] - closed))
+        if start < end:
+            at = Source(document, start, end)
+            is_answer = span in chosen
+            found.append(Candidate(f"{id}-{place}", page.text[start:end], is_answer, at))
+    return found
+
+
+def _short_answers(notes: list[Record], page: _Page) -> tuple[str, ...]:
+    answers: dict[str, None] = {}
+    for note in notes:
+        for item in array(note, "short_answers") if "short_answers" in note else ():
+            span = page.span(as_record(item, "A short answer"))
+            if span[0] >= 0:
+                start, end = page.characters(span)
+                answers[page.text[start:end]] = None
+    return tuple(answers)

@@ -1,0 +1,59 @@
+"""SelQA, answer sentence selection: a JSON list of questions with candidates and answer places."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from askline.data.files import DataFile
+from askline.data.records import Record, RowError, array, as_record, kind, text, texts
+from askline.types import Candidate, Question, QuestionSet
+
+__all__ = ["read_selqa"]
+
+
+def read_selqa(
+    path: str | PathLike[str], *, name: str | None = None, keep_empty: bool = True
+) -> QuestionSet:
+    """
+    Candidates in the order of their section; ids are Q and the place in the list, from 1.
+
+    The published files hold empty candidates (42 of 9,419 in dev), all of them negatives. They
+    count in the published figures and so stay, unless `keep_empty` is false. An empty candidate
+    that is called an answer is a problem.
+    """
+    file = DataFile(path)
+    document = file.document()
+    if not isinstance(document, list):
+        file.fail(0, f"Expected a JSON list of questions, got {kind(document)}.")
+    questions = []
+    for place, item in enumerate(document):
+        try:
+            questions.append(_question(place, as_record(item, "The entry"), keep_empty))
+        except RowError as error:
+            file.problem(0, f"[{place}]: {error}")
+    return file.question_set(name, questions)
+
+
+def _question(place: int, record: Record, keep_empty: bool) -> Question:
+    id = f"Q{place + 1}"
+    sentences = texts(record, "candidates", blank=True)
+    answers = _answers(record, sentences)
+    candidates = (
+        Candidate(f"{id}-{index}", sentence, index in answers)
+        for index, sentence in enumerate(sentences)
+        if keep_empty or sentence.strip()
+    )
+    return Question(id, text(record, "question"), tuple(candidates))
+
+
+def _answers(record: Record, sentences: list[str]) -> set[int]:
+    answers: set[int] = set()
+    for value in array(record, "answers"):
+        if not isinstance(value, int) or not 0 <= value < len(sentences):
+            raise RowError(
+                f"'answers' must be places from 0 to {len(sentences) - 1}, got {value!r:.40}."
+            )
+        if not sentences[value].strip():
+            raise RowError(f"'candidates'[{value}] is an answer and empty. Fill it in.")
+        answers.add(value)
+    return answers

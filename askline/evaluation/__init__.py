@@ -1,0 +1,58 @@
+"""
+How good is a ranking, and is the difference real?
+
+Units, everywhere in this room: values of single questions are fractions, 0 to 1, as trec_eval
+gives them; what is reported (means, differences, intervals, tables, JSON) is percent, 0 to 100, as
+papers print it. A name says which: `values` are fractions, `percent` is percent.
+
+Ties, everywhere: the order of the hits is the ranking. Equal scores were settled by the ranker, and
+no measure settles them again. Runs read from files have scores only, so `read_run` asks for a rule.
+"""
+
+from __future__ import annotations
+
+from .evaluate import Evaluation, evaluate
+from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
+from .runs import Qrels, Ranked, Run, judgements
+from .significance import (
+    Comparison,
+    Interval,
+    bootstrap_interval,
+    compare,
+    randomisation_test,
+    t_test,
+)
+from .squad import PhraseScores, exact_match, f1, normalise_phrase, score_phrases
+from .tables import evaluation_rows, markdown_table
+from .trec import read_qrels, read_run, write_qrels, write_run
+
+__all__ = [
+    "DEFAULT_MEASURES",
+    "Comparison",
+    "Evaluation",
+    "Interval",
+    "Measure",
+    "PhraseScores",
+    "Qrels",
+    "Ranked",
+    "Run",
+    "bootstrap_interval",
+    "compare",
+    "evaluate",
+    "evaluation_rows",
+    "exact_match",
+    "f1",
+    "judgements",
+    "markdown_table",
+    "normalise_phrase",
+    "parse_measure",
+    "parse_measures",
+    "randomisation_test",
+    "read_qrels",
+    "read_run",
+    "score_phrases",
+    "score_run",
+    "t_test",
+    "write_qrels",
+    "write_run",
+]

@@ -1,0 +1,290 @@
+"""
+Sentence splitters side by side: boundaries found, sentences a paragraph, speed.
+
+    ASKLINE_DATA=/path/to/data python benchmarks/sentence_splitters.py --write
+
+Gold boundaries come from datasets whose sentences were split before us, joined back into one text;
+a sentence that ends without a mark is set off by a blank line and its boundary is not counted.
+Packages that are not installed are left out with a note. `--write` keeps the figures in
+results/sentence_splitters.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from importlib.metadata import PackageNotFoundError, version
+from itertools import groupby, islice
+from pathlib import Path
+from typing import Any
+
+Spans = list[tuple[int, int]]
+Splitter = Callable[[str], Spans]
+
+RESULTS = Path(__file__).parent.parent / "results" / "sentence_splitters.json"
+_ENDS_WITH_MARK = re.compile(r"[.!?…]['\"”’»)\]\s]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text, the offsets where its sentences end, and those of them that do not count."""
+
+    text: str
+    ends: frozenset[int] = frozenset()
+    given: frozenset[int] = frozenset()
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One splitter on one set; the first three are 0 where the set has no gold boundaries."""
+
+    splitter: str
+    set: str
+    precision: float
+    recall: float
+    f1: float
+    sentences: float
+    """Sentences a text, each text counted as often as it has questions."""
+    megabytes_per_second: float
+
+
+# The sets
+
+
+def joined(sentences: Iterable[str], *, glue: str = " ") -> Document:
+    """One text of many sentences, with its boundaries."""
+    text, ends, given = "", set(), set()
+    for sentence in (s.strip() for s in sentences):
+        if not sentence:
+            continue
+        marked = bool(_ENDS_WITH_MARK.search(text))
+        if text:
+            (ends if marked else given).add(len(text))
+            text += glue if marked else "\n\n"
+        text += sentence
+    return Document(text, frozenset(ends), frozenset(given))
+
+
+def wikiqa(path: Path) -> Iterator[list[str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    for _, group in groupby(rows, key=lambda row: row["QuestionID"]):
+        yield [row["Sentence"] for row in group]
+
+
+def selqa(path: Path) -> list[list[str]]:
+    return [question["candidates"] for question in json.loads(path.read_text(encoding="utf-8"))]
+
+
+def trecqa(path: Path, *, size: int = 10) -> Iterator[list[str]]:
+    """Tokenised newswire, ten candidates a text: the line after each opening tag is a sentence."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    tagged = (
+        following.replace("\t", " ")
+        for line, following in zip(lines, lines[1:], strict=False)
+        if line in ("<positive>", "<negative>")
+    )
+    while chunk := list(islice(tagged, size)):
+        yield chunk
+
+
+def squad(path: Path) -> list[Document]:
+    paragraphs = (p for a in json.loads(path.read_text(encoding="utf-8"))["data"] for p in a["paragraphs"])
+    return [Document(p["context"], weight=len(p["qas"])) for p in paragraphs]
+
+
+def sets(root: Path) -> dict[str, tuple[str, list[Document]]]:
+    """Name → language, documents. SQuAD dev is counted, never tuned on."""
+    selqa_dev = selqa(root / "selqa/selqa-ass-dev.json")
+    lowered = [[sentence.lower() for sentence in sentences] for sentences in selqa_dev]
+    return {
+        "WikiQA train": ("en", [joined(s) for s in wikiqa(root / "wikiqa/WikiQA-train.tsv")]),
+        "WikiQA dev": ("en", [joined(s) for s in wikiqa(root / "wikiqa/WikiQA-dev.tsv")]),
+        "SelQA dev": ("en", [joined(s) for s in selqa_dev]),
+        "SelQA dev, lower case": ("en", [joined(s) for s in lowered]),
+        "SelQA dev, no space": ("en", [joined(s, glue="") for s in selqa_dev]),
+        "TrecQA train, tokenised": ("en", [joined(s) for s in trecqa(root / "trecqa/TRAIN.xml")]),
+        "SQuADShifts wiki": ("en", squad(root / "squadshifts/new_wiki_v1.0.json")),
+        "SQuADShifts reddit": ("en", squad(root / "squadshifts/reddit_v1.0.json")),
+        "SQuADShifts amazon": ("en", squad(root / "squadshifts/amazon_reviews_v1.0.json")),
+        "PIAF (French)": ("fr", squad(root / "piaf/piaf-v1.1.json")),
+        "SQuAD v2 dev": ("en", squad(root / "squad/dev-v2.0.json")),
+    }
+
+
+# The splitters, each as a function of the language
+
+
+def askline_splitter(_: str) -> Splitter:
+    from askline.text.sentences import split_sentences
+
+    return split_sentences
+
+
+def nupunkt_splitter(_: str) -> Splitter:
+    import nupunkt
+
+    return lambda text: [tuple(span) for span in nupunkt.sent_spans(text)]
+
+
+def sentencex_splitter(language: str) -> Splitter:
+    import sentencex
+
+    def split(text: str) -> Spans:
+        found = sentencex.get_sentence_boundaries(language, text)
+        return [(b["start_index"], b["end_index"]) for b in found]
+
+    return split
+
+
+def syntok_splitter(_: str) -> Splitter:
+    from syntok import segmenter
+
+    def split(text: str) -> Spans:
+        return [
+            (tokens[0].offset, tokens[-1].offset + len(tokens[-1].value))
+            for paragraph in segmenter.analyze(text)
+            for tokens in paragraph
+        ]
+
+    return split
+
+
+def pysbd_splitter(language: str) -> Splitter:
+    import pysbd
+
+    segmenter = pysbd.Segmenter(language=language, clean=False, char_span=True)
+    return lambda text: [(span.start, span.end) for span in segmenter.segment(text)]
+
+
+def blingfire_splitter(_: str) -> Splitter:
+    import blingfire
+
+    return lambda text: list(blingfire.text_to_sentences_and_offsets(text)[1])
+
+
+def spacy_splitter(language: str) -> Splitter:
+    import spacy
+
+    nlp = spacy.blank(language)
+    nlp.add_pipe("sentencizer")
+    nlp.max_length = 10**9
+    return lambda text: [(s.start_char, s.end_char) for s in nlp(text).sents]
+
+
+SPLITTERS: dict[str, Callable[[str], Splitter]] = {
+    "askline": askline_splitter,
+    "nupunkt": nupunkt_splitter,
+    "sentencex": sentencex_splitter,
+    "syntok": syntok_splitter,
+    "pysbd": pysbd_splitter,
+    "blingfire": blingfire_splitter,
+    "spacy": spacy_splitter,
+}
+
+
+# Measuring
+
+
+def trimmed(spans: Spans, text: str) -> Spans:
+    """The spans without white space at their ends, the empty ones left out: fair to everybody."""
+    kept = []
+    for start, end in spans:
+        piece = text[start:end].rstrip()
+        if piece.lstrip():
+            kept.append((start + len(piece) - len(piece.lstrip()), start + len(piece)))
+    return kept
+
+
+def measure(name: str, split: Splitter, title: str, documents: list[Document]) -> Row:
+    """One pass, timed; boundaries match when they are at the same character."""
+    began = time.perf_counter()
+    found = [split(document.text) for document in documents]
+    seconds = time.perf_counter() - began
+    right = predicted = gold = count = 0
+    for document, spans in zip(documents, found, strict=True):
+        spans = trimmed(spans, document.text)
+        count += document.weight * len(spans)
+        ends = {end for _, end in spans[:-1]} - document.given
+        right += len(ends & document.ends)
+        predicted += len(ends)
+        gold += len(document.ends)
+    precision, recall = (right / predicted, right / gold) if gold and predicted else (0.0, 0.0)
+    size = sum(len(document.text.encode()) for document in documents) / 1e6
+    return Row(
+        splitter=name,
+        set=title,
+        precision=round(100 * precision, 2),
+        recall=round(100 * recall, 2),
+        f1=round(100 * 2 * precision * recall / (precision + recall), 2) if right else 0.0,
+        sentences=round(count / sum(document.weight for document in documents), 3),
+        megabytes_per_second=round(size / seconds, 2),
+    )
+
+
+def measure_all(root: Path, names: Iterable[str]) -> tuple[list[Row], dict[str, str]]:
+    """Rows, and the versions of the packages behind them."""
+    rows, versions = [], {}
+    collected = sets(root)
+    for name in names:
+        try:
+            SPLITTERS[name]("en")
+            versions[name] = version(name)
+        except (ImportError, PackageNotFoundError):
+            print(f"{name} is not installed: left out")
+            continue
+        for title, (language, documents) in collected.items():
+            rows.append(measure(name, SPLITTERS[name](language), title, documents))
+            print(line(rows[-1]), flush=True)
+    return rows, versions
+
+
+def line(row: Row) -> str:
+    return (
+        f"{row.set:<24} {row.splitter:<10} {row.precision:>6.2f} {row.recall:>6.2f} {row.f1:>6.2f}"
+        f" {row.sentences:>7.3f} {row.megabytes_per_second:>7.2f}"
+    )
+
+
+def processor() -> str:
+    path = Path("/proc/cpuinfo")
+    models = re.findall(r"model name\s*: (.+)", path.read_text()) if path.exists() else []
+    return models[0] if models else platform.processor() or platform.machine()
+
+
+def record(rows: list[Row], versions: dict[str, str]) -> dict[str, Any]:
+    return {
+        "date": datetime.now(timezone.utc).date().isoformat(),
+        "processor": processor(),
+        "python": platform.python_version(),
+        "versions": versions,
+        "rows": [asdict(row) for row in rows],
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=SPLITTERS, default=list(SPLITTERS))
+    parser.add_argument("--write", action="store_true", help=f"keep the figures in {RESULTS.name}")
+    arguments = parser.parse_args()
+    root = os.environ.get("ASKLINE_DATA")
+    if not root:
+        parser.error("ASKLINE_DATA is not set: point it at the folder with the datasets")
+    print(f"{'set':<24} {'splitter':<10} {'P':>6} {'R':>6} {'F1':>6} {'a text':>7} {'MB/s':>7}")
+    rows, versions = measure_all(Path(root), arguments.only)
+    if arguments.write:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(record(rows, versions), indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

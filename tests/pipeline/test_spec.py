@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import askline
+from askline.errors import InputError, SpecError
+from askline.rankers import BM25, Jaccard, OriginalOrder, Pipeline, RandomOrder, WordOverlap
+from askline.types import Ranker
+
+
+@pytest.mark.parametrize(
+    ("spec", "ranker"),
+    [
+        ("rr", OriginalOrder()),
+        ("jaccard % 100 >> bm25", Jaccard() % 100 >> BM25()),
+        ("jaccard%100>>bm25", Jaccard() % 100 >> BM25()),
+        (" wo( ties = reversed )\n", WordOverlap(ties="reversed")),
+        ("wo('original', 3)", WordOverlap(ties="original", seed=3)),
+        ('wo(ties="random")', WordOverlap()),
+        ("bm25(k1=1.2, b=0)", BM25(k1=1.2, b=0)),
+        ("(jaccard % 9 >> rr) % 3 >> bm25", (Jaccard() % 9 >> OriginalOrder()) % 3 >> BM25()),
+        ("((rr))", OriginalOrder()),
+        ("rr % 9 % 3", OriginalOrder() % 9 % 3),
+        ("rr()", OriginalOrder()),
+    ],
+)
+def test_load_builds_the_ranker(spec: str, ranker: Ranker) -> None:
+    assert askline.load(spec) == ranker
+
+
+leaves = st.sampled_from(
+    [OriginalOrder(), Jaccard(), BM25(k1=0.9), WordOverlap("reversed", 2), RandomOrder(seed=7)]
+)
+rankers: st.SearchStrategy[Ranker] = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(lambda ranker, keep: ranker % keep, inner, st.integers(1, 999)),
+        st.lists(inner, min_size=2, max_size=3).map(lambda stages: Pipeline(tuple(stages))),
+    ),
+    max_leaves=5,
+)
+
+
+@given(rankers)
+def test_what_a_ranker_prints_loads_as_that_ranker(ranker: Ranker) -> None:
+    assert askline.load(str(ranker)) == ranker
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("", "expected the name of a ranker, got the end at character 1"),
+        ("jaccard % >> bm25", "expected a whole number after '%', got '>>' at character 11"),
+        ("jaccard % 1.5", "expected a whole number after '%', got '1.5' at character 11"),
+        ("jaccard bm25", "expected '>>', '%' or the end, got 'bm25' at character 9"),
+        ("jaccard >>", "expected the name of a ranker, got the end"),
+        ("(jaccard", "expected '\\)', got the end"),
+        ("wo(ties=)", "expected a value for 'ties'"),
+        ("wo(ties=random", "expected '\\)', got the end"),
+        ("wo(ties=random, 3)", "expected key=value"),
+        ("wo('random", 'stray "\'" at 4'),
+        ("jacard", "No ranker 'jacard'. Known: .*Did you mean 'jaccard'"),
+        ("wo(tie=random)", "unexpected keyword argument 'tie'. Its options: ties, seed"),
+        ("rr(3)", "too many positional arguments. Its options: none"),
+        ("bm25(k1=much)", "k1 must be of the kind of 1.5, got 'much'"),
+        ("wo(seed=true)", "seed must be of the kind of 0, got True"),
+        ("(" * 60 + "rr" + ")" * 60, "at most 50 open brackets"),
+    ],
+)
+def test_load_says_what_is_wrong_and_where(spec: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        askline.load(spec)
+
+
+def test_load_passes_on_what_the_ranker_refuses() -> None:
+    with pytest.raises(InputError, match="keep must be at least 1, got 0"):
+        askline.load("rr % 0")
+
+
+@given(st.text(alphabet="ab%>()=,'\"1 wor+-\\", max_size=20))
+def test_no_text_breaks_the_parser(spec: str) -> None:
+    with contextlib.suppress(InputError):
+        askline.load(spec)

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askline.text.words import words
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("Who wrote EMMA?", ["who", "wrote", "emma"]),
+        ("don't re-do", ["don", "t", "re", "do"]),
+        ("in 1973, US$3.50", ["in", "1973", "us", "3", "50"]),
+        ("Café cafe\u0301", ["café", "café"]),
+        ("ﬁne ２０", ["fine", "20"]),
+        ("東京は大きい", list("東京は大きい")),
+        ("Größe L'été", ["größe", "l", "été"]),
+        ("😀 …", []),
+    ],
+)
+def test_words(text: str, expected: list[str]) -> None:
+    assert words(text) == expected
+
+
+@given(st.text())
+def test_words_are_never_empty_nor_hold_space(text: str) -> None:
+    assert all(word and not any(mark.isspace() for mark in word) for word in words(text))
+
+
+@given(st.text(alphabet="abcXYZ ,.'é", max_size=40))
+def test_words_of_ascii_and_other_text_follow_one_rule(text: str) -> None:
+    with_other_letter = words(text + " ж")
+    assert with_other_letter == [*words(text), "ж"]
