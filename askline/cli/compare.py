@@ -41,9 +41,7 @@ def compare(first: str, second: str, *, measures: str, as_json: bool, **which: A
     questions = question_set(**which)
     with progress(f"Ranking {questions.name}", 2 * len(questions)) as step:
         one, other = (
-            evaluation.evaluate(
-                ranker, questions, measures=measures, on_question=lambda _: step()
-            )
+            evaluation.evaluate(ranker, questions, measures=measures, on_question=lambda _: step())
             for ranker in rankers
         )
     comparisons = [evaluation.compare(one, other, name) for name in names]
@@ -55,7 +53,7 @@ def compare(first: str, second: str, *, measures: str, as_json: bool, **which: A
     click.echo(f"{questions.name}: {len(questions):,} questions")
     click.echo(f"A  {first_one.a}\nB  {first_one.b}")
     print_table(
-        ["", "A", "B", "A - B", "95 % interval", "p rand.", "p t", "A wins/ties/loses"],
+        ["", "A", "B", "A - B", "95 % interval", "p rand.", "p t", "win/tie/lose"],
         [_row(each) for each in comparisons],
     )
 

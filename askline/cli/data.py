@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import as_json, complete_set, data_root
 from .tables import print_table
+
+if TYPE_CHECKING:
+    from ..data import SetStatistics
 
 __all__ = ["data"]
 
@@ -17,3 +21,61 @@ __all__ = ["data"]
 @click.group()
 def data() -> None:
     """Look at labelled question sets."""
+
+
+@data.command("list")
+def list_() -> None:
+    """List the datasets that --on and `askline data` take."""
+    from ..data import known_sets
+
+    for name in known_sets():
+        click.echo(name)
+
+
+@data.command()
+@click.argument("names", metavar="SET...", nargs=-1, required=True, shell_complete=complete_set)
+@data_root
+@as_json
+def stats(names: tuple[str, ...], root: Path | None, as_json: bool) -> None:
+    """
+    Count questions, candidates, answers and words.
+
+    \b
+    cands    candidates over all questions     answ.    questions with an answer
+    both     questions with both labels        pos.     candidates that answer
+    c/q      candidates a question             len q/c  words a question, a candidate
+    """
+    from .. import data
+
+    found = [data.statistics(data.load(name, root=root)) for name in names]
+    if as_json:
+        for each in found:
+            click.echo(json.dumps(asdict(each), ensure_ascii=False))
+        return
+    print_table(
+        ["set", "quest.", "cands", "answ.", "both", "pos.", "c/q", "len q", "len c"],
+        [_row(each) for each in found],
+    )
+
+
+def _row(each: SetStatistics) -> list[str]:
+    counts = (each.questions, each.candidates, each.answerable, each.both, each.positives)
+    averages = (each.candidates_per_question, each.question_words, each.candidate_words)
+    return [
+        each.name,
+        *(f"{count:,}" for count in counts),
+        *(f"{average:.2f}" for average in averages),
+    ]
+
+
+@data.command()
+@click.argument("name", metavar="SET", shell_complete=complete_set)
+@click.option("--to", "file", type=click.Path(path_type=Path), required=True, help="Written whole.")
+@data_root
+def export(name: str, file: Path, root: Path | None) -> None:
+    """Write a set as JSONL, one question a line."""
+    from .. import data
+
+    questions = data.load(name, root=root)
+    data.write_jsonl(questions, file)
+    click.echo(f"{len(questions):,} questions to {file}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import complete_ranker
+from .tables import print_hanging
 
 if TYPE_CHECKING:
     from ..types import Candidate
@@ -22,9 +23,6 @@ _RUNNERS_UP = 2
 @click.option("--ranker", "spec", shell_complete=complete_ranker, help="The ranker's spec text.")
 def demo(question: str, spec: str | None) -> None:
     """Ask a question of the pages that come with askline."""
-    from rich.console import Console
-    from rich.text import Text
-
     from ..pipeline import DEFAULT_SPEC, load
     from ..rankers import trace
 
@@ -34,15 +32,14 @@ def demo(question: str, spec: str | None) -> None:
     milliseconds = 1000 * sum(stage.seconds for stage in ranking.stages)
     best, *others = (candidates[hit.index] for hit in ranking.hits[: _RUNNERS_UP + 1])
 
-    console = Console(highlight=False)
-    console.print(Text(question, style="bold"))
-    console.print(Text(f"  {best.text}", style="green"))
-    console.print(Text(f"  {_place(best)}", style="dim"))
-    console.print(Text("Next best", style="dim"))
+    click.secho(question, bold=True)
+    print_hanging("  ", best.text, fg="green")
+    click.secho(f"  {_place(best)}", dim=True)
+    click.secho("Next best", dim=True)
     for other in others:
-        console.print(Text(f"  {other.text}"), Text(f"[{_place(other)}]", style="dim"))
-    console.print(
-        Text(f"{len(candidates)} sentences ranked by {ranker} in {milliseconds:.1f} ms", "dim")
+        print_hanging("  ", f"{other.text}  [{_place(other)}]", dim=True)
+    click.secho(
+        f"{len(candidates)} sentences ranked by {ranker} in {milliseconds:.1f} ms", dim=True
     )
 
 

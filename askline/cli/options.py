@@ -75,8 +75,11 @@ def question_set(
     """The labelled questions that the shared options describe."""
     from .. import data
 
-    questions = data.select(data.load(on, root=root), which)
-    return questions if pad_to is None else data.pad(questions, to=pad_to, seed=pad_seed)
+    questions = data.load(on, root=root)
+    if pad_to is not None:
+        # Before the filter, so that the questions it leaves out still give their sentences.
+        questions = data.pad(questions, to=pad_to, seed=pad_seed)
+    return data.select(questions, which)
 
 
 def complete_ranker(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import as_json, complete_ranker
+from .tables import print_funnel, print_hanging
 
 if TYPE_CHECKING:
     from ..types import Ranking
@@ -96,28 +97,12 @@ def _record(
 
 
 def _show(candidates: Sequence[str], ranking: Ranking, top: int | None, explain: bool) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(highlight=False)
-    table = Table.grid(padding=(0, 2))
-    table.add_column(justify="right")
-    table.add_column(justify="right")
-    table.add_column()
-    for place, hit in enumerate(ranking.hits[:top], start=1):
-        style = "bold" if place == 1 else ""
-        table.add_row(str(place), f"{hit.score:.4f}", Text(candidates[hit.index], style=style))
-    console.print(table)
+    shown = ranking.hits[:top]
+    places = len(str(len(shown)))
+    scores = [f"{hit.score:.4f}" for hit in shown]
+    width = max(map(len, scores), default=0)
+    for place, (hit, score) in enumerate(zip(shown, scores, strict=True), start=1):
+        margin = f"{place:>{places}}  {score:>{width}}  "
+        print_hanging(margin, candidates[hit.index], bold=place == 1)
     if explain:
-        console.print(_funnel(ranking))
-
-
-def _funnel(ranking: Ranking) -> Any:
-    from rich.table import Table
-
-    table = Table("stage", "in", "kept", "ms", box=None, header_style="dim", padding=(0, 2))
-    for stage in ranking.stages:
-        milliseconds = f"{stage.seconds * 1000:.2f}"
-        table.add_row(stage.ranker, str(stage.entered), str(stage.kept), milliseconds)
-    return table
+        print_funnel(ranking)

@@ -41,12 +41,12 @@ def read_asnq(path: str | PathLike[str], *, name: str | None = None) -> Question
     return file.question_set(name, questions)
 
 
-def _question(id: str, text: str, rows: list[tuple[str, bool]]) -> Question:
+def _question(name: str, text: str, rows: list[tuple[str, bool]]) -> Question:
     candidates = (
-        Candidate(f"{id}-{place}", sentence, is_answer)
+        Candidate(f"{name}-{place}", sentence, is_answer)
         for place, (sentence, is_answer) in enumerate(rows)
     )
-    return Question(id, text, tuple(candidates))
+    return Question(name, text, tuple(candidates))
 
 
 def _columns(found: int) -> str:

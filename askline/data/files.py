@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import BufferedReader, BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeVar, cast
@@ -25,11 +27,12 @@ from askline.types import Question, QuestionSet
 __all__ = ["MAX_DOCUMENT", "MAX_LINE", "DataFile"]
 
 MAX_LINE = 64 * 2**20
-"""Bytes in one line; the longest page of Natural Questions is far below. Longer ones are refused."""
+"""Bytes in one line, far above the longest page of Natural Questions; longer ones are refused."""
 
 MAX_DOCUMENT = 2**30
 """Bytes, unpacked, of a file that is one JSON document, for it must fit into memory whole."""
 
+_STDIN = Path("-")
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 
@@ -38,7 +41,11 @@ Parsed = TypeVar("Parsed")
 
 
 class DataFile:
-    """Problems gather while the file is read; `question_set` or `check` raises them all at once."""
+    """
+    Problems gather while the file is read; `question_set` or `check` raises them all at once.
+
+    The path `-` is standard input.
+    """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path).expanduser()
@@ -46,7 +53,8 @@ class DataFile:
 
     def problem(self, line: int, message: str) -> None:
         """Note one bad row. Line 0 stands for the file as a whole."""
-        self._problems.append(Problem(str(self.path), line, message))
+        name = "standard input" if self.path == _STDIN else str(self.path)
+        self._problems.append(Problem(name, line, message))
 
     def fail(self, line: int, message: str) -> NoReturn:
         """Note a problem that leaves nothing to read on, and raise."""
@@ -60,7 +68,7 @@ class DataFile:
             raise DataError(sorted(self._problems, key=lambda problem: problem.line))
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Line numbers from 1 and the text without its line end; broken lines are noted and left out."""
+        """Line numbers from 1 and texts without line ends; broken lines are noted and left out."""
         offset = 0
         with self._open() as stream:
             for number, raw in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
@@ -89,7 +97,7 @@ class DataFile:
                 yield number, record
 
     def document(self) -> object:
-        """The file as one JSON value. Raises at once where there is none: nothing else can be told."""
+        """The file as one JSON value. Raises at once where there is none."""
         raw = b""
         with self._open() as stream:
             raw = stream.read(MAX_DOCUMENT + 1)
@@ -106,7 +114,7 @@ class DataFile:
     def collect(
         self, rows: Iterable[tuple[int, Row]], parse: Callable[[int, Row], Parsed | None]
     ) -> list[Parsed]:
-        """`parse(line, row)` of every row; a `RowError` becomes a problem, None leaves the row out."""
+        """`parse(line, row)` of every row; a `RowError` is noted, None leaves the row out."""
         found: list[Parsed] = []
         for line, row in rows:
             try:
@@ -116,6 +124,23 @@ class DataFile:
             else:
                 if parsed is not None:
                     found.append(parsed)
+        return found
+
+    def each(
+        self, items: Sequence[object], place: str, parse: Callable[[Record, str, int], Parsed]
+    ) -> list[Parsed]:
+        """
+        `parse(object, place, index)` of every object in a list inside a JSON document.
+
+        JSON values have no line, so problems name their place as a path: `data[3].paragraphs[0]`.
+        """
+        found: list[Parsed] = []
+        for index, item in enumerate(items):
+            at = f"{place}[{index}]"
+            try:
+                found.append(parse(as_record(item, "The entry"), at, index))
+            except RowError as error:
+                self.problem(0, f"{at}: {error}")
         return found
 
     def question_set(self, name: str | None, questions: Sequence[Question]) -> QuestionSet:
@@ -130,7 +155,7 @@ class DataFile:
         if self.path.is_dir():
             raise InputError(f"{self.path} is a folder. Name the file in it that should be read.")
         try:
-            with self.path.open("rb") as raw:
+            with self._raw() as raw:
                 if raw.peek(2)[:2] != _GZIP:
                     yield raw
                 else:
@@ -142,6 +167,12 @@ class DataFile:
             raise InputError(f"No file {self.path}. Check the path.") from None
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror or error}.") from error
+
+    def _raw(self) -> BufferedReader:
+        if self.path == _STDIN:
+            # Read whole, so that closing this reader leaves the program's own stream open.
+            return BufferedReader(BytesIO(sys.stdin.buffer.read()))
+        return self.path.open("rb")
 
 
 def _decode(raw: bytes, offset: int = 0) -> str:

@@ -69,22 +69,22 @@ def write_jsonl(question_set: QuestionSet, path: str | PathLike[str]) -> None:
 
 
 def _question(line: int, record: Record) -> Question:
-    id = text(record, "id") if "id" in record else f"Q{line}"
+    question_id = text(record, "id") if "id" in record else f"Q{line}"
     sentences = texts(record, "candidates")
     is_answer = labels(array(record, "labels"), len(sentences))
-    ids = _candidate_ids(record, id, len(sentences))
+    ids = _candidate_ids(record, question_id, len(sentences))
     sources = _sources(record, len(sentences))
     return Question(
-        id,
+        question_id,
         text(record, "question"),
         tuple(map(Candidate, ids, sentences, is_answer, sources)),
         tuple(texts(record, "answers")) if record.get("answers") else (),
     )
 
 
-def _candidate_ids(record: Record, id: str, count: int) -> list[str]:
+def _candidate_ids(record: Record, question_id: str, count: int) -> list[str]:
     if "candidate_ids" not in record:
-        return [f"{id}-{place}" for place in range(count)]
+        return [f"{question_id}-{place}" for place in range(count)]
     ids = texts(record, "candidate_ids")
     _same_length("candidate_ids", ids, count)
     unique = Unique("candidate")

@@ -79,16 +79,16 @@ def _question(record: Record) -> Question | None:
     notes = [as_record(note, "An annotation") for note in array(record, "annotations")]
     chosen = {page.span(as_record(field(note, "long_answer"), "'long_answer'")) for note in notes}
     chosen.discard((-1, -1))
-    id = str(integer(record, "example_id"))
-    candidates = _paragraphs(record, id, page, chosen)
+    example = str(integer(record, "example_id"))
+    candidates = _paragraphs(record, example, page, chosen)
     answered = any(candidate.is_answer for candidate in candidates)
     if not candidates or (chosen and not answered):
         return None
-    return Question(id, question, tuple(candidates), _short_answers(notes, page))
+    return Question(example, question, tuple(candidates), _short_answers(notes, page))
 
 
-def _paragraphs(record: Record, id: str, page: _Page, chosen: set[Span]) -> list[Candidate]:
-    document = str(record.get("document_url") or id)
+def _paragraphs(record: Record, example: str, page: _Page, chosen: set[Span]) -> list[Candidate]:
+    document = str(record.get("document_url") or example)
     found = []
     for place, item in enumerate(array(record, "long_answer_candidates")):
         box = as_record(item, "A long answer candidate")
@@ -100,7 +100,7 @@ def _paragraphs(record: Record, id: str, page: _Page, chosen: set[Span]) -> list
         if start < end:
             at = Source(document, start, end)
             is_answer = span in chosen
-            found.append(Candidate(f"{id}-{place}", page.text[start:end], is_answer, at))
+            found.append(Candidate(f"{example}-{place}", page.text[start:end], is_answer, at))
     return found
 
 

@@ -133,7 +133,7 @@ def labels(values: Iterable[object], count: int, what: str = "'labels'") -> Sequ
 
 
 def _check_surrogates(value: str, what: str) -> None:
-    """JSON can spell half a character (`\\ud83d` alone), which no UTF-8 file can hold."""
+    """JSON can spell one half of a surrogate pair, which no UTF-8 file can hold."""
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from os import PathLike
 
 from askline.data.files import DataFile
-from askline.data.records import Record, RowError, array, as_record, kind, text, texts
+from askline.data.records import Record, RowError, array, kind, text, texts
 from askline.types import Candidate, Question, QuestionSet
 
 __all__ = ["read_selqa"]
@@ -25,25 +26,20 @@ def read_selqa(
     document = file.document()
     if not isinstance(document, list):
         file.fail(0, f"Expected a JSON list of questions, got {kind(document)}.")
-    questions = []
-    for place, item in enumerate(document):
-        try:
-            questions.append(_question(place, as_record(item, "The entry"), keep_empty))
-        except RowError as error:
-            file.problem(0, f"[{place}]: {error}")
+    questions = file.each(document, "", partial(_question, keep_empty=keep_empty))
     return file.question_set(name, questions)
 
 
-def _question(place: int, record: Record, keep_empty: bool) -> Question:
-    id = f"Q{place + 1}"
+def _question(record: Record, _: str, place: int, *, keep_empty: bool) -> Question:
+    question_id = f"Q{place + 1}"
     sentences = texts(record, "candidates", blank=True)
     answers = _answers(record, sentences)
-    candidates = (
-        Candidate(f"{id}-{index}", sentence, index in answers)
+    candidates = tuple(
+        Candidate(f"{question_id}-{index}", sentence, index in answers)
         for index, sentence in enumerate(sentences)
         if keep_empty or sentence.strip()
     )
-    return Question(id, text(record, "question"), tuple(candidates))
+    return Question(question_id, text(record, "question"), candidates)
 
 
 def _answers(record: Record, sentences: list[str]) -> set[int]:

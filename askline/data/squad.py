@@ -1,21 +1,21 @@
 """
-SQuAD 1.1 and 2.0 and the sets in their format (SQuADShifts, PIAF, FQuAD), as paragraphs with
-questions and answer spans. `squad_sentences` makes question sets of them.
+SQuAD 1.1 and 2.0 and the sets in their format: paragraphs with questions and answer spans.
 
-Read too: a plain list of paragraphs, `[{"context": …, "qas": [{"question": …, "answer": …}]}]`,
-whose answers are texts without offsets. There the first occurrence in the context is the span.
+SQuADShifts, PIAF and FQuAD have that format; `squad_sentences` makes question sets of it. Read too
+is a plain list of paragraphs, `[{"context": …, "qas": [{"question": …, "answer": …}]}]`, whose
+answers are texts without offsets: there the first occurrence in the context is the span.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 
 from askline.data.files import DataFile
-from askline.data.records import Record, RowError, Unique, array, as_record, field, integer, text
-from askline.data.records import kind as kind_of
+from askline.data.records import Record, RowError, Unique, array, as_record, integer, text
 from askline.errors import Problem
 
 __all__ = ["AnswerSpan", "Paragraph", "ParagraphSet", "SpanQuestion", "read_paragraphs"]
@@ -75,41 +75,86 @@ def read_paragraphs(path: str | PathLike[str], *, name: str | None = None) -> Pa
     has one such span. In the dev files that come without their original offsets, `answer_start`
     is the first occurrence of the text, which is taken as it stands.
     """
-    reader = _Reader(DataFile(path))
-    paragraphs = tuple(reader.paragraphs())
+    file = DataFile(path)
+    reader = _Reader(file)
+    paragraphs = reader.read(file.document())
     if not paragraphs:
-        reader.file.problem(0, "The file has no paragraphs. Check that it is the right one.")
-    reader.file.check()
-    return ParagraphSet(name or reader.file.path.name, paragraphs, tuple(reader.repairs))
+        file.problem(0, "The file has no paragraphs. Check that it is the right one, and whole.")
+    file.check()
+    return ParagraphSet(name or file.path.name, tuple(paragraphs), tuple(reader.repairs))
 
 
 class _Reader:
-    """One reading of one file. Places in messages are JSON paths, for JSON values have no line."""
+    """One reading of one file."""
 
     def __init__(self, file: DataFile) -> None:
-        self.file = file
         self.repairs: list[Problem] = []
+        self._file = file
         self._ids = Unique("question")
+        self._sizes: Counter[str] = Counter()  # paragraphs so far of each article
 
-    def paragraphs(self) -> Iterator[Paragraph]:
-        """All that can be read; what cannot is noted with the file."""
-        sizes: Counter[str] = Counter()  # paragraphs so far of each article
-        for place, article, item in self._contexts():
-            id = f"{'_'.join(article.split())}#{sizes[article]}" if article else place
-            sizes[article] += 1
-            try:
-                record = as_record(item, "A paragraph")
-                context = text(record, "context")
-                items = list(enumerate(array(record, "qas")))
-            except RowError as error:
-                self.file.problem(0, f"{place}: {error}")
-                continue
-            questions = []
-            for number, qa in items:
-                at = f"{place}.qas[{number}]"
-                try:
-                    qa = as_record(qa, "A question")
-                    questions.append(self._question(qa, context, f"{id}-Q{number}", at))
-                except RowError as error:
-                    self.file.problem(0, f"{at}: {error}")
-            yield Paragraph(id, article, context, tuple(questions))
+    def read(self, document: object) -> list[Paragraph]:
+        """The paragraphs of an object with articles under "data", or of a plain list."""
+        if isinstance(document, list):
+            return self._file.each(document, "", partial(self._paragraph, article=""))
+        if not isinstance(document, dict) or not isinstance(document.get("data"), list):
+            self._file.fail(0, "Expected a JSON object with a list under 'data', or a plain list.")
+        articles = self._file.each(document["data"], "data", self._article)
+        return [paragraph for article in articles for paragraph in article]
+
+    def _article(self, record: Record, place: str, _: int) -> list[Paragraph]:
+        title = text(record, "title") if "title" in record else ""
+        parse = partial(self._paragraph, article=title)
+        return self._file.each(array(record, "paragraphs"), f"{place}.paragraphs", parse)
+
+    def _paragraph(self, record: Record, place: str, _: int, *, article: str) -> Paragraph:
+        number = self._sizes[article]
+        self._sizes[article] += 1
+        name = f"{'_'.join(article.split())}#{number}" if article else f"P{number}"
+        context = text(record, "context")
+        parse = partial(self._question, paragraph=name, context=context)
+        questions = self._file.each(array(record, "qas"), f"{place}.qas", parse)
+        return Paragraph(name, article, context, tuple(questions))
+
+    def _question(
+        self, record: Record, place: str, number: int, *, paragraph: str, context: str
+    ) -> SpanQuestion:
+        name = text(record, "id") if "id" in record else f"{paragraph}-Q{number}"
+        self._ids.take(name, place)
+        return SpanQuestion(name, text(record, "question"), self._answers(record, place, context))
+
+    def _answers(self, record: Record, place: str, context: str) -> tuple[AnswerSpan, ...]:
+        if "answers" not in record and "answer" in record:
+            return (_first(text(record, "answer"), context),)
+        answers = [as_record(item, "An answer") for item in array(record, "answers")]
+        if answers and record.get("is_impossible"):
+            raise RowError("'is_impossible' is true, but there are 'answers'. Remove one of them.")
+        return tuple(self._span(answer, place, context) for answer in answers)
+
+    def _span(self, record: Record, place: str, context: str) -> AnswerSpan:
+        answer, start = text(record, "text"), integer(record, "answer_start")
+        if start < 0 or not context.startswith(answer, start):
+            found = _nearest(answer, start, context)
+            note = (
+                f"{place}: {answer!r:.60} stands at {found}, not at {start}; the offset is mended."
+            )
+            self.repairs.append(Problem(str(self._file.path), 0, note))
+            start = found
+        return AnswerSpan(answer, start, start + len(answer))
+
+
+def _first(answer: str, context: str) -> AnswerSpan:
+    start = context.find(answer)
+    if start < 0:
+        raise RowError(f"The answer {answer!r:.60} is not in the context. Correct it.")
+    return AnswerSpan(answer, start, start + len(answer))
+
+
+def _nearest(answer: str, start: int, context: str) -> int:
+    starts = [match.start() for match in re.finditer(re.escape(answer), context)]
+    if not starts:
+        raise RowError(
+            f"The answer {answer!r:.60} is neither at {start} nor elsewhere in the context. "
+            "Correct its text or its offset."
+        )
+    return min(starts, key=lambda found: abs(found - start))

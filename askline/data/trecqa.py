@@ -46,7 +46,8 @@ def read_trecqa(
     The raw XML, which is lines rather than XML: its ampersands are bare and it has no root.
 
     A text is its words with single spaces between them. `answers` are the phrases marked in the
-    positive sentences.
+    positive sentences. A question may be without candidates: the published DEV has one, and it
+    counts among its 82.
     """
     file = DataFile(path)
     unique = Unique("question")
@@ -69,7 +70,11 @@ def read_trecqa(
 def read_trecqa_all(
     path: str | PathLike[str], *, name: str | None = None, seed: int = 0
 ) -> QuestionSet:
-    """Lines of `{"question": …, "candidates": [{"sentence": …, "label": 0}, …]}`; ids are Q and the line."""
+    """
+    TRAIN-ALL, with automatic labels; ids are Q and the line.
+
+    Lines are `{"question": …, "candidates": [{"sentence": …, "label": 0}, …]}`.
+    """
     file = DataFile(path)
     questions = file.collect(file.records(), _question)
     return file.question_set(name, [_shuffled(question, seed) for question in questions])
@@ -118,11 +123,9 @@ def _words(row: str) -> str:
     return " ".join(row.split())
 
 
-def _finished(line: int, draft: _Draft) -> Question:
+def _finished(_: int, draft: _Draft) -> Question:
     if not draft.text:
         raise RowError(f"{draft.id} has no <question>. Add it.")
-    if not draft.candidates:
-        raise RowError(f"{draft.id} has no candidates. Add some, or remove it.")
     return Question(draft.id, draft.text, tuple(draft.candidates), tuple(draft.answers))
 
 

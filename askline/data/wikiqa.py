@@ -38,7 +38,7 @@ def read_wikiqa(path: str | PathLike[str], *, name: str | None = None) -> Questi
             candidates.append(candidate)
         except RowError as error:
             file.problem(line, str(error))
-    questions = [Question(id, text, tuple(rows)) for id, (text, rows) in drafts.items()]
+    questions = [Question(key, text, tuple(rows)) for key, (text, rows) in drafts.items()]
     return file.question_set(name, questions)
 
 
@@ -46,11 +46,12 @@ def _rows(file: DataFile) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The five columns that count, of every row that has as many fields as the header."""
     lines = file.lines()
     line, header = next(lines, (0, ""))
+    if line != 1:  # an empty file, or a first line that was noted as broken
+        return
     columns = header.split("\t")
     missing = [column for column in _COLUMNS if column not in columns]
     if missing:
-        if line:
-            file.problem(line, f"No column {', '.join(missing)}. Expected {', '.join(_COLUMNS)}.")
+        file.problem(1, f"No column {', '.join(missing)}. Expected {', '.join(_COLUMNS)}.")
         return
     places = [columns.index(column) for column in _COLUMNS]
     for line, text in lines:

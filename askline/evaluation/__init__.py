@@ -11,7 +11,7 @@ no measure settles them again. Runs read from files have scores only, so `read_r
 
 from __future__ import annotations
 
-from .evaluate import Evaluation, evaluate
+from .evaluation import Evaluation, evaluate
 from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
 from .runs import Qrels, Ranked, Run, judgements
 from .significance import (

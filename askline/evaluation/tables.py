@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ..errors import InputError
-from .evaluate import Evaluation
+from .evaluation import Evaluation
 
 __all__ = ["Cell", "evaluation_rows", "markdown_table"]
 

@@ -3,7 +3,8 @@ Sentences, as exact character offsets into the text they were found in.
 
 Lines come first: a blank line, a heading and a list item each end what stood before them, while any
 other line break is white space, so that hard-wrapped paragraphs stay whole. Within such a block
-every mark that may end a sentence is judged by the words on either side of it.
+every mark that may end a sentence is judged by the words on either side of it. The rules know
+English and French; docs/decisions/sentence-splitting.md has the figures behind them.
 """
 
 from __future__ import annotations
@@ -11,43 +12,46 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from askline.text.abbreviations import ABBREVIATIONS, SENTENCE_STARTS
+
 __all__ = ["split_sentences"]
 
-_ITEM = re.compile(r"\s*(?:[-*+•‣▪–—]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s+(?=\S)")
-_HEADING = re.compile(r"\s{0,3}#{1,6}\s")
-
-_MARK = re.compile(
-    r"""
-    (?<![.!?…])
-    (?P<mark> [.!?…؟۔।॥።։]+ (?:\ \.)*
-      (?P<close> (?: ['"”’»)\]}] | [ \u00a0\u202f]» | \ '' | \[\d{1,3}\] )* )
-      (?= \s+ (?P<open> (?: ["'“‘«(\[¿¡`—–-] \s? )* ) (?P<next> \w* ) )
-    | (?: [。！？｡] ['"”’」』）】〉》)]* )+
-    )
-    """,
+_LINE = re.compile(
+    r"""\s*(?: (?P<blank> \Z )
+    | (?P<heading> \#{1,6}\s | [^\w\s]{3,}\s*\Z )   # `## Title`, or a rule such as -----
+    | (?P<bullet> [-*+•‣▪◦|]\s )
+    | (?P<number> [–—]\s | \(?(?:\d{1,3}|[a-zA-Z])[.)]\s ) )""",
     re.VERBOSE,
 )
-_LAST_WORD = re.compile(r"[^\W_]+(?:[.'’-][^\W_]+)*$")
-_REACH = 24  # characters looked at before a full stop: longer than any abbreviation
+_FIRST_NUMBER = re.compile(r"\s*\(?[1aA][.)]")
+_LINE_ENDS = (".", "!", "?", ":", ";", "…", "»", "”", '"', ")")
 
-_TITLES = frozenset(
-    "mr mrs ms dr prof st gen col sgt capt lt rev hon sen rep gov pres mt ft vs e.g i.e cf viz adm maj "
-    "cmdr mme mmes mlle mlles mm mgr me".split()
+# A mark ends a sentence in three ways: with its closing quotations and brackets, before white space
+# and a word; in a script that puts no space there; with the space forgotten, as in `1973.The`.
+# A set of characters has to come first, for then `re` skips over everything else.
+_MARK = re.compile(
+    r"""(?P<mark> [.!?…؟۔।॥።։。！？｡] (?<![.!?…].) (?<![.!?…][ ].) [.!?…؟۔।॥።։。！？｡]* (?:[ ][.!?])* )
+    (?: (?P<close> (?: ['"”’)\]}] | [ \u00a0\u202f]?» | \[[^\[\]]{1,30}\]
+                   | [ ](?: ''? | [)\]] | -R[RSC]B- )(?=\s|\Z) )* )
+        (?P<quote> [ ]"(?=\s) )?
+        (?: (?= \s+ (?: ["'“‘«(\[¿¡`—–-]\s? )* (?P<next> \w* ) (?P<after> .? ) ) | \s*\Z )
+        (?! \s+ ["'”’»]?(?: [.)\]}] | [,;:&/]\s ) )
+    | (?<= [。！？｡] ) ['"”’」』）】〉》)]*
+    | (?<= [^\W\d_]{2}[.!?] | \d\d[.!?] | \S[)\]"”][.!?] ) [”)]?
+        (?= [A-ZÀ-ÖØ-Þ][a-zà-öø-ÿ]*[\s,:'’] )
+    )""",
+    re.VERBOSE | re.DOTALL,
 )
-_BEFORE_NUMBER = frozenset(
-    "no nos p pp vol vols ch chap sec sect art fig figs eq jan feb mar apr jun jul aug sep sept oct "
-    "nov dec n r c ca approx op".split()
+_ENUMERATOR = re.compile(r"\s*[(\[]?(?:\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
+_NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
+_OPENING = "([{\"'“‘«`"
+_REACH = 24  # characters looked at before a mark: longer than any abbreviation
+_QUOTE_REACH = 1000  # how far back an open quotation is looked for, which keeps the time linear
+_AFTER_QUERY = frozenset(
+    """i it the this that we you my there what how why where who if when did does can could would
+    should or so any""".split()
 )
-_MAY_END = frozenset(
-    "inc ltd corp co cos jr sr etc al bros llc esq ave blvd dept est univ ph.d m.d b.a m.a av env ex "
-    "éd vol chap ibid".split()
-)
-_STARTERS = frozenset(
-    "a an the this that these those he she it they we you i his her its their our in on at by for from "
-    "with as after before during when while since although however but and if there then some many most "
-    "le la les un une des il elle ils elles ce cette ces en dans".split()
-)
-_COMPANIES = frozenset("inc corp co ltd".split())
+_ELIDED = frozenset(("C", "L", "J", "N", "S", "Qu"))  # C'est, L'eau, J'ai, N'ayant, S'il, Qu'un
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
@@ -58,63 +62,85 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     every character that is not white space. The time taken grows linearly with the text.
     """
     spans: list[tuple[int, int]] = []
-    for start, scan, end in _blocks(text):
-        for cut in _cuts(text, scan, end):
-            _append(spans, text, start, cut)
-            start = cut
+    caseless = text.islower()  # then a small letter says nothing about where sentences start
+    for start, end in _blocks(text):
+        for match in _MARK.finditer(text, start, end):
+            if match["next"] is None or _ends_sentence(text, start, match, caseless):
+                cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
+                _append(spans, text, start, cut)
+                start = cut
         _append(spans, text, start, end)
     return spans
 
 
 def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
     piece = text[start:end].rstrip()
-    stripped = piece.lstrip()
-    if stripped:
-        spans.append((start + len(piece) - len(stripped), start + len(piece)))
+    bare = piece.lstrip()
+    if bare:
+        end = start + len(piece)
+        spans.append((end - len(bare), end))
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, int]]:
-    """(start, where to look for marks, end) of each piece that no sentence may cross."""
-    start = scan = position = 0
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """The pieces of the text that no sentence may leave, in order."""
+    start = position = 0
+    kind: str | None = None
+    closed = True  # whether the line before ends like a sentence
     for line in text.splitlines(keepends=True):
-        after = position + len(line)
-        item, heading = _ITEM.match(line), _HEADING.match(line)
-        if item or heading or line.isspace():
-            yield start, scan, position
-            start, scan = position, position + (item.end() if item else 0)
-        if heading:
-            yield start, scan, after
-            start = scan = after
-        position = after
-    yield start, scan, position
+        found = _LINE.match(line)
+        if found and (
+            found["number"] is None or closed or kind == "number" or _FIRST_NUMBER.match(line)
+        ):
+            yield start, position
+            start, kind = position, found.lastgroup
+        position += len(line)
+        closed = line.rstrip().endswith(_LINE_ENDS)
+        if kind == "heading":
+            yield start, position
+            start, kind = position, None
+    yield start, position
 
 
-def _cuts(text: str, scan: int, end: int) -> Iterator[int]:
-    for match in _MARK.finditer(text, scan, end):
-        if match["next"] is None or _ends_sentence(text, match):
-            yield match.end()
+def _cut_at_quote(text: str, start: int, match: re.Match[str]) -> int:
+    """A quotation mark between two spaces belongs to this sentence only if one is open in it."""
+    at = match.start("quote")
+    is_open = text.count('"', max(start, at - _QUOTE_REACH), at) % 2
+    return match.end() if is_open else at
 
 
-def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    following = match["next"]
+def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) -> bool:
+    mark, close, following, after = match.group("mark", "close", "next", "after")
     at = match.start()
-    mark = match["mark"]
-    if not following:
-        return True
-    lower = following[0].islower()
-    if not mark.startswith(".") or mark.startswith(".."):
-        return not lower and following.lower() not in _COMPANIES
-    if at and text[at - 1].isspace():
-        return True
-    found = _LAST_WORD.search(text, max(0, at - _REACH), at)
-    if found is None:
-        return not lower
-    word = found[0]
-    folded = word.lower()
-    if folded in _TITLES:
+    if at - start < 8 and _ENUMERATOR.match(text, start, at):
         return False
-    if folded in _BEFORE_NUMBER and (lower or following[0].isdigit()):
+    lower = following[:1].islower() and not caseless
+    word = _last_word(text, start, at)
+    kind = ABBREVIATIONS.get(word.lower())
+    if mark != "." and kind != "maybe":
+        return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUERY)
+    if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":
         return False
-    if folded in _MAY_END or "." in word or (len(word) == 1 and word.isalpha()):
-        return not lower and following.lower() in _STARTERS
-    return not (lower and match["close"])
+    if kind == "maybe" or _is_dotted(word):
+        return not lower and _starts_sentence(following, after)
+    return not (lower and close)
+
+
+def _last_word(text: str, start: int, at: int) -> str:
+    """The word that touches a mark, or nothing where a space, a quotation or a bracket does."""
+    if at == start or not text[at - 1].isalnum():
+        return ""
+    token = text[max(start, at - _REACH) : at].split()[-1]
+    return token.replace("–", "-").rpartition("-")[2].lstrip(_OPENING)
+
+
+def _is_dotted(word: str) -> bool:
+    """`J`, `U.S`, `a.m`, `Ph.D`, and neither `3.14` nor `example.com`."""
+    if len(word) < 2:
+        return word.isalpha()
+    return "." in word and all(len(part) < 4 and not part.isdigit() for part in word.split("."))
+
+
+def _starts_sentence(word: str, after: str) -> bool:
+    if after in ("'", "’"):
+        return word in _ELIDED
+    return word.lower() in SENTENCE_STARTS and not (len(word) == 1 and after == ".")

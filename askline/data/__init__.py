@@ -1,0 +1,48 @@
+"""
+Labelled question sets: one reader for each format, all of them into one `QuestionSet`.
+
+`load("wikiqa:test")` finds a dataset by name; the readers take the path of a file. What is wrong
+with a file is raised as one `DataError` with every bad row, and nothing of the file is returned.
+"""
+
+from __future__ import annotations
+
+from askline.data.asnq import read_asnq
+from askline.data.filters import select
+from askline.data.jsonl import read_jsonl, write_jsonl
+from askline.data.natural_questions import read_natural_questions
+from askline.data.padding import pad
+from askline.data.pairs import read_pairs
+from askline.data.registry import known_sets, load
+from askline.data.selqa import read_selqa
+from askline.data.squad import AnswerSpan, Paragraph, ParagraphSet, SpanQuestion, read_paragraphs
+from askline.data.squad_sentences import hold_out, read_squad, to_sentences
+from askline.data.stats import SetStatistics, statistics
+from askline.data.trecqa import read_trecqa, read_trecqa_all
+from askline.data.wikiqa import read_wikiqa
+
+__all__ = [
+    "AnswerSpan",
+    "Paragraph",
+    "ParagraphSet",
+    "SetStatistics",
+    "SpanQuestion",
+    "hold_out",
+    "known_sets",
+    "load",
+    "pad",
+    "read_asnq",
+    "read_jsonl",
+    "read_natural_questions",
+    "read_pairs",
+    "read_paragraphs",
+    "read_selqa",
+    "read_squad",
+    "read_trecqa",
+    "read_trecqa_all",
+    "read_wikiqa",
+    "select",
+    "statistics",
+    "to_sentences",
+    "write_jsonl",
+]

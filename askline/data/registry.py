@@ -1,0 +1,167 @@
+"""
+The datasets by name: `NAME:SPLIT`, as on the command line and in result tables.
+
+Files are looked for in one data folder, each dataset in a folder of its own there. A packed file
+may stand there unpacked, and the other way round.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Protocol
+
+from askline.data.asnq import read_asnq
+from askline.data.filters import select
+from askline.data.jsonl import read_jsonl
+from askline.data.natural_questions import read_natural_questions
+from askline.data.pairs import read_pairs
+from askline.data.records import RowError, Unique
+from askline.data.selqa import read_selqa
+from askline.data.squad import read_paragraphs
+from askline.data.squad_sentences import hold_out, read_squad, to_sentences
+from askline.data.trecqa import read_trecqa, read_trecqa_all
+from askline.data.wikiqa import read_wikiqa
+from askline.errors import InputError, UnknownNameError
+from askline.types import QuestionSet
+
+__all__ = ["DATA_VARIABLE", "known_sets", "load"]
+
+
+class _Reader(Protocol):
+    def __call__(self, path: Path, /, *, name: str) -> QuestionSet: ...
+
+
+DATA_VARIABLE = "ASKLINE_DATA"
+"""The environment variable that names the data folder; read when a set is loaded."""
+
+_TRECQA: dict[str, tuple[str, ...]] = {
+    "train": ("trecqa/TRAIN.xml",),
+    "train-all": ("trecqa/train-all.jsonl.gz",),
+    "dev": ("trecqa/DEV.xml",),
+    "test": ("trecqa/TEST.xml",),
+}
+_SHIFTS: dict[str, tuple[str, ...]] = {
+    "new_wiki": ("squadshifts/new_wiki_v1.0.json",),
+    "reddit": ("squadshifts/reddit_v1.0.json",),
+    "amazon": ("squadshifts/amazon_reviews_v1.0.json",),
+}
+_ALL_SHIFTS = tuple(file for files in _SHIFTS.values() for file in files)
+
+_FILES: dict[str, dict[str, tuple[str, ...]]] = {
+    "asnq": {split: (f"asnq/{split}.tsv",) for split in ("train", "dev")},
+    "fquad": {"valid": ("fquad/valid.json",)},
+    "nq": {split: (f"nq/simplified-nq-{split}.jsonl.gz",) for split in ("train", "dev")},
+    "piaf": dict.fromkeys(("train", "dev"), ("piaf/piaf-v1.1.json",)),
+    "selqa": {"dev": ("selqa/selqa-ass-dev.json",)},
+    "squad-pairs": {"train": ("squad/train-pairs.jsonl",)},
+    "squad1": {"train": ("squad/train-800-contexts.json",), "dev": ("squad/dev-v1.1.json",)},
+    "squad2": {"dev": ("squad/dev-v2.0.json",)},
+    "squadshifts": _SHIFTS | dict.fromkeys(("all", "train", "dev"), _ALL_SHIFTS),
+    "trecqa": _TRECQA,
+    "trecqa-clean": _TRECQA,
+    "wikiqa": {split: (f"wikiqa/WikiQA-{split}.tsv",) for split in ("train", "dev", "test")},
+}
+"""The files of every split, below the data folder."""
+
+_OWN_SPLIT = frozenset({"piaf", "squadshifts"})
+"""Sets published whole: `train` and `dev` are the two parts that `hold_out` makes of each file."""
+
+_READERS: dict[str, _Reader] = {
+    "asnq": read_asnq,
+    "fquad": read_squad,
+    "nq": read_natural_questions,
+    "piaf": read_squad,
+    "selqa": read_selqa,
+    "squad-pairs": read_pairs,
+    "squad1": read_squad,
+    "squad2": read_squad,
+    "squadshifts": read_squad,
+    "wikiqa": read_wikiqa,
+}
+"""What reads a file of each set; TrecQA has two formats and takes a seed."""
+
+
+def known_sets() -> tuple[str, ...]:
+    """Every `NAME:SPLIT` that `load` takes, sorted."""
+    return tuple(sorted(f"{name}:{split}" for name in _FILES for split in _FILES[name]))
+
+
+def load(name: str, *, root: str | PathLike[str] | None = None, seed: int = 0) -> QuestionSet:
+    """
+    A labelled set, under the name given here.
+
+    The name is one of `known_sets()`; the path of a .jsonl or .jsonl.gz file in askline's own
+    format; or `NAME:PATH`, for another file in the format of that set. `root` is the data folder,
+    without it the one that the variable ASKLINE_DATA names. `seed` is for TrecQA, whose candidates
+    are shuffled.
+    """
+    dataset, _, split = name.partition(":")
+    if dataset in _FILES:
+        if split in _FILES[dataset]:
+            return _load_split(dataset, split, root, seed)
+        if Path(split).suffix or os.sep in split:
+            return _read(dataset, Path(split), name, seed)
+    elif name.endswith((".jsonl", ".jsonl.gz")):
+        return read_jsonl(name, name=name)
+    elif Path(name).expanduser().is_file():
+        raise InputError(
+            f"{name} must end in .jsonl or .jsonl.gz to be read as it is. For a file of another "
+            f"format write NAME:{name} with one of these names: {', '.join(_FILES)}."
+        )
+    raise UnknownNameError("dataset or .jsonl file", name, known_sets())
+
+
+def _load_split(
+    dataset: str, split: str, root: str | PathLike[str] | None, seed: int
+) -> QuestionSet:
+    name = f"{dataset}:{split}"
+    files = _FILES[dataset][split]
+    paths = [_find(file, _folder(name, files, root), name) for file in files]
+    if dataset in _OWN_SPLIT and split in ("train", "dev"):
+        parts = [hold_out(read_paragraphs(path))[split == "dev"] for path in paths]
+        return _joined(name, [to_sentences(part) for part in parts])
+    return _joined(name, [_read(dataset, path, name, seed) for path in paths])
+
+
+def _read(dataset: str, path: Path, name: str, seed: int) -> QuestionSet:
+    if not dataset.startswith("trecqa"):
+        return _READERS[dataset](path, name=name)
+    read = read_trecqa_all if ".jsonl" in path.name else read_trecqa
+    question_set = read(path, name=name, seed=seed)
+    return select(question_set, "both") if dataset == "trecqa-clean" else question_set
+
+
+def _folder(name: str, files: Sequence[str], root: str | PathLike[str] | None) -> Path:
+    named = os.fspath(root) if root is not None else os.environ.get(DATA_VARIABLE, "")
+    if not named:
+        raise InputError(
+            f"{name} is read from {', '.join(files)} in a data folder, and none is named. "
+            f"Set {DATA_VARIABLE}, or give --data DIR (in Python: root=)."
+        )
+    return Path(named).expanduser()
+
+
+def _find(file: str, folder: Path, name: str) -> Path:
+    path = folder / file
+    other = path.with_suffix("") if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
+    for choice in (path, other):
+        if choice.is_file():
+            return choice
+    raise InputError(
+        f"No file {path}, which {name} is read from. Put it there, or name another data folder "
+        f"with {DATA_VARIABLE} or --data DIR (in Python: root=)."
+    )
+
+
+def _joined(name: str, parts: Sequence[QuestionSet]) -> QuestionSet:
+    questions = [question for part in parts for question in part]
+    unique = Unique("question")
+    for place, question in enumerate(questions):
+        try:
+            unique.take(question.id, f"question {place + 1}")
+        except RowError as error:
+            raise InputError(f"The files of {name} do not go together. {error}") from error
+    return QuestionSet(name, tuple(questions))

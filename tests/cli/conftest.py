@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from askline.cli import cli
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`askline …` in this process, without the user's own settings."""
+    monkeypatch.delenv("ASKLINE_DATA", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
+        return CliRunner().invoke(cli, arguments, input=stdin, prog_name="askline")
+
+    return invoke
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Four hand-written questions, one of them without an answer."""
+    rows = [
+        ("Who wrote Emma?", ["Emma is a novel.", "Jane Austen wrote Emma."], [0, 1]),
+        ("When did it appear?", ["It appeared in 1815.", "It sold well."], [1, 0]),
+        ("Where is Highbury?", ["Highbury is a village near London.", "No."], [1, 0]),
+        ("What colour is it?", ["Nobody says.", "It is not known."], [0, 0]),
+    ]
+    path = tmp_path / "emma.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"question": question, "candidates": candidates, "labels": labels}) + "\n"
+            for question, candidates, labels in rows
+        ),
+        encoding="utf-8",
+    )
+    return path

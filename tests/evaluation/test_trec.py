@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import cast
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from askline.errors import DataError, InputError, UnknownNameError
+from askline.evaluation import Ranked, Run, read_qrels, read_run, write_qrels, write_run
+from askline.evaluation.trec import Ties
+
+RUN_TEXT = """\
+q1 Q0 d1 3 1.0 hand
+q1 Q0 d3 2 1.0 hand
+q1 Q0 d2 1 1.0 hand
+
+q2\tQ0\td1\t1\t-2.5e-1\thand
+q1 Q0 d9 4 7 hand
+"""
+
+
+@pytest.fixture
+def run_file(tmp_path: Path) -> Path:
+    path = tmp_path / "hand.run"
+    path.write_text(RUN_TEXT, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("ties", "order"),
+    [("docno", ("d9", "d3", "d2", "d1")), ("rank", ("d9", "d2", "d3", "d1"))],
+)
+def test_read_run_orders_by_score_and_settles_ties_by_the_rule(
+    run_file: Path, ties: Ties, order: tuple[str, ...]
+) -> None:
+    run = read_run(run_file, ties=ties)
+    assert run.name == "hand"
+    assert run.rankings["q1"] == Ranked(order, (7.0, 1.0, 1.0, 1.0))
+    assert run.rankings["q2"] == Ranked(("d1",), (-0.25,))
+
+
+def test_read_run_by_rank_falls_back_on_the_order_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "flat.run"
+    path.write_text("q Q0 b 0 1 x\nq Q0 a 0 1 x\nq Q0 c 0 1 x\n", encoding="utf-8")
+    assert read_run(path, ties="rank").rankings["q"].ids == ("b", "a", "c")
+
+
+def test_read_run_by_docno_compares_scores_as_float32(tmp_path: Path) -> None:
+    path = tmp_path / "close.run"
+    path.write_text("q Q0 a 1 1.000000001 x\nq Q0 b 2 1.0 x\n", encoding="utf-8")
+    assert read_run(path, ties="docno").rankings["q"].ids == ("b", "a")
+    assert read_run(path, ties="rank").rankings["q"].ids == ("a", "b")
+
+
+def test_read_run_takes_scores_beyond_float32(tmp_path: Path) -> None:
+    path = tmp_path / "large.run"
+    path.write_text("q Q0 a 1 1e300 x\nq Q0 b 2 1e299 x\n", encoding="utf-8")
+    assert read_run(path, ties="docno").rankings["q"].ids == ("b", "a")
+
+
+def test_read_run_refuses_another_rule(run_file: Path) -> None:
+    with pytest.raises(UnknownNameError, match="No tie rule 'random'. Known: docno, rank"):
+        read_run(run_file, ties=cast(Ties, "random"))
+
+
+def test_read_run_reports_every_bad_row_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.run"
+    rows = [
+        b"q Q0 a 1 0.5 x",
+        b"q Q0 b 2 0.4",
+        b"q Q0 a 3 0.3 x",
+        b"q Q0 c first 0.2 x",
+        b"q Q0 d 5 nan x",
+        b"q Q0 e 6 1e999 x",
+        b"q Q0 \xff 7 0.1 x",
+        b"q Q0 f 8 " + b"9" * 100 + b"z x",
+    ]
+    path.write_bytes(b"\n".join(rows))
+    with pytest.raises(DataError) as caught:
+        read_run(path, ties="docno")
+    assert [(problem.line, problem.message) for problem in caught.value.problems] == [
+        (2, "expected 6 columns (question Q0 candidate rank score tag), got 5."),
+        (3, "candidate 'a' stands twice under question 'q'. Keep one row."),
+        (4, "rank must be a whole number, got 'first'."),
+        (5, "score must be a finite number, got 'nan'."),
+        (6, "score must be a finite number, got '1e999'."),
+        (7, "not UTF-8. Convert the file to UTF-8."),
+        (8, f"score must be a finite number, got '{'9' * 39}…'."),
+    ]
+    assert str(caught.value).startswith(f"{path}:2: expected 6 columns")
+
+
+def test_read_qrels_reads_grades_and_reports_every_bad_row(tmp_path: Path) -> None:
+    path = tmp_path / "hand.qrels"
+    path.write_bytes(b"\xef\xbb\xbfq1 0 a 1\r\nq1 0 b -1\r\nq2 0 a 2\r\n")
+    assert read_qrels(path) == {"q1": {"a": 1, "b": -1}, "q2": {"a": 2}}
+    path.write_text("q1 0 a yes\nq1 0 b 1\nq1 0 b 1\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"(?s):1: relevance must be.*:3: candidate 'b' stands"):
+        read_qrels(path)
+
+
+@pytest.mark.parametrize("text", ["", "\n \n"], ids=["empty", "blank"])
+def test_read_refuses_a_file_without_rows(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "empty"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match="expected rows of question 0 candidate relevance, got no"):
+        read_qrels(path)
+
+
+def test_read_says_which_file_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent\.run: cannot be read: No such file"):
+        read_run(tmp_path / "absent.run", ties="docno")
+
+
+def test_write_run_keeps_scores_that_fall_and_counts_down_otherwise(tmp_path: Path) -> None:
+    rankings = {
+        "falls": Ranked(("a", "b"), (0.75, 0.1)),
+        "ties": Ranked(("a", "b"), (0.5, 0.5)),
+        "ties as float32": Ranked(("a", "b"), (1.000000001, 1.0)),
+        "rises": Ranked(("a", "b", "c"), (0.5, 7.0, 6.0)),
+        "too large": Ranked(("a",), (1e300,)),
+    }
+    path = tmp_path / "out.run"
+    write_run(Run("bm25 % 2 >> wo", {k.replace(" ", "-"): v for k, v in rankings.items()}), path)
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        "falls Q0 a 1 0.75 bm25_%_2_>>_wo",
+        "falls Q0 b 2 0.1 bm25_%_2_>>_wo",
+        "ties Q0 a 1 2.0 bm25_%_2_>>_wo",
+        "ties Q0 b 2 1.0 bm25_%_2_>>_wo",
+        "ties-as-float32 Q0 a 1 2.0 bm25_%_2_>>_wo",
+        "ties-as-float32 Q0 b 2 1.0 bm25_%_2_>>_wo",
+        "rises Q0 a 1 3.0 bm25_%_2_>>_wo",
+        "rises Q0 b 2 2.0 bm25_%_2_>>_wo",
+        "rises Q0 c 3 1.0 bm25_%_2_>>_wo",
+        "too-large Q0 a 1 1.0 bm25_%_2_>>_wo",
+    ]
+
+
+@pytest.mark.parametrize("bad", ["a b", "a\tb", "a\n", "", "\0", "\ud800"], ids=ascii)
+def test_write_refuses_ids_it_cannot_write_and_leaves_the_old_file(
+    tmp_path: Path, bad: str
+) -> None:
+    path = tmp_path / "old"
+    path.write_text("old", encoding="utf-8")
+    for run in (
+        Run("x", {"q": Ranked(("good", bad), (1.0, 0.0))}),
+        Run("x", {bad: Ranked(("good",), (1.0,))}),
+    ):
+        with pytest.raises(InputError, match="an id must be text without any; got .*Rename"):
+            write_run(run, path)
+    with pytest.raises(InputError, match="Rename these ids"):
+        write_qrels({"q": {bad: 1}}, path)
+    assert path.read_text(encoding="utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_write_counts_the_bad_ids_it_does_not_show(tmp_path: Path) -> None:
+    qrels = {"q": {f"a {number}": 1 for number in range(8)}}
+    with pytest.raises(InputError, match="'a 0', 'a 1', 'a 2', 'a 3', 'a 4' and 3 more"):
+        write_qrels(qrels, tmp_path / "out")
+
+
+def test_write_qrels_refuses_a_question_that_would_vanish(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="got none for 'q2'. Leave these questions out"):
+        write_qrels({"q1": {"a": 1}, "q2": {}}, tmp_path / "out.qrels")
+
+
+def test_write_leaves_nothing_half_written(tmp_path: Path) -> None:
+    broken = Ranked(("a", "b"), cast("tuple[float, ...]", (1.0, 0.0)))
+    object.__setattr__(broken, "ids", ("a",))
+    with pytest.raises(ValueError, match="zip"):
+        write_run(Run("x", {"q": broken}), tmp_path / "out.run")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Everything but what the module says it refuses; the no-break space and U+2028 are no ASCII space.
+ids = st.text(
+    st.one_of(
+        st.sampled_from("ab\u00a0\u2028\u0085é%#"),
+        st.characters(exclude_categories=["Cs"], exclude_characters="\0\t\n\v\f\r "),
+    ),
+    min_size=1,
+    max_size=6,
+)
+scores = st.one_of(
+    st.sampled_from([0.0, 0.5, 1.0, 1.0 + 1e-9, 1e300]),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> Run:
+    rankings: dict[str, Ranked] = {}
+    for question in draw(st.lists(ids, min_size=1, max_size=3, unique=True)):
+        names = tuple(draw(st.lists(ids, min_size=1, max_size=6, unique=True)))
+        row = st.lists(scores, min_size=len(names), max_size=len(names))
+        rankings[question] = Ranked(names, tuple(draw(row)))
+    return Run(draw(ids), rankings)
+
+
+@settings(deadline=None)
+@given(runs(), st.sampled_from(["docno", "rank"]))
+def test_runs_come_back_in_the_order_they_were_written(run: Run, ties: Ties) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "run")
+        write_run(run, path)
+        back = read_run(path, ties=ties)
+    assert back.name == run.name
+    assert [(q, ranked.ids) for q, ranked in back.rankings.items()] == [
+        (q, ranked.ids) for q, ranked in run.rankings.items()
+    ]
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(
+        ids,
+        st.dictionaries(ids, st.integers(-2, 4), min_size=1, max_size=4),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_qrels_come_back_as_they_were_written(qrels: dict[str, dict[str, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "qrels")
+        write_qrels(qrels, path)
+        assert read_qrels(path) == qrels

@@ -1,0 +1,87 @@
+"""Every block of code in the README does what the README says it does."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+
+
+class Block(NamedTuple):
+    language: str
+    line: int
+    text: str
+
+
+def blocks() -> list[Block]:
+    text = README.read_text("utf-8")
+    return [
+        Block(match[1], text.count("\n", 0, match.start()) + 1, match[2])
+        for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    ]
+
+
+def of(*languages: str) -> list[Block]:
+    return [block for block in blocks() if block.language in languages]
+
+
+def name(block: Block) -> str:
+    return f"line {block.line}"
+
+
+def test_every_block_is_of_a_kind_that_is_run() -> None:
+    assert {block.language for block in blocks()} <= {"python", "console", "sh"}
+    assert of("python")
+    assert of("console")
+    assert of("sh")
+
+
+def test_python_blocks_print_what_they_show() -> None:
+    # One session for all blocks, as a reader would type them.
+    session = "\n".join(block.text for block in of("python"))
+    test = doctest.DocTestParser().get_doctest(session, {}, "README", str(README), 0)
+    assert test.examples
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(test).failed == 0
+
+
+@pytest.mark.parametrize("block", of("console"), ids=name)
+def test_console_blocks_print_what_they_show(block: Block, tmp_path: Path) -> None:
+    if "ASKLINE_DATA" in block.text and not os.environ.get("ASKLINE_DATA"):
+        pytest.skip("ASKLINE_DATA is not set: this block measures a real dataset")
+    commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
+    assert commands
+    settings = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "80",
+    }
+    for command in commands:
+        line, _, shown = command.partition("\n")
+        while line.endswith("\\"):
+            more, _, shown = shown.partition("\n")
+            line = f"{line}\n{more}"
+        done = subprocess.run(
+            line, shell=True, cwd=tmp_path, env=settings, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert doctest.OutputChecker().check_output(shown, done.stdout, flags), done.stdout
+
+
+@pytest.mark.parametrize("block", of("sh"), ids=name)
+def test_make_commands_are_real(block: Block) -> None:
+    """Set-up is run by whoever reads it; here only that each make target exists."""
+    targets = re.findall(r"^make (\w+)", block.text, re.MULTILINE)
+    assert targets
+    for target in targets:
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
