@@ -21,8 +21,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One splitter on one set; the first three are 0 where the set has no gold boundaries."""
+    """One splitter on one set; in per cent, or nothing where the set has no gold boundaries."""
 
     splitter: str
     set: str
-    precision: float
-    recall: float
-    f1: float
+    precision: float | None
+    recall: float | None
+    f1: float | None
     sentences: float
     """Sentences a text, each text counted as often as it has questions."""
     megabytes_per_second: float
@@ -62,7 +63,9 @@ class Row:
 
 def joined(sentences: Iterable[str], *, glue: str = " ") -> Document:
     """One text of many sentences, with its boundaries."""
-    text, ends, given = "", set(), set()
+    text = ""
+    ends: set[int] = set()
+    given: set[int] = set()
     for sentence in (s.strip() for s in sentences):
         if not sentence:
             continue
@@ -90,7 +93,7 @@ def trecqa(path: Path, *, size: int = 10) -> Iterator[list[str]]:
     lines = path.read_text(encoding="utf-8").splitlines()
     tagged = (
         following.replace("\t", " ")
-        for line, following in zip(lines, lines[1:], strict=False)
+        for line, following in pairwise(lines)
         if line in ("<positive>", "<negative>")
     )
     while chunk := list(islice(tagged, size)):
@@ -133,53 +136,39 @@ def askline_splitter(_: str) -> Splitter:
 
 
 def nupunkt_splitter(_: str) -> Splitter:
-    import nupunkt
-
-    return lambda text: [tuple(span) for span in nupunkt.sent_spans(text)]
-
-
-def sentencex_splitter(language: str) -> Splitter:
-    import sentencex
-
-    def split(text: str) -> Spans:
-        found = sentencex.get_sentence_boundaries(language, text)
-        return [(b["start_index"], b["end_index"]) for b in found]
-
+    split: Splitter = import_module("nupunkt").sent_spans
     return split
 
 
+def sentencex_splitter(language: str) -> Splitter:
+    boundaries = import_module("sentencex").get_sentence_boundaries
+    return lambda text: [(b["start_index"], b["end_index"]) for b in boundaries(language, text)]
+
+
 def syntok_splitter(_: str) -> Splitter:
-    from syntok import segmenter
+    analyze = import_module("syntok.segmenter").analyze
 
     def split(text: str) -> Spans:
-        return [
-            (tokens[0].offset, tokens[-1].offset + len(tokens[-1].value))
-            for paragraph in segmenter.analyze(text)
-            for tokens in paragraph
-        ]
+        sentences = [tokens for paragraph in analyze(text) for tokens in paragraph]
+        return [(t[0].offset, t[-1].offset + len(t[-1].value)) for t in sentences]
 
     return split
 
 
 def pysbd_splitter(language: str) -> Splitter:
-    import pysbd
-
-    segmenter = pysbd.Segmenter(language=language, clean=False, char_span=True)
+    segmenter = import_module("pysbd").Segmenter(language=language, clean=False, char_span=True)
     return lambda text: [(span.start, span.end) for span in segmenter.segment(text)]
 
 
 def blingfire_splitter(_: str) -> Splitter:
-    import blingfire
-
-    return lambda text: list(blingfire.text_to_sentences_and_offsets(text)[1])
+    split = import_module("blingfire").text_to_sentences_and_offsets
+    return lambda text: list(split(text)[1])
 
 
 def spacy_splitter(language: str) -> Splitter:
-    import spacy
-
-    nlp = spacy.blank(language)
+    """The rule-based sentencizer, which needs no model."""
+    nlp = import_module("spacy").blank(language)
     nlp.add_pipe("sentencizer")
-    nlp.max_length = 10**9
     return lambda text: [(s.start_char, s.end_char) for s in nlp(text).sents]
 
 
@@ -220,17 +209,20 @@ def measure(name: str, split: Splitter, title: str, documents: list[Document]) -
         right += len(ends & document.ends)
         predicted += len(ends)
         gold += len(document.ends)
-    precision, recall = (right / predicted, right / gold) if gold and predicted else (0.0, 0.0)
     size = sum(len(document.text.encode()) for document in documents) / 1e6
     return Row(
         splitter=name,
         set=title,
-        precision=round(100 * precision, 2),
-        recall=round(100 * recall, 2),
-        f1=round(100 * 2 * precision * recall / (precision + recall), 2) if right else 0.0,
+        precision=per_cent(right, predicted) if gold else None,
+        recall=per_cent(right, gold) if gold else None,
+        f1=per_cent(2 * right, predicted + gold) if gold else None,
         sentences=round(count / sum(document.weight for document in documents), 3),
         megabytes_per_second=round(size / seconds, 2),
     )
+
+
+def per_cent(part: int, whole: int) -> float:
+    return round(100 * part / whole, 2) if whole else 0.0
 
 
 def measure_all(root: Path, names: Iterable[str]) -> tuple[list[Row], dict[str, str]]:
@@ -251,10 +243,9 @@ def measure_all(root: Path, names: Iterable[str]) -> tuple[list[Row], dict[str, 
 
 
 def line(row: Row) -> str:
-    return (
-        f"{row.set:<24} {row.splitter:<10} {row.precision:>6.2f} {row.recall:>6.2f} {row.f1:>6.2f}"
-        f" {row.sentences:>7.3f} {row.megabytes_per_second:>7.2f}"
-    )
+    shares = (f"{'–' if s is None else f'{s:.2f}':>6}" for s in (row.precision, row.recall, row.f1))
+    rest = f"{row.sentences:>7.3f} {row.megabytes_per_second:>7.2f}"
+    return f"{row.set:<24} {row.splitter:<10} {' '.join(shares)} {rest}"
 
 
 def processor() -> str:

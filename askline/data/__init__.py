@@ -7,19 +7,19 @@ with a file is raised as one `DataError` with every bad row, and nothing of the 
 
 from __future__ import annotations
 
-from askline.data.asnq import read_asnq
-from askline.data.filters import select
-from askline.data.jsonl import read_jsonl, write_jsonl
-from askline.data.natural_questions import read_natural_questions
-from askline.data.padding import pad
-from askline.data.pairs import read_pairs
-from askline.data.registry import known_sets, load
-from askline.data.selqa import read_selqa
-from askline.data.squad import AnswerSpan, Paragraph, ParagraphSet, SpanQuestion, read_paragraphs
-from askline.data.squad_sentences import hold_out, read_squad, to_sentences
-from askline.data.stats import SetStatistics, statistics
-from askline.data.trecqa import read_trecqa, read_trecqa_all
-from askline.data.wikiqa import read_wikiqa
+from .asnq import read_asnq
+from .filters import select
+from .jsonl import read_jsonl, write_jsonl
+from .natural_questions import read_natural_questions
+from .padding import pad
+from .pairs import read_pairs
+from .registry import known_sets, load
+from .selqa import read_selqa
+from .squad import AnswerSpan, Paragraph, ParagraphSet, SpanQuestion, read_paragraphs
+from .squad_sentences import hold_out, read_squad, to_sentences
+from .stats import SetStatistics, statistics
+from .trecqa import read_trecqa, read_trecqa_all
+from .wikiqa import read_wikiqa
 
 __all__ = [
     "AnswerSpan",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from os import PathLike
 
-from askline.data.files import DataFile
-from askline.types import Candidate, Question, QuestionSet
+from ..types import Candidate, Question, QuestionSet
+from .files import DataFile
 
 __all__ = ["read_asnq"]
 

@@ -20,9 +20,9 @@ from os import PathLike
 from pathlib import Path
 from typing import BinaryIO, NoReturn, TypeVar, cast
 
-from askline.data.records import Record, RowError, as_record
-from askline.errors import DataError, InputError, Problem
-from askline.types import Question, QuestionSet
+from ..errors import DataError, InputError, Problem
+from ..types import Question, QuestionSet
+from .records import Record, RowError, as_record
 
 __all__ = ["MAX_DOCUMENT", "MAX_LINE", "DataFile"]
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, get_args
 
-from askline.errors import UnknownNameError
-from askline.types import Question, QuestionSet
+from ..errors import UnknownNameError
+from ..types import Question, QuestionSet
 
 __all__ = ["FILTERS", "Filter", "select"]
 

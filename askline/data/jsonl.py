@@ -12,17 +12,16 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, cast
 
-from askline.data.files import DataFile
-from askline.data.records import Record, RowError, Unique, array, as_text, labels, text, texts
-from askline.errors import InputError
-from askline.types import Candidate, Question, QuestionSet, Source
+from ..errors import InputError
+from ..text.writing import replacing
+from ..types import Candidate, Question, QuestionSet, Source
+from .files import DataFile
+from .records import Record, RowError, Unique, array, as_text, labels, text, texts
 
 __all__ = ["read_jsonl", "write_jsonl"]
 
@@ -64,8 +63,9 @@ def write_jsonl(question_set: QuestionSet, path: str | PathLike[str]) -> None:
         lines.append(json.dumps(record, ensure_ascii=False))
     if not lines:
         raise InputError("A set without questions cannot be written, for none can be read.")
-    with _replacing(path) as stream:
-        stream.write(("\n".join(lines) + "\n").encode())
+    content = ("\n".join(lines) + "\n").encode()
+    with replacing(path) as stream:
+        stream.write(_pack(content) if path.suffix == ".gz" else content)
 
 
 def _question(line: int, record: Record) -> Question:
@@ -133,19 +133,9 @@ def _record(question: Question) -> Record:
     return record
 
 
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its place when all went well, and goes when not."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with draft.open("wb") as raw:
-            if path.suffix != ".gz":
-                yield raw
-            else:  # no name and no time inside, so the same set gives the same bytes
-                with gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-        os.replace(draft, path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror or error}.") from error
-    finally:
-        draft.unlink(missing_ok=True)
+def _pack(content: bytes) -> bytes:
+    """Without a name and a time inside, so that the same set gives the same bytes."""
+    packed = BytesIO()
+    with gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as stream:
+        stream.write(content)
+    return packed.getvalue()

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from os import PathLike
 
-from askline.data.files import DataFile
-from askline.data.records import Record, RowError, Unique, array, as_record, field, integer, text
-from askline.types import Candidate, Question, QuestionSet, Source
+from ..types import Candidate, Question, QuestionSet, Source
+from .files import DataFile
+from .records import Record, RowError, Unique, array, as_record, field, integer, text
 
 __all__ = ["read_natural_questions"]
 

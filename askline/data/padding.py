@@ -9,9 +9,9 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from askline.errors import InputError
-from askline.text.words import normalise
-from askline.types import Candidate, Question, QuestionSet
+from ..errors import InputError
+from ..text.words import normalise
+from ..types import Candidate, Question, QuestionSet
 
 __all__ = ["pad"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from os import PathLike
 
-from askline.data.files import DataFile
-from askline.data.records import Record, text
-from askline.types import Candidate, Question, QuestionSet
+from ..types import Candidate, Question, QuestionSet
+from .files import DataFile
+from .records import Record, text
 
 __all__ = ["read_pairs"]
 

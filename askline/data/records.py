@@ -86,8 +86,8 @@ def field(record: Record, key: str) -> object:
     try:
         return record[key]
     except KeyError:
-        found = ", ".join(map(repr, record)) or "nothing"
-        raise RowError(f"No {key!r}, only {found}. Add it to the row.") from None
+        found = f", only {', '.join(map(repr, record))}" if record else ": the object is empty"
+        raise RowError(f"No {key!r}{found:.200}. Add it to the row.") from None
 
 
 def text(record: Record, key: str) -> str:

@@ -13,19 +13,19 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
-from askline.data.asnq import read_asnq
-from askline.data.filters import select
-from askline.data.jsonl import read_jsonl
-from askline.data.natural_questions import read_natural_questions
-from askline.data.pairs import read_pairs
-from askline.data.records import RowError, Unique
-from askline.data.selqa import read_selqa
-from askline.data.squad import read_paragraphs
-from askline.data.squad_sentences import hold_out, read_squad, to_sentences
-from askline.data.trecqa import read_trecqa, read_trecqa_all
-from askline.data.wikiqa import read_wikiqa
-from askline.errors import InputError, UnknownNameError
-from askline.types import QuestionSet
+from ..errors import InputError, UnknownNameError
+from ..types import QuestionSet
+from .asnq import read_asnq
+from .filters import select
+from .jsonl import read_jsonl
+from .natural_questions import read_natural_questions
+from .pairs import read_pairs
+from .records import RowError, Unique
+from .selqa import read_selqa
+from .squad import read_paragraphs
+from .squad_sentences import hold_out, read_squad, to_sentences
+from .trecqa import read_trecqa, read_trecqa_all
+from .wikiqa import read_wikiqa
 
 __all__ = ["DATA_VARIABLE", "known_sets", "load"]
 
@@ -102,7 +102,7 @@ def load(name: str, *, root: str | PathLike[str] | None = None, seed: int = 0) -
     if dataset in _FILES:
         if split in _FILES[dataset]:
             return _load_split(dataset, split, root, seed)
-        if Path(split).suffix or os.sep in split:
+        if Path(split).suffix or os.sep in split or Path(split).is_file():
             return _read(dataset, Path(split), name, seed)
     elif name.endswith((".jsonl", ".jsonl.gz")):
         return read_jsonl(name, name=name)

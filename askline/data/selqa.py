@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from os import PathLike
 
-from askline.data.files import DataFile
-from askline.data.records import Record, RowError, array, kind, text, texts
-from askline.types import Candidate, Question, QuestionSet
+from ..types import Candidate, Question, QuestionSet
+from .files import DataFile
+from .records import Record, RowError, array, kind, text, texts
 
 __all__ = ["read_selqa"]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 
-from askline.data.files import DataFile
-from askline.data.records import Record, RowError, Unique, array, as_record, integer, text
-from askline.errors import Problem
+from ..errors import Problem
+from .files import DataFile
+from .records import Record, RowError, Unique, array, as_record, integer, text
 
 __all__ = ["AnswerSpan", "Paragraph", "ParagraphSet", "SpanQuestion", "read_paragraphs"]
 

@@ -16,9 +16,9 @@ from hashlib import sha256
 from os import PathLike
 from typing import Literal
 
-from askline.data.squad import AnswerSpan, Paragraph, ParagraphSet, SpanQuestion, read_paragraphs
-from askline.text.sentences import split_sentences
-from askline.types import Candidate, Question, QuestionSet, Source
+from ..text.sentences import split_sentences
+from ..types import Candidate, Question, QuestionSet, Source
+from .squad import AnswerSpan, Paragraph, ParagraphSet, SpanQuestion, read_paragraphs
 
 __all__ = ["Splitter", "hold_out", "read_squad", "to_sentences"]
 

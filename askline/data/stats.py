@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from askline.text.words import words
-from askline.types import QuestionSet
+from ..text.words import words
+from ..types import QuestionSet
 
 __all__ = ["SetStatistics", "statistics"]
 

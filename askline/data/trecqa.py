@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from random import Random
 
-from askline.data.files import DataFile
-from askline.data.records import Record, RowError, Unique, array, as_record, labels, text
-from askline.data.records import field as value_of
-from askline.types import Candidate, Question, QuestionSet
+from ..types import Candidate, Question, QuestionSet
+from .files import DataFile
+from .records import Record, RowError, Unique, array, as_record, labels, text
+from .records import field as value_of
 
 __all__ = ["read_trecqa", "read_trecqa_all"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from os import PathLike
 
-from askline.data.files import DataFile
-from askline.data.records import RowError, Unique, as_text
-from askline.types import Candidate, Question, QuestionSet
+from ..types import Candidate, Question, QuestionSet
+from .files import DataFile
+from .records import RowError, Unique, as_text
 
 __all__ = ["read_wikiqa"]
 

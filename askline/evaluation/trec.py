@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import BinaryIO, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from ..errors import DataError, InputError, Problem, UnknownNameError
+from ..text.writing import replacing
 from .runs import Qrels, Ranked, Run
 
 __all__ = ["Ties", "read_qrels", "read_run", "write_qrels", "write_run"]
@@ -87,7 +87,7 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
     """
     _check_ids((question, ranked.ids) for question, ranked in run.rankings.items())
     tag = _UNWRITABLE.sub("_", run.name) or "run"
-    _write_lines(Path(path), _run_lines(run, tag))
+    _write_lines(path, _run_lines(run, tag))
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
@@ -104,7 +104,7 @@ def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
         for question, judged in qrels.items()
         for candidate, relevance in judged.items()
     )
-    _write_lines(Path(path), lines)
+    _write_lines(path, lines)
 
 
 def _settle(rows: Iterable[_Row], ties: Ties) -> Ranked:
@@ -208,11 +208,6 @@ def _check_ids(table: Iterable[tuple[str, Iterable[str]]]) -> None:
         )
 
 
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with part.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+def _write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
+    with replacing(path) as stream:
+        stream.writelines(line.encode() for line in lines)

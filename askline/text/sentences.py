@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from askline.text.abbreviations import ABBREVIATIONS, SENTENCE_STARTS
+from .abbreviations import ABBREVIATIONS, SENTENCE_STARTS
 
 __all__ = ["split_sentences"]
 
@@ -30,7 +30,8 @@ _LINE_ENDS = (".", "!", "?", ":", ";", "…", "»", "”", '"', ")")
 # and a word; in a script that puts no space there; with the space forgotten, as in `1973.The`.
 # A set of characters has to come first, for then `re` skips over everything else.
 _MARK = re.compile(
-    r"""(?P<mark> [.!?…؟۔।॥።։。！？｡] (?<![.!?…].) (?<![.!?…][ ].) [.!?…؟۔।॥።։。！？｡]* (?:[ ][.!?])* )
+    r"""(?P<mark> [.!?…؟۔।॥።։。！？｡] (?<![.!?…].) (?<![.!?…][ ].)
+                  [.!?…؟۔।॥።։。！？｡]* (?:[ ][.!?])* )
     (?: (?P<close> (?: ['"”’)\]}] | [ \u00a0\u202f]?» | \[[^\[\]]{1,30}\]
                    | [ ](?: ''? | [)\]] | -R[RSC]B- )(?=\s|\Z) )* )
         (?P<quote> [ ]"(?=\s) )?
@@ -44,7 +45,7 @@ _MARK = re.compile(
 )
 _ENUMERATOR = re.compile(r"\s*[(\[]?(?:\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
 _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
-_OPENING = "([{\"'“‘«`"
+_LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
 _REACH = 24  # characters looked at before a mark: longer than any abbreviation
 _QUOTE_REACH = 1000  # how far back an open quotation is looked for, which keeps the time linear
 _AFTER_QUERY = frozenset(
@@ -129,8 +130,8 @@ def _last_word(text: str, start: int, at: int) -> str:
     """The word that touches a mark, or nothing where a space, a quotation or a bracket does."""
     if at == start or not text[at - 1].isalnum():
         return ""
-    token = text[max(start, at - _REACH) : at].split()[-1]
-    return token.replace("–", "-").rpartition("-")[2].lstrip(_OPENING)
+    found = _LAST_WORD.search(text[max(start, at - _REACH) : at].split()[-1])
+    return found[0] if found else ""
 
 
 def _is_dotted(word: str) -> bool:

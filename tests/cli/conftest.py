@@ -25,15 +25,16 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 @pytest.fixture
-def questions(tmp_path: Path) -> Path:
-    """Four hand-written questions, one of them without an answer."""
+def questions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Four hand-written questions, one of them without an answer, in the current folder."""
+    monkeypatch.chdir(tmp_path)
     rows = [
         ("Who wrote Emma?", ["Emma is a novel.", "Jane Austen wrote Emma."], [0, 1]),
         ("When did it appear?", ["It appeared in 1815.", "It sold well."], [1, 0]),
         ("Where is Highbury?", ["Highbury is a village near London.", "No."], [1, 0]),
         ("What colour is it?", ["Nobody says.", "It is not known."], [0, 0]),
     ]
-    path = tmp_path / "emma.jsonl"
+    path = Path("emma.jsonl")
     path.write_text(
         "".join(
             json.dumps({"question": question, "candidates": candidates, "labels": labels}) + "\n"

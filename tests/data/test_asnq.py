@@ -6,7 +6,7 @@ import pytest
 
 from askline.data import read_asnq
 
-from .helpers import labels, problems, write
+from .samples import labels, problems, write
 
 
 def test_label_four_is_the_answer(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from askline.data.jsonl import read_jsonl
 from askline.data.selqa import read_selqa
 from askline.errors import InputError
 
-from .helpers import problems, write
+from .samples import problems, write
 
 GOOD = '{"question": "Who?", "candidates": ["Nobody.", "Ann."], "labels": [0, 1]}'
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from askline.data import read_pairs
 
-from .helpers import labels, problems, write
+from .samples import labels, problems, write
 
 
 def test_a_pair_is_a_question_with_one_answer(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from askline.data import read_selqa
 
-from .helpers import labels, problems, write_json
+from .samples import labels, problems, write_json
 
 ROW = {"question": "Who?", "candidates": ["", "Ann.", "Bob."], "answers": [1]}
 

@@ -6,7 +6,7 @@ import pytest
 
 from askline.data import read_wikiqa
 
-from .helpers import labels, problems, write
+from .samples import labels, problems, write
 
 HEADER = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"
 FIRST = "Q1\twhat is a loom?\tD1\tLoom\tD1-0\tA loom weaves cloth .\t1"
@@ -43,7 +43,7 @@ def test_columns_are_found_by_name(tmp_path: Path) -> None:
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "x.tsv", HEADER.replace("\tLabel", "").replace("Sentence\t", ""), FIRST)
+    path = write(tmp_path / "x.tsv", HEADER.replace("\tSentence\tLabel", ""), FIRST)
     [(line, message)] = problems(read_wikiqa, path)
     assert line == 1
     assert message.startswith("No column Sentence, Label. Expected QuestionID, Question")

@@ -23,7 +23,7 @@ class ByNumber(ScoringRanker):
     near: int = 0
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        return -np.abs(np.array([float(text) for text in candidates]) - self.near)
+        return np.asarray(-np.abs(np.array([float(text) for text in candidates]) - self.near))
 
 
 class Lossy:

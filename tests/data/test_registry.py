@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import askline.data as data
+from askline.data import known_sets, load
+from askline.errors import DataError, InputError, UnknownNameError
+
+from .samples import write, write_json
+
+QUESTION = '{"question": "Who?", "candidates": ["No.", "Ann."], "labels": [0, 1]}'
+PAIRS = ['{"question": "Who?", "sentence": "Ann."}']
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("ASKLINE_DATA", raising=False)
+    (tmp_path / "squad").mkdir()
+    write(tmp_path / "squad" / "train-pairs.jsonl", *PAIRS)
+    return tmp_path
+
+
+def squad(titles: int, prefix: str) -> dict[str, object]:
+    def qa(name: str) -> dict[str, object]:
+        return {"id": name, "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+
+    return {
+        "data": [
+            {
+                "title": f"{prefix}{number}",
+                "paragraphs": [{"context": f"Ann {number}.", "qas": [qa(f"{prefix}{number}")]}],
+            }
+            for number in range(titles)
+        ]
+    }
+
+
+def test_the_public_names_are_sorted_and_there() -> None:
+    assert data.__all__ == sorted(data.__all__)
+    assert all(hasattr(data, name) for name in data.__all__)
+
+
+def test_known_sets_are_sorted_and_complete() -> None:
+    names = known_sets()
+    assert list(names) == sorted(names)
+    assert {"wikiqa:test", "trecqa:train-all", "trecqa-clean:dev", "squad2:dev"} <= set(names)
+    assert {"squadshifts:train", "piaf:dev", "fquad:valid", "asnq:dev", "nq:train"} <= set(names)
+
+
+def test_a_set_is_found_below_the_root_or_the_variable(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert load("squad-pairs:train", root=root).name == "squad-pairs:train"
+    assert len(load("squad-pairs:train", root=str(root))) == 1
+    monkeypatch.setenv("ASKLINE_DATA", str(root))
+    assert len(load("squad-pairs:train")) == 1
+    with pytest.raises(InputError, match="No file"):
+        load("squad-pairs:train", root=root / "elsewhere")
+
+
+def test_a_packed_file_may_stand_in_for_a_plain_one(root: Path) -> None:
+    plain = root / "squad" / "train-pairs.jsonl"
+    plain.with_name("train-pairs.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    assert len(load("squad-pairs:train", root=root)) == 1
+
+
+@pytest.mark.parametrize("value", [None, ""], ids=["unset", "empty"])
+def test_without_a_data_folder_the_message_names_file_and_ways(
+    root: Path, monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    if value is not None:
+        monkeypatch.setenv("ASKLINE_DATA", value)
+    message = (
+        r"wikiqa:test is read from wikiqa/WikiQA-test\.tsv in a data folder, and none is named\. "
+        r"Set ASKLINE_DATA, or give --data DIR \(in Python: root=\)\."
+    )
+    with pytest.raises(InputError, match=message):
+        load("wikiqa:test")
+
+
+def test_a_missing_file_is_named_with_the_ways_out(root: Path) -> None:
+    message = r"No file .*WikiQA-dev\.tsv, which wikiqa:dev is read from\..*ASKLINE_DATA or --data"
+    with pytest.raises(InputError, match=message):
+        load("wikiqa:dev", root=root)
+
+
+@pytest.mark.parametrize("name", ["wikqa:test", "wikiqa:tests", "wikiqa", "wikiqa:", "", "x"])
+def test_unknown_names_are_told_with_the_known_ones(root: Path, name: str) -> None:
+    with pytest.raises(UnknownNameError, match="Known: asnq:dev, .*, wikiqa:train") as caught:
+        load(name, root=root)
+    if name.startswith("wikqa"):
+        assert "Did you mean 'wikiqa:test'?" in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
+def test_a_path_is_read_as_our_own_format(root: Path, suffix: str) -> None:
+    path = root / f"mine{suffix}"
+    content = f"{QUESTION}\n".encode()
+    path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
+    found = load(str(path))
+    assert (found.name, len(found)) == (str(path), 1)
+
+
+def test_a_missing_path_and_one_of_another_format_are_told(root: Path) -> None:
+    with pytest.raises(InputError, match=r"No file .*none\.jsonl"):
+        load(str(root / "none.jsonl"))
+    other = write(root / "mine.json", QUESTION)
+    with pytest.raises(InputError, match=r"must end in \.jsonl .* write NAME:.*mine\.json with"):
+        load(str(other))
+
+
+def test_a_path_after_a_name_is_read_in_that_format(root: Path) -> None:
+    path = write(root / "more.jsonl", *PAIRS, *PAIRS)
+    found = load(f"squad-pairs:{path}")
+    assert (found.name, len(found)) == (f"squad-pairs:{path}", 2)
+    with pytest.raises(DataError, match=r"more\.jsonl:1: No 'candidates'"):
+        load(f"trecqa:{path}")
+    with pytest.raises(InputError, match=r"No file .*none\.tsv"):
+        load(f"wikiqa:{root / 'none.tsv'}")
+
+
+def test_a_file_without_a_suffix_is_found_in_the_current_folder(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(root / "more", *PAIRS)
+    monkeypatch.chdir(root)
+    assert len(load("squad-pairs:more")) == 1
+
+
+def test_trecqa_clean_has_both_labels_and_takes_the_seed(root: Path) -> None:
+    answer = {"sentence": "Ann.", "label": 1}
+    others = [{"sentence": f"No {number}.", "label": 0} for number in range(9)]
+    mixed = json.dumps({"question": "Who?", "candidates": [answer, *others]})
+    only = json.dumps({"question": "Who?", "candidates": [answer]})
+    path = write(root / "t.jsonl", mixed, only)
+    assert len(load(f"trecqa:{path}")) == 2
+    assert len(load(f"trecqa-clean:{path}")) == 1
+    orders = {load(f"trecqa-clean:{path}", seed=seed).questions for seed in range(5)}
+    assert len(orders) > 1
+
+
+def test_sets_published_whole_are_split_by_article(root: Path) -> None:
+    (root / "squadshifts").mkdir()
+    for prefix in ("new_wiki", "reddit", "amazon_reviews"):
+        write_json(root / "squadshifts" / f"{prefix}_v1.0.json", squad(30, prefix))
+    train, dev, whole = (load(f"squadshifts:{s}", root=root) for s in ("train", "dev", "all"))
+    assert (train.name, len(train), len(dev), len(whole)) == ("squadshifts:train", 81, 9, 90)
+    assert not {question.id for question in train} & {question.id for question in dev}
+    assert len(load("squadshifts:amazon", root=root)) == 30
+
+
+def test_files_that_share_ids_are_not_joined(root: Path) -> None:
+    (root / "squadshifts").mkdir()
+    for file in ("new_wiki", "reddit", "amazon_reviews"):
+        write_json(root / "squadshifts" / f"{file}_v1.0.json", squad(2, "same"))
+    with pytest.raises(InputError, match="The files of squadshifts:all do not go together"):
+        load("squadshifts:all", root=root)

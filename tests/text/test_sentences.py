@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from askline.text.sentences import split_sentences
+
+ENGLISH = {
+    "two sentences": ["The lamp was lit.", "Ships could see it."],
+    "titles": ["Dr. Smith met Mrs. Jones.", "They left."],
+    "country": ["He moved to the U.S. Senate building.", "She stayed."],
+    "country last": ["He moved to the U.S.", "The move was hard."],
+    "examples": ["Eat fruit, e.g. Apples or pears.", "It helps, i.e. it cures."],
+    "numbers": ["See No. 5, p. 12 and vol. II of it.", "Then stop."],
+    "the answer no": ["Was it true?", "No.", "It was not."],
+    "company": ["Acme Inc. was sold.", "Its owner left Acme Inc.", "It closed."],
+    "saint": ["St. Petersburg is cold.", "He lives on Main St.", "The house is old."],
+    "initials": ["J. R. R. Tolkien wrote it.", "L. A. Mayer read it."],
+    "single digit": ["They won 7.", "Boston lost."],
+    "decimals": ["It is 3.14 m long.", "Section 1.2.3 says so.", "It weighs 2.5."],
+    "web": ["Visit example.com for v2.0 of it.", "Write to me@example.com.", "Nobody will."],
+    "ellipsis": ["He waited... and waited.", "It was late…", "Nobody came."],
+    "quotation": ['He said "Go."', "Then he left.", '"Why?" he asked.', "“No.”", "So it ended."],
+    "brackets": ["It rained (hard, too).", "(It often did.)", "We left."],
+    "names with marks": ["Yahoo! Inc. was sold.", "Nobody shouted!", "All was calm."],
+    "citation": ["The bridge fell.[12]", "It was rebuilt.[citation needed]", "It stands."],
+    "several marks": ["What?!", "Really!!!", "Yes."],
+    "space forgotten": ["It closed in 1973.", "The owner left."],
+    "tokenised": ["It is `` old . ''", "He , too , left -LRB- early . -RRB-", "Inc. , they say ."],
+    "tokenised quotation": ['He said " go . "', '" Why ? " she said .'],
+    "lower-case start": ["The shop is open.", "eBay sells it too."],
+    "numbered in a line": ["1. Boil the water.", "2. Add salt."],
+}
+FRENCH = {
+    "titles": ["M. Le Pen salua Mme. Curie.", "Elle partit."],
+    "era": ["Rome brûla en 390 av. J.-C. selon lui.", "Il naquit en 63 av. J.-C.", "C'est sûr."],
+    "spaced marks": ["Il part !", "Pourquoi ?", "On ne sait pas."],
+    "quotation": ["« Oui ! » dit-il.", "« Non. »", "Elle reste."],
+    "etc": ["Il vend du pain, etc.", "L'eau est gratuite."],
+}
+OTHERS = {
+    "Chinese": ["今天下雨。", "明天呢？", "「好！」", "他走了。"],
+    "Hindi": ["वह आया।", "वह गया।"],
+    "Arabic": ["أين هو؟", "لا أعرف."],
+    "emoji": ["Well done!", "🎉 Next 👩\u200d🚀."],
+}
+
+
+@pytest.mark.parametrize("sentences", ENGLISH.values(), ids=ENGLISH.keys())
+def test_split_sentences_in_english(sentences: list[str]) -> None:
+    glue = "" if "1973" in sentences[0] else " "
+    assert pieces(glue.join(sentences)) == sentences
+
+
+@pytest.mark.parametrize("sentences", FRENCH.values(), ids=FRENCH.keys())
+def test_split_sentences_in_french(sentences: list[str]) -> None:
+    assert pieces(" ".join(sentences)) == sentences
+
+
+@pytest.mark.parametrize("sentences", OTHERS.values(), ids=OTHERS.keys())
+def test_split_sentences_in_other_scripts(sentences: list[str]) -> None:
+    glue = "" if "。" in sentences[0] else " "
+    assert pieces(glue.join(sentences)) == sentences
+
+
+def test_split_sentences_ignores_case_where_a_text_has_none() -> None:
+    assert pieces('he said "go." then he left. why? nobody knows, e.g. me.') == [
+        'he said "go."',
+        "then he left.",
+        "why?",
+        "nobody knows, e.g. me.",
+    ]
+
+
+LINES = {
+    "blank line": ("A title\n\nA text", ["A title", "A text"]),
+    "blank line with spaces": ("A title\r\n \t\r\nA text", ["A title", "A text"]),
+    "hard-wrapped": (
+        "A line that\ngoes on. And\r\nstops.",
+        ["A line that\ngoes on.", "And\r\nstops."],
+    ),
+    "bullets": (
+        "Buy:\n- milk. Fresh\n- old\n  bread",
+        ["Buy:", "- milk.", "Fresh", "- old\n  bread"],
+    ),
+    "numbers": ("Steps\n1. Boil\n2. Stir", ["Steps", "1. Boil", "2. Stir"]),
+    "number in a paragraph": ("He was\n12. Then he grew.", ["He was\n12.", "Then he grew."]),
+    "dash in a paragraph": ("The house\n– an old one – fell.", ["The house\n– an old one – fell."]),
+    "heading": ("Text here\n## Title\nMore text.", ["Text here", "## Title", "More text."]),
+    "underlined heading": ("Title\n=====\nText.", ["Title", "=====", "Text."]),
+}
+
+
+@pytest.mark.parametrize(("text", "sentences"), LINES.values(), ids=LINES.keys())
+def test_split_sentences_reads_lines(text: str, sentences: list[str]) -> None:
+    assert pieces(text) == sentences
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\r\n\t", "\u2029\x85"], ids=ascii)
+def test_split_sentences_of_white_space_is_empty(text: str) -> None:
+    assert split_sentences(text) == []
+
+
+_ALPHABET = st.sampled_from(
+    ". ! ? … , ; : ( ) [ ] \" ' « » “ ” - – # * 1 a A É é I 。 ？ 」 ।".split(" ")
+    + "Dr etc The -RRB- 😀 👩\u200d🚀 \u0301 \x00".split(" ")
+    + [" ", "\n", "\r\n", "\t", "\u00a0", "\u2029", "\x1c"]
+)
+
+
+@given(st.one_of(st.text(), st.lists(_ALPHABET).map("".join)))
+@example("a\x00. B\r\n\r\n\u0301😀.\u0301 C")
+def test_split_sentences_covers_the_text(text: str) -> None:
+    spans = split_sentences(text)
+    last = 0
+    for start, end in spans:
+        assert last <= start < end <= len(text)
+        assert not text[last:start].strip(), "a character was left out"
+        assert text[start:end] == text[start:end].strip(), "white space at an end"
+        last = end
+    assert not text[last:].strip(), "the end was left out"
+
+
+LONG = {
+    "one word": "x" * 1_000_000,
+    "dots without spaces": "a." * 5_000_000,
+    "initials": "a. " * 300_000,
+    "marks": "." * 1_000_000 + "a",
+    "spaced marks": ". " * 500_000 + "a",
+    "brackets": "." + ")" * 1_000_000 + "a",
+    "quotations": 'Go. " ' * 150_000,
+    "closing quotations": "." + " '" * 500_000 + "a",
+    "spaces": "." + " " * 1_000_000 + "a",
+    "empty lines": "\n" * 500_000,
+    "list": "1. a\n" * 150_000,
+    "rule": "-" * 1_000_000 + "a",
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
+def test_split_sentences_takes_linear_time(text: str) -> None:
+    began = time.process_time()
+    split_sentences(text)
+    assert time.process_time() - began < 20  # a second or three; anything quadratic takes hours
+
+
+def pieces(text: str) -> list[str]:
+    return [text[start:end] for start, end in split_sentences(text)]
