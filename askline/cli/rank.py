@@ -41,7 +41,9 @@ def rank(
     as_json: bool,
 ) -> None:
     """
-    Rank candidate sentences, one a line in FILE or on standard input, by how well they answer.
+    Rank candidate sentences by how well they answer a question.
+
+    Candidates are the lines of FILE or of standard input.
 
     \b
     printf 'Emma is a novel.\\nJane Austen wrote Emma.\\n' | askline rank 'Who wrote Emma?'

@@ -11,27 +11,29 @@ from typing import Literal
 
 __all__ = ["ABBREVIATIONS", "SENTENCE_STARTS"]
 
-Kind = Literal["never", "maybe", "number"]
+Kind = Literal["never", "maybe", "name", "number"]
 
 # A name or an explanation follows, so the sentence goes on whatever comes next.
 _NEVER = """
     mr mrs ms dr prof gen col sgt capt cpt lt rev hon sen rep gov pres brig adm maj cmdr cpl pvt
     supt messrs mx ss e.g i.e cf viz vs mm mme mmes mlle mlles mgr mtre
 """
-# They may stand last: the sentence ends where the next word is one that starts sentences. At the
-# end of the list, names that bring a mark of their own.
+# They may stand last: the sentence ends where the next word is one that starts sentences.
 _MAYBE = """
     inc ltd corp co cos bros llc plc jr sr esq etc al st mt ft ste ave blvd rd dept univ assn
     approx ca var subsp ssp spp sp lat ed eds orig repr pl syn incl excl misc lb lbs hr hrs yr
     yrs tel ext ibid chap ch sect eq eqs pp pt pts jan feb apr jun jul aug sep oct nov dec geo
-    wm chas thos jas anon pseud pg eg ie av ap env éd réf janv févr avr juil déc yahoo jeopardy
+    wm chas thos jas anon pseud pg eg ie av ap env éd réf janv févr avr juil déc
 """
+# Names that bring a mark of their own: `Yahoo! Mail`.
+_NAME = "yahoo jeopardy"
 # Words of their own, and abbreviations only where a number follows.
 _NUMBER = "no nos art arts fig figs vol vols sec par vers op nr mar sept tome"
 
 ABBREVIATIONS: dict[str, Kind] = {
     **dict.fromkeys(_NEVER.split(), "never"),
     **dict.fromkeys(_MAYBE.split(), "maybe"),
+    **dict.fromkeys(_NAME.split(), "name"),
     **dict.fromkeys(_NUMBER.split(), "number"),
 }
 

@@ -95,7 +95,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
             yield start, position
             start, kind = position, found.lastgroup
         position += len(line)
-        closed = line.rstrip().endswith(_LINE_ENDS)
+        closed = line.isspace() or line.rstrip().endswith(_LINE_ENDS)
         if kind == "heading":
             yield start, position
             start, kind = position, None
@@ -117,11 +117,11 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     lower = following[:1].islower() and not caseless
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
-    if mark != "." and kind != "maybe":
+    if mark != "." and kind != "name":
         return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUERY)
     if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":
         return False
-    if kind == "maybe" or _is_dotted(word):
+    if kind in ("maybe", "name") or _is_dotted(word):
         return not lower and _starts_sentence(following, after)
     return not (lower and close)
 

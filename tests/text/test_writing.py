@@ -21,7 +21,7 @@ def test_replacing_puts_the_new_file_in_place(tmp_path: Path) -> None:
 def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), replacing(target) as stream:
+    with pytest.raises(ZeroDivisionError), replacing(target) as stream:  # noqa: PT012
         stream.write(b"half")
         raise ZeroDivisionError
     assert target.read_bytes() == b"old"
