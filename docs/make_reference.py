@@ -28,7 +28,8 @@ def reference() -> str:
 
 
 def _sections(command: click.Command, path: str) -> Iterator[str]:
-    context = click.Context(command, info_name=path, terminal_width=80)
+    settings = {**cli.context_settings, "terminal_width": 80}
+    context = click.Context(command, info_name=path, **settings)
     yield f"\n## `{path}`\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
         for name in sorted(command.commands):
