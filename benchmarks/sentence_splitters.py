@@ -1,7 +1,7 @@
 """
 Sentence splitters side by side: boundaries found, sentences a paragraph, speed.
 
-    ASKLINE_DATA=/path/to/data python benchmarks/sentence_splitters.py --write
+    ASKLINE_DATA=/path/to/data python -m benchmarks.sentence_splitters --write
 
 Gold boundaries come from datasets whose sentences were split before us, joined back into one text;
 a sentence that ends without a mark is set off by a blank line and its boundary is not counted.
@@ -14,23 +14,20 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import os
-import platform
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from datetime import datetime, timezone
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from itertools import groupby, islice, pairwise
 from pathlib import Path
-from typing import Any
+
+from .report import data_root, save
 
 Spans = list[tuple[int, int]]
 Splitter = Callable[[str], Spans]
 
-RESULTS = Path(__file__).parent.parent / "results" / "sentence_splitters.json"
+NAME = "sentence_splitters"
 _ENDS_WITH_MARK = re.compile(r"[.!?…]['\"”’»)\]\s]*$")
 
 
@@ -225,21 +222,21 @@ def per_cent(part: int, whole: int) -> float:
     return round(100 * part / whole, 2) if whole else 0.0
 
 
-def measure_all(root: Path, names: Iterable[str]) -> tuple[list[Row], dict[str, str]]:
-    """Rows, and the versions of the packages behind them."""
-    rows, versions = [], {}
+def measure_all(root: Path, names: Iterable[str]) -> tuple[list[Row], list[str]]:
+    """Rows, and the packages behind them."""
+    rows, packages = [], []
     collected = sets(root)
     for name in names:
         try:
             SPLITTERS[name]("en")
-            versions[name] = version(name)
-        except (ImportError, PackageNotFoundError):
+            packages.append(name)
+        except ImportError:
             print(f"{name} is not installed: left out")
             continue
         for title, (language, documents) in collected.items():
             rows.append(measure(name, SPLITTERS[name](language), title, documents))
             print(line(rows[-1]), flush=True)
-    return rows, versions
+    return rows, packages
 
 
 def line(row: Row) -> str:
@@ -248,37 +245,19 @@ def line(row: Row) -> str:
     return f"{row.set:<24} {row.splitter:<10} {' '.join(shares)} {rest}"
 
 
-def processor() -> str:
-    path = Path("/proc/cpuinfo")
-    models = re.findall(r"model name\s*: (.+)", path.read_text()) if path.exists() else []
-    return models[0] if models else platform.processor() or platform.machine()
-
-
-def record(rows: list[Row], versions: dict[str, str]) -> dict[str, Any]:
-    return {
-        "date": datetime.now(timezone.utc).date().isoformat(),
-        "processor": processor(),
-        "python": platform.python_version(),
-        "versions": versions,
-        "rows": [asdict(row) for row in rows],
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--only", nargs="+", choices=SPLITTERS, default=list(SPLITTERS))
-    parser.add_argument("--write", action="store_true", help=f"keep the figures in {RESULTS.name}")
+    parser.add_argument(
+        "--write", action="store_true", help=f"keep the figures in results/{NAME}.json"
+    )
     arguments = parser.parse_args()
-    root = os.environ.get("ASKLINE_DATA")
-    if not root:
-        parser.error("ASKLINE_DATA is not set: point it at the folder with the datasets")
     print(f"{'set':<24} {'splitter':<10} {'P':>6} {'R':>6} {'F1':>6} {'a text':>7} {'MB/s':>7}")
-    rows, versions = measure_all(Path(root), arguments.only)
+    rows, packages = measure_all(data_root(), arguments.only)
     if arguments.write:
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(record(rows, versions), indent=1) + "\n", encoding="utf-8")
+        print(f"Kept in {save(NAME, {'rows': [asdict(row) for row in rows]}, *packages)}")
 
 
 if __name__ == "__main__":

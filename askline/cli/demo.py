@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["demo"]
 
-_QUESTION = "Who invented the lens that made lighthouses brighter?"
+_QUESTION = "Who invented the paper coffee filter?"
 _RUNNERS_UP = 2
 
 
