@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+BASE := $(VENV)/.base
+DEV := $(VENV)/.dev
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint types unit format docs clean
@@ -10,31 +12,37 @@ STAMP := $(VENV)/.installed
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml
+$(BASE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable .
 	@touch $@
 
-demo: $(STAMP) ## Ask a question of the pages that come with askline
+# torch first and pinned: a machine that keeps a CPU build of it at hand then needs no other.
+$(DEV): $(BASE)
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+demo: $(BASE) ## Ask a question of the pages that come with askline
 	@$(BIN)/askline demo
 
 test: lint types unit ## Everything that must pass: lint, types, tests
 
-lint: $(STAMP)
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(STAMP)
+types: $(DEV)
 	$(BIN)/mypy
 
-unit: $(STAMP)
+unit: $(DEV)
 	$(BIN)/python -m pytest
 
-format: $(STAMP) ## Put the code in the house's format
+format: $(DEV) ## Put the code in the house's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(STAMP) ## Write the command-line reference anew
+docs: $(DEV) ## Write the command-line reference anew
 	$(BIN)/python docs/make_reference.py
 
 clean: ## Remove what make made
