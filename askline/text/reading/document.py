@@ -1,0 +1,138 @@
+"""
+What reading a file gives: its text, and for every character the place it came from.
+
+`Document.text` is what sentences are found in; the original is the decoded file. For all formats
+that are text themselves (plain, markdown, html, jsonl, csv), `Document.span` turns offsets in the
+one into offsets that slice the other exactly:
+
+    original = path.read_bytes().decode(document.encoding)
+    start, end = document.span(sentence.start, sentence.end)
+    original[start:end]
+
+Where markup stands inside a sentence, the slice of the original holds it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ...errors import Problem
+from .offsets import Segments
+
+__all__ = ["Block", "BlockKind", "Blocks", "Document", "Kind", "Part", "Place", "Sentence", "Unit"]
+
+Kind = Literal["text", "markdown", "html", "pdf", "docx", "jsonl", "csv"]
+Unit = Literal["line", "page", "paragraph"]
+BlockKind = Literal["text", "heading", "code", "cell"]
+SentenceKind = Literal["sentence", "heading", "code", "cell"]
+
+_BLOCK_KINDS: tuple[BlockKind, ...] = ("text", "heading", "code", "cell")
+
+
+class Place(NamedTuple):
+    """Where a character stands in the original; numbers count from 1."""
+
+    unit: Unit
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.unit} {self.number}"
+
+
+class Block(NamedTuple):
+    """A piece of the text that no sentence may leave."""
+
+    start: int
+    end: int
+    kind: BlockKind
+
+
+class Part(NamedTuple):
+    """A document inside a file: a row of csv or jsonl. Its text is `text[start:end]`."""
+
+    start: int
+    end: int
+    id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A candidate: `text[start:end]`, never empty, without white space at either end."""
+
+    start: int
+    end: int
+    kind: SentenceKind
+    heading: str
+    """The text of the nearest heading above, or the title of the row; empty where there is none."""
+
+
+class Blocks:
+    """Blocks in order, nine bytes each, for a file may have one every few characters."""
+
+    def __init__(self) -> None:
+        self._bounds = array("I")
+        self._kinds = bytearray()
+
+    def add(self, start: int, end: int, kind: BlockKind) -> None:
+        """The next block; one without characters is left out."""
+        if end > start:
+            self._bounds.extend((start, end))
+            self._kinds.append(_BLOCK_KINDS.index(kind))
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __iter__(self) -> Iterator[Block]:
+        bounds = iter(self._bounds)
+        for start, end, kind in zip(bounds, bounds, self._kinds, strict=True):
+            yield Block(start, end, _BLOCK_KINDS[kind])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Blocks) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file that was read. Nothing in it refers back to the file, which may change or go."""
+
+    path: str
+    """As it was given; `-` is standard input."""
+    kind: Kind
+    title: str
+    text: str
+    sha256: str
+    """Of the bytes of the file, in hexadecimal digits."""
+    encoding: str | None
+    """The codec that decodes the file into its original; None where the file is no text."""
+    blocks: Blocks
+    unit: Unit
+    starts: array[int]
+    """Where lines start in the original, or pages or paragraphs in the text."""
+    segments: Segments | None = None
+    """How the text lies in the original; None where they are the same, or there is none."""
+    parts: tuple[Part, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    """Rows that were left out, where others could be read."""
+
+    def place(self, offset: int) -> Place:
+        """The line, page or paragraph of the character `text[offset]`."""
+        at = self.segments.start(offset) if self.segments else offset
+        return Place(self.unit, max(bisect_right(self.starts, at), 1))
+
+    def span(self, start: int, end: int) -> tuple[int, int] | None:
+        """`text[start:end]` as offsets in the original; None for pdf and docx, which have none."""
+        if self.encoding is None:
+            return None
+        return self.segments.span(start, end) if self.segments else (start, end)
+
+    def part(self, offset: int) -> Part | None:
+        """The document inside the file that holds `text[offset]`, or None."""
+        at = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
+        return self.parts[at] if at >= 0 and offset < self.parts[at].end else None
