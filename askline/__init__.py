@@ -15,8 +15,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .corpus import Answer, Answers, Corpus
     from .errors import (
         AsklineError,
+        CorpusError,
         DataError,
         InputError,
         MissingExtraError,
@@ -43,8 +45,12 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BM25",
+    "Answer",
+    "Answers",
     "AsklineError",
     "Candidate",
+    "Corpus",
+    "CorpusError",
     "Cut",
     "DataError",
     "Hit",
@@ -71,7 +77,7 @@ __all__ = [
     "trace",
 ]
 
-_ROOMS = ("types", "errors", "pipeline", "rankers")
+_ROOMS = ("types", "errors", "pipeline", "rankers", "corpus")
 
 
 def __getattr__(name: str) -> Any:

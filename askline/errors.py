@@ -7,6 +7,7 @@ AsklineError
 │   ├── SpecError                  the text or the name of a ranker
 │   └── UnknownNameError           a dataset, split, filter or measure that does not exist
 ├── MissingExtraError (ImportError)  a part that needs `pip install askline[…]`
+├── CorpusError                    an index folder that is missing, damaged, newer or in use
 ├── ModelError                     a model folder that is missing, damaged or of another kind
 └── RankerError                    a ranker that broke its contract
 """
@@ -21,6 +22,7 @@ from types import ModuleType
 
 __all__ = [
     "AsklineError",
+    "CorpusError",
     "DataError",
     "InputError",
     "MissingExtraError",
@@ -83,6 +85,10 @@ class MissingExtraError(AsklineError, ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs more packages. Run: pip install 'askline[{extra}]'")
+
+
+class CorpusError(AsklineError):
+    """An index folder is missing, damaged, of a newer version, or being written by another."""
 
 
 class ModelError(AsklineError):

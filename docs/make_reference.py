@@ -18,7 +18,8 @@ _HEAD = """\
 # The command line
 
 Made from the commands' own help by `make docs`. Results go to stdout, messages and progress to
-stderr. Exit codes: 0 done, 1 a ranker or the machine failed, 2 what was given cannot be used.
+stderr. Exit codes: 0 done, 1 a ranker, an index or the machine failed, 2 what was given cannot be
+used, 3 done except for some files that could not be read, 4 no answer found.
 """
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import pytest
 
+# Tests work on tiny tensors, for which handing work to other threads costs more than the work.
+# Before torch and numpy are imported; a test that is about threads sets their number itself.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session")
 def data_root() -> Path:

@@ -26,6 +26,8 @@ MAY_USE: dict[str, set[str]] = {
     "runtime": {"text", "models"},
     "rankers": {"text", "models", "runtime"},
     "pipeline": {"text", "models", "runtime", "rankers"},
+    "phrases": {"text", "models", "runtime", "rankers", "pipeline"},
+    "corpus": {"text", "models", "runtime", "rankers", "pipeline", "phrases"},
     "testing": set(),
     "training": {"text", "data", "evaluation", "models", "rankers"},
 }
@@ -104,7 +106,7 @@ def test_unknown_names_are_attribute_errors() -> None:
 
 @pytest.mark.parametrize("program", ["import askline", "import askline.cli"])
 def test_start_up_brings_in_nothing_heavy(program: str) -> None:
-    heavy = ["torch", "numpy", "fastapi", "scipy", "rich", "ir_measures"]
+    heavy = ["torch", "numpy", "fastapi", "scipy", "rich", "ir_measures", "tantivy", "sqlite3"]
     check = f"{program}\nimport sys\nprint(*(name for name in {heavy} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

@@ -1,9 +1,10 @@
 """
 The command line: the library's verbs, one file a command.
 
-Results go to stdout, messages and progress to stderr. Exit codes: 0 done, 1 a ranker or the
-machine failed, 2 what was given cannot be used, 130 stopped by the user. Modules of this room
-import nothing heavy at their top, so that `askline --help` answers at once.
+Results go to stdout, messages and progress to stderr. Exit codes: 0 done, 1 a ranker, an index or
+the machine failed, 2 what was given cannot be used, 3 done except for some files that could not be
+read, 4 no answer found, 130 stopped by the user. Modules of this room import nothing heavy at their
+top, so that `askline --help` answers at once.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ import click
 
 from .. import __version__
 from ..errors import AsklineError, InputError, MissingExtraError
+from .ask import ask
 from .compare import compare
 from .completion import completion
 from .data import data
 from .demo import demo
 from .eval import eval_
+from .index import index
 from .rank import rank
 from .rankers import rankers
+from .status import status
+from .train import train
 
 __all__ = ["cli", "main"]
 
@@ -62,7 +67,7 @@ def cli() -> None:
     """Ask a question, get the line that answers it."""
 
 
-for command in (rank, eval_, compare, data, rankers, demo, completion):
+for command in (ask, index, status, rank, eval_, compare, data, rankers, train, demo, completion):
     cli.add_command(command)
 
 

@@ -8,10 +8,25 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from ..errors import InputError, require_extra
+
 if TYPE_CHECKING:
     from ..types import QuestionSet
 
-__all__ = ["as_json", "complete_ranker", "measured_set", "measures", "question_set"]
+__all__ = [
+    "as_json",
+    "check_device",
+    "complete_ranker",
+    "complete_set",
+    "data_root",
+    "dev_set",
+    "device",
+    "measured_set",
+    "measures",
+    "out_folder",
+    "question_set",
+    "seed",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
@@ -26,6 +41,45 @@ data_root = click.option(
     envvar="ASKLINE_DATA",
     help="The folder that holds the datasets.  [env: ASKLINE_DATA]",
 )
+
+dev_set = click.option(
+    "--dev",
+    metavar="SET",
+    shell_complete=lambda *given: complete_set(*given),
+    help="Measure on this after each epoch.",
+)
+
+out_folder = click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="The model folder to write.",
+)
+
+seed = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same weights.",
+)
+
+device = click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    default="cpu",
+    show_default=True,
+    help="What to train on.",
+)
+
+
+def check_device(name: str) -> None:
+    """Refuse to start what torch, or a GPU that is not there, could not finish."""
+    torch = require_extra("torch", purpose="Training", extra="train")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            "--device cuda needs a GPU that torch can use, and there is none. Use cpu."
+        )
 
 
 def measures(function: _Function) -> _Function:

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 
 import click
 
-__all__ = ["progress"]
+__all__ = ["counting", "progress"]
 
 _PATIENCE_SECONDS = 2.0
+_PAUSE_SECONDS = 0.2
 
 
 @contextmanager
@@ -28,3 +29,25 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
             bar.update(1)
 
         yield step
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[], None]]:
+    """The same where nobody knows how many steps there will be: a count that grows."""
+    show_from = time.monotonic() + _PATIENCE_SECONDS if sys.stderr.isatty() else float("inf")
+    count = 0
+    shown = False
+
+    def step() -> None:
+        nonlocal count, shown, show_from
+        count += 1
+        if time.monotonic() > show_from:
+            show_from = time.monotonic() + _PAUSE_SECONDS
+            shown = True
+            click.echo(f"\r{what}: {count:,}", nl=False, err=True)
+
+    try:
+        yield step
+    finally:
+        if shown:
+            click.echo(f"\r{what}: {count:,}", err=True)

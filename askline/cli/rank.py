@@ -107,4 +107,4 @@ def _show(candidates: Sequence[str], ranking: Ranking, top: int | None, explain:
         margin = f"{place:>{places}}  {score:>{width}}  "
         print_hanging(margin, candidates[hit.index], bold=place == 1)
     if explain:
-        print_funnel(ranking)
+        print_funnel(ranking.stages)

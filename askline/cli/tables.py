@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from ..types import Ranking
+    from ..types import StageReport
 
 __all__ = ["print_funnel", "print_hanging", "print_table"]
 
@@ -39,12 +39,12 @@ def print_hanging(margin: str, text: str, **style: Any) -> None:
         click.echo(" " * len(margin) + click.style(line, **style))
 
 
-def print_funnel(ranking: Ranking) -> None:
+def print_funnel(stages: Sequence[StageReport]) -> None:
     """Stage by stage: how many came in, how many went on, and what that took."""
     print_table(
         ["stage", "in", "kept", "ms"],
         [
             [stage.ranker, str(stage.entered), str(stage.kept), f"{1000 * stage.seconds:.2f}"]
-            for stage in ranking.stages
+            for stage in stages
         ],
     )

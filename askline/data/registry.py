@@ -93,13 +93,16 @@ def load(name: str, *, root: str | PathLike[str] | None = None, seed: int = 0) -
     """
     A labelled set, under the name given here.
 
-    The name is one of `known_sets()`; the path of a .jsonl or .jsonl.gz file in askline's own
+    The name is one of `known_sets()`, where a set that has a split for training, or one split only,
+    may be named without it; the path of a .jsonl or .jsonl.gz file in askline's own
     format; or `NAME:PATH`, for another file in the format of that set. `root` is the data folder,
     without it the one that the variable ASKLINE_DATA names. `seed` is for TrecQA, whose candidates
     are shuffled.
     """
-    dataset, _, split = name.partition(":")
-    if dataset in _FILES:
+    dataset, colon, split = name.partition(":")
+    if name in _FILES:
+        return load(f"{name}:{_only_split(name)}", root=root, seed=seed)
+    if dataset in _FILES and colon:
         if split in _FILES[dataset]:
             return _load_split(dataset, split, root, seed)
         if Path(split).suffix or os.sep in split or Path(split).is_file():
@@ -112,6 +115,11 @@ def load(name: str, *, root: str | PathLike[str] | None = None, seed: int = 0) -
             f"format write NAME:{name} with one of these names: {', '.join(_FILES)}."
         )
     raise UnknownNameError("dataset or .jsonl file", name, known_sets())
+
+
+def _only_split(dataset: str) -> str:
+    splits = list(_FILES[dataset])
+    return "train" if "train" in splits else splits[0]
 
 
 def _load_split(

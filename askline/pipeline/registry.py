@@ -24,9 +24,12 @@ DEFAULT_SPEC = "bm25"
 
 _BUILT_IN = {
     "bm25": "askline.rankers.bm25:BM25",
+    "compare-aggregate": "askline.rankers.compare_aggregate:CompareAggregate",
+    "cosinet": "askline.rankers.cosinet:Cosinet",
     "idf-overlap": "askline.rankers.overlap:IdfOverlap",
     "jaccard": "askline.rankers.jaccard:Jaccard",
     "random": "askline.rankers.random_order:RandomOrder",
+    "relational-cnn": "askline.rankers.relational_cnn:RelationalCNN",
     "rr": "askline.rankers.original_order:OriginalOrder",
     "wo": "askline.rankers.overlap:WordOverlap",
     "wo+rr": "askline.rankers.overlap:WordOverlapThenOrder",

@@ -152,7 +152,7 @@ class Pipeline(Composable):
 
 def spec_text(ranker: Ranker) -> str:
     """The ranker as a spec text; the class name for one that has no text of its own."""
-    if isinstance(ranker, ScoringRanker):
+    if isinstance(ranker, ScoringRanker) and type(ranker).__str__ is ScoringRanker.__str__:
         options = [
             f"{option.name}={value}"
             for option in fields(ranker)  # type: ignore[arg-type]

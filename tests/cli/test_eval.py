@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from askline.cli import cli
@@ -144,9 +146,18 @@ def test_demo_answers_with_its_source(run: Run) -> None:
     assert ".txt, line " in result.stdout or ".md, line " in result.stdout
 
 
-def test_every_command_and_option_is_explained() -> None:
-    for name, command in cli.commands.items():
-        assert command.help, f"{name} has no help"
-        for parameter in command.params:
-            if parameter.param_type_name == "option":
-                assert getattr(parameter, "help", None), f"{name} {parameter.name} has no help"
+def commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        yield f"{path} {name}", command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), [pytest.param(*each, id=each[0]) for each in commands(cli, "askline")]
+)
+def test_every_command_and_option_is_explained(path: str, command: click.Command) -> None:
+    assert command.help, f"{path} has no help"
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{path} {parameter.name} has no help"

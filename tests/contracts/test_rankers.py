@@ -10,6 +10,8 @@ import askline
 from askline.testing import CHECKS, check_ranker
 from askline.types import Hit, Ranker
 
+# These have no weights of their own; tests/rankers runs the suite over tiny folders of theirs.
+NEED_A_FOLDER = {"compare-aggregate", "relational-cnn"}
 PIPELINES = [
     "wo(ties=original)",
     "wo(ties=reversed)",
@@ -21,7 +23,7 @@ PIPELINES = [
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("spec", [*askline.ranker_names(), *PIPELINES])
+@pytest.mark.parametrize("spec", [*sorted(set(askline.ranker_names()) - NEED_A_FOLDER), *PIPELINES])
 def test_ranker_keeps_the_contract(spec: str, check: Callable[[Ranker], None]) -> None:
     check(askline.load(spec))
 

@@ -89,7 +89,7 @@ def test_a_missing_file_is_named_with_the_ways_out(root: Path) -> None:
         load("wikiqa:dev", root=root)
 
 
-@pytest.mark.parametrize("name", ["wikqa:test", "wikiqa:tests", "wikiqa", "wikiqa:", "", "x"])
+@pytest.mark.parametrize("name", ["wikqa:test", "wikiqa:tests", "wikiqa:", "wikiqa:", "", "x"])
 def test_unknown_names_are_told_with_the_known_ones(root: Path, name: str) -> None:
     with pytest.raises(UnknownNameError, match="Known: asnq:dev, .*, wikiqa:train") as caught:
         load(name, root=root)
@@ -160,3 +160,16 @@ def test_files_that_share_ids_are_not_joined(root: Path) -> None:
         write_json(root / "squadshifts" / f"{file}_v1.0.json", squad(2, "same"))
     with pytest.raises(InputError, match="The files of squadshifts:all do not go together"):
         load("squadshifts:all", root=root)
+
+
+def test_a_set_named_alone_is_its_training_split(root: Path) -> None:
+    assert load("squad-pairs", root=root).name == "squad-pairs:train"
+
+
+def test_every_set_may_be_named_alone() -> None:
+    """That is, each has a training split or one split only."""
+    splits: dict[str, set[str]] = {}
+    for name in known_sets():
+        dataset, _, split = name.partition(":")
+        splits.setdefault(dataset, set()).add(split)
+    assert [name for name, of in splits.items() if "train" not in of and len(of) > 1] == []

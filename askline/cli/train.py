@@ -1,0 +1,19 @@
+"""`askline train`: a network trained on labelled sets, written as a model folder."""
+
+from __future__ import annotations
+
+import click
+
+from .train_light import light_commands
+from .train_transformer import transformer
+
+__all__ = ["train"]
+
+
+@click.group()
+def train() -> None:
+    """Train a network and write it as a model folder."""
+
+
+for command in (*light_commands(), transformer):
+    train.add_command(command)

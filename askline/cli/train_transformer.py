@@ -1,0 +1,173 @@
+"""`askline train transformer`: an encoder transferred to answer selection and adapted to a set."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .options import check_device, complete_set, data_root, dev_set, device, out_folder, seed
+
+if TYPE_CHECKING:
+    from ..training import Epoch
+    from ..training.transformer.tanda import Tanda
+    from ..types import QuestionSet
+
+__all__ = ["transformer"]
+
+_HEADS = ("plain", "first-token", "mean")
+
+
+@click.command()
+@click.option("--init", required=True, help="A Hugging Face folder or hub name to start from.")
+@click.option(
+    "--transfer",
+    multiple=True,
+    metavar="SET",
+    shell_complete=complete_set,
+    help="Train on this first: NAME:SPLIT or a JSONL file; may be given again.",
+)
+@click.option("--adapt", metavar="SET", shell_complete=complete_set, help="Then train on this.")
+@dev_set
+@out_folder
+@data_root
+@click.option(
+    "--head",
+    type=click.Choice(_HEADS),
+    default="plain",
+    show_default=True,
+    help="What makes a score of the encoding: one layer, [CLS] to 256 to 2, or the mean and three.",
+)
+@click.option("--depth", type=click.IntRange(min=1), help="Keep this many of the lowest layers.")
+@click.option(
+    "--pad-to",
+    type=click.IntRange(min=1),
+    help="Lengthen each list of the transfer sets with other questions' candidates.",
+)
+@click.option(
+    "--transfer-epochs",
+    type=click.IntRange(min=1),
+    help="How often to go through the transfer sets.  [default: 2]",
+)
+@click.option(
+    "--adapt-epochs",
+    type=click.IntRange(min=1),
+    help="How often to go through the set adapted to.  [default: 3]",
+)
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="Write weights this far on the way from the start to what was trained.",
+)
+@seed
+@device
+def transformer(
+    init: str,
+    *,
+    transfer: tuple[str, ...],
+    adapt: str | None,
+    dev: str | None,
+    out: Path,
+    root: Path | None,
+    **options: Any,
+) -> None:
+    """
+    Train a transformer: transfer from large sets, then adapt to one.
+
+    A training that was broken off goes on after its last whole epoch when the same command is given
+    again. With the plain head the folder is one that sentence-transformers' CrossEncoder loads.
+
+    \b
+    askline train transformer --init DIR --transfer squadshifts:train --adapt wikiqa:train \\
+        --dev wikiqa:dev --out DIR
+    """
+    check_device(options["device"])
+    import torch
+
+    from ..training.transformer import PairNetwork, save_network
+    from ..training.transformer.cross_encoder import load_tokeniser
+    from ..training.transformer.tanda import tanda
+
+    how = _how(options)
+    sets = [_load(name, root, options["pad_to"]) for name in transfer]
+    target, held = (_load(name, root, None) if name else None for name in (adapt, dev))
+    torch.manual_seed(options["seed"])  # a new head is drawn from it
+    network = PairNetwork.start(init, head=options["head"], depth=options["depth"])
+    tokeniser = load_tokeniser(init)
+    checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    history = tanda(
+        network.to(options["device"]),
+        tokeniser,
+        how,
+        transfer=sets,
+        adapt=target,
+        dev=held,
+        checkpoint=checkpoint,
+        on_epoch=_say,
+        on_note=lambda note: click.echo(note, err=True),
+    )
+    save_network(network, tokeniser, out)
+    _write_card(out, init, [*transfer, *filter(None, [adapt])], dev, history)
+    checkpoint.unlink(missing_ok=True)
+    seconds = sum(epoch.seconds for epoch in history)
+    click.echo(f"Trained in {seconds:.1f} s: {out}", err=True)
+
+
+def _how(options: dict[str, Any]) -> Tanda:
+    from ..training.transformer.tanda import ADAPT, TRANSFER, Tanda
+
+    return Tanda(
+        replace(TRANSFER, epochs=options["transfer_epochs"] or TRANSFER.epochs),
+        replace(ADAPT, epochs=options["adapt_epochs"] or ADAPT.epochs),
+        share=options["share"],
+    ).with_seed(options["seed"])
+
+
+def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
+    from .. import data
+
+    found = data.load(name, root=root)
+    return found if pad_to is None else data.pad(found, to=pad_to)
+
+
+def _say(epoch: Epoch) -> None:
+    measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
+    click.echo(f"epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
+
+
+def _write_card(
+    out: Path, init: str, sets: list[str], dev: str | None, history: tuple[Epoch, ...]
+) -> None:
+    """The folder's README, and the history as JSON for plots."""
+    rows = [
+        f"| {epoch.number} | {epoch.loss:.4f} | "
+        + " ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
+        + " |"
+        for epoch in history
+    ]
+    lines = [
+        "# transformer",
+        "",
+        f"- Started from: {Path(init).name}",
+        f"- Trained on: {', then '.join(sets)}. Their licences are those of the weights.",
+        "",
+        "```",
+        shlex.join(["askline", *sys.argv[1:]]),
+        "```",
+        "",
+        f"| epoch | loss | {dev or 'dev'} |",
+        "| --- | --- | --- |",
+        *rows,
+        "",
+    ]
+    (out / "README.md").write_text("\n".join(lines), encoding="utf-8")
+    history_text = json.dumps([asdict(epoch) for epoch in history], indent=2)
+    (out / "training.json").write_text(history_text + "\n", encoding="utf-8")

@@ -1,0 +1,133 @@
+"""
+What the corpus says: sentences found, answers, and what became of each file.
+
+Frozen records without behaviour; nothing in them refers back to the store, which may change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ..errors import Problem
+from ..types import StageReport
+
+__all__ = ["AddReport", "Answer", "Answers", "FileReport", "Found", "Outcome", "Status", "Unit"]
+
+Unit = Literal["line", "page", "paragraph"]
+Outcome = Literal["added", "changed", "unchanged", "removed", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A sentence that retrieval found, with the place it stands at."""
+
+    document: str
+    """The path of the file, or the id under which a text was added."""
+    ordinal: int
+    """Which sentence of its document this is, from 0."""
+    text: str
+    start: int
+    end: int
+    """Characters of the decoded file, or of the extracted text where there is none (pdf, docx)."""
+    unit: Unit
+    number: int
+    """The line, page or paragraph, from 1."""
+    heading: str
+    """The nearest heading above, empty where there is none."""
+    title: str
+    score: float
+    """Of the retrieval: higher is better, comparable within one question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A sentence that may answer, its place in the source, and what stands around it."""
+
+    text: str
+    score: float
+    """Higher is better; comparable with answers of the same `stage` to the same question."""
+    stage: int
+    """The stage of the ranker that decided this answer's place."""
+    confidence: float | None
+    """The chance that this answers the question; None from a ranker that is not calibrated."""
+    document: str
+    title: str
+    start: int
+    end: int
+    """Characters of the decoded file, or of the extracted text where there is none (pdf, docx)."""
+    unit: Unit
+    number: int
+    heading: str
+    before: str
+    after: str
+    """The neighbouring sentences, empty at either end of the document."""
+
+    @property
+    def place(self) -> str:
+        """`notes.md:12`, or `paper.pdf, page 3`."""
+        if self.unit == "line":
+            return f"{self.document}:{self.number}"
+        return f"{self.document}, {self.unit} {self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """The best answers to a question, best first, and the funnel they came through."""
+
+    question: str
+    answers: tuple[Answer, ...]
+    stages: tuple[StageReport, ...]
+    """Retrieval first, which starts from every sentence of the corpus, then the ranker's stages."""
+    seconds: float
+
+    @property
+    def best(self) -> Answer | None:
+        """The first answer; None where no sentence shares a word with the question."""
+        return self.answers[0] if self.answers else None
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file or text. Given out once the store has it for good."""
+
+    document: str
+    outcome: Outcome
+    problems: tuple[Problem, ...] = ()
+    """Why it failed; rows that were left out where others could be read."""
+    sentences: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AddReport:
+    """What became of everything that was added."""
+
+    added: int
+    changed: int
+    unchanged: int
+    removed: int
+    failed: int
+    sentences: int
+    """Of the files added and changed."""
+    problems: tuple[Problem, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a corpus holds."""
+
+    folder: str | None
+    documents: int
+    sentences: int
+    characters: int
+    unreadable: tuple[Problem, ...]
+    """Files that were tried and could not be read."""
+    generation: int
+    """Counts the changes of the store."""
+    searchable: bool
+    """Whether the search index has all of them."""
+    store_bytes: int
+    search_bytes: int
+    writer: int | None
+    """The process that is writing just now."""

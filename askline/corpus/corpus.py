@@ -1,0 +1,215 @@
+"""A corpus: documents that can be added, removed and asked."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from ..errors import CorpusError, Problem
+from ..pipeline import load
+from ..types import Ranker
+from .adding import Adding, OnFile
+from .answers import AddReport, Answers, Status
+from .asking import BLEND, DEFAULT_RANKER, RETRIEVED, answer
+from .faults import SearchDamage
+from .lock import LOCK_NAME, writer_of, writing
+from .retrieval import EmbeddedRetriever
+from .search import SearchIndex
+from .store import Store
+from .upkeep import SEARCH_NAME, follow, in_step
+
+__all__ = ["Corpus"]
+
+STORE_NAME = "store.sqlite"
+_OURS = {STORE_NAME, f"{STORE_NAME}-wal", f"{STORE_NAME}-shm", LOCK_NAME, SEARCH_NAME}
+
+_PATIENCE_SECONDS = 2.0  # enough for one who only brings the search index up to date
+
+PathOrPaths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+
+class Corpus:
+    """
+    Made by `open` or `in_memory`.
+
+    One process writes at a time; any number of threads and processes ask meanwhile. A process that
+    is killed loses nothing that was reported.
+    """
+
+    def __init__(self, store: Store, folder: Path | None, ranker: str | Ranker | None) -> None:
+        self._store = store
+        self._folder = folder
+        self._ranker = ranker
+        self._search: SearchIndex | None = None
+
+    @classmethod
+    def in_memory(cls, *, ranker: str | Ranker | None = DEFAULT_RANKER) -> Corpus:
+        """A corpus that goes with its process."""
+        return cls(Store.in_memory(), None, ranker)
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        *,
+        ranker: str | Ranker | None = DEFAULT_RANKER,
+        must_exist: bool = False,
+    ) -> Corpus:
+        """The corpus in a folder; a new one where the folder is missing or empty."""
+        path = Path(folder).expanduser()
+        store = None
+        if (path / STORE_NAME).exists():
+            store = Store.open(path / STORE_NAME, may_migrate=False)
+        if store is None:
+            _prepare(path, must_exist=must_exist)
+            with writing(path, patience=_PATIENCE_SECONDS):
+                store = Store.open(path / STORE_NAME, may_migrate=True)
+        assert store is not None  # it has been migrated
+        return cls(store, path, ranker)
+
+    def add(
+        self, paths: PathOrPaths, *, on_file: OnFile | None = None, only: bool = False
+    ) -> AddReport:
+        """
+        Add files and folders; `-` is standard input.
+
+        Files that have not changed since are not read again; files that have gone from an added
+        folder are removed. `on_file` is called with each file's report once it is stored for good.
+        What is wrong with a file is in the reports, and the others go on. `only` removes everything
+        that is not under the paths.
+        """
+        with self._writing():
+            adding = Adding(self._store, on_file)
+            adding.paths(_listed(paths), only=only)
+        return adding.report()
+
+    def add_texts(
+        self,
+        texts: Mapping[str, str] | Iterable[tuple[str, str]],
+        *,
+        on_file: OnFile | None = None,
+    ) -> AddReport:
+        """Add texts under ids of your own; a text with a known id takes the place of the old."""
+        pairs = texts.items() if isinstance(texts, Mapping) else texts
+        with self._writing():
+            adding = Adding(self._store, on_file)
+            adding.texts(pairs)
+        return adding.report()
+
+    def remove(self, names: PathOrPaths) -> list[str]:
+        """Take out texts by id, files by path, folders with all in them; gives what was there."""
+        with self._writing():
+            found = sorted({name for given in _listed(names) for name in self._named(given)})
+            if found:
+                self._store.remove(found)
+        return found
+
+    def ask(
+        self,
+        question: str,
+        *,
+        top: int = 5,
+        retrieved: int = RETRIEVED,
+        blend: float = BLEND,
+    ) -> Answers:
+        """
+        The best `top` sentences, best first.
+
+        `retrieved` sentences are found by their words and handed to the ranker, whose scores and
+        the retrieval's are added with the weight `blend` for the latter; where there is no ranker,
+        they come in the order of the retrieval.
+        """
+        ask = partial(answer, question, top=top, retrieved=retrieved, blend=blend)
+        if isinstance(self._ranker, str):
+            self._ranker = load(self._ranker)
+        try:
+            return ask(self.retriever(), self._ranker)
+        except SearchDamage:
+            self._search = in_step(self._store, self._folder, None, rebuild=True)
+            return ask(self.retriever(), self._ranker)
+
+    def retriever(self) -> EmbeddedRetriever:
+        """What `ask` finds sentences with, in step with the store as it is now."""
+        self._search = in_step(self._store, self._folder, self._search)
+        return EmbeddedRetriever(self._store, self._search)
+
+    def status(self) -> Status:
+        """What is there, looked up without changing any of it."""
+        documents, sentences, characters = self._store.counts()
+        folder = self._folder
+        search = self._search if folder is None else SearchIndex.open(folder / SEARCH_NAME)
+        stamp = search.stamp() if search is not None else None
+        generation = self._store.generation
+        return Status(
+            folder=None if folder is None else str(folder),
+            documents=documents,
+            sentences=sentences,
+            characters=characters,
+            unreadable=tuple(Problem(*row) for row in self._store.unreadable()),
+            generation=generation,
+            searchable=stamp == (self._store.identity, generation),
+            store_bytes=_bytes(folder, f"{STORE_NAME}*"),
+            search_bytes=_bytes(folder, f"{SEARCH_NAME}/*"),
+            writer=None if folder is None else writer_of(folder),
+        )
+
+    def close(self) -> None:
+        """Let go of the files. Nothing is lost by not calling this."""
+        self._search = None
+        self._store.close()
+
+    def __enter__(self) -> Corpus:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the writer lock; afterwards the search index has what the store has."""
+        if self._folder is None:
+            yield
+            return
+        with writing(self._folder, patience=_PATIENCE_SECONDS):
+            yield
+            self._search = follow(self._store, self._folder)
+
+    def _named(self, given: str) -> list[str]:
+        """The documents that an id or a path stands for."""
+        path = os.path.abspath(os.path.expanduser(given))
+        inside = self._store.names(prefix=os.path.join(path, ""))
+        return [name for name in (given, path) if self._store.known(name)] + inside
+
+
+def _prepare(folder: Path, *, must_exist: bool) -> None:
+    """Make the folder, unless there is something else in it."""
+    if must_exist:
+        raise CorpusError(
+            f"No index in {folder}. Make one: askline index PATH... --to {shlex.quote(str(folder))}"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        strange = sorted({entry.name for entry in folder.iterdir()} - _OURS)
+    except OSError as error:
+        raise CorpusError(f"{folder} cannot hold an index: {error.strerror or error}.") from error
+    if strange:
+        raise CorpusError(
+            f"{folder} holds no index but other things, such as {strange[0]}. Name a folder that "
+            "is empty or new."
+        )
+
+
+def _listed(paths: PathOrPaths) -> list[str]:
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]
+
+
+def _bytes(folder: Path | None, pattern: str) -> int:
+    if folder is None:
+        return 0
+    return sum(file.stat().st_size for file in folder.glob(pattern) if file.is_file())

@@ -1,0 +1,64 @@
+"""What goes into the store and comes out of it, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["DOCUMENT_FIELDS", "SENTENCE_KINDS", "DocumentRow", "Known", "SentenceRow"]
+
+SENTENCE_KINDS = ("sentence", "heading", "code", "cell")
+"""By their number in the table."""
+
+DOCUMENT_FIELDS = (
+    "name is_file size modified sha256 reading kind encoding title unit characters "
+    "problem problem_line"
+).split()
+"""The columns that a `DocumentRow` fills."""
+
+
+class SentenceRow(NamedTuple):
+    """A sentence: its place in the source, its kind by number, the heading above it, its text."""
+
+    ordinal: int
+    first: int
+    last: int
+    place: int
+    kind: int
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRow:
+    """A document to be stored, or a file that could not be read and why."""
+
+    name: str
+    sha256: str
+    reading: str
+    """The rules it was read by; where they change, it is read again."""
+    is_file: bool = True
+    size: int | None = None
+    modified: int | None = None
+    """Nanoseconds; None where the file is so young that it may change without showing it."""
+    kind: str = "text"
+    encoding: str | None = None
+    title: str = ""
+    unit: str = "line"
+    characters: int = 0
+    problem: str | None = None
+    problem_line: int = 0
+    rows: Iterable[SentenceRow] = field(default=(), repr=False)
+    """Gone through once, while they are written."""
+
+
+class Known(NamedTuple):
+    """What the store remembers of a file, to tell whether it must be read again."""
+
+    size: int | None
+    modified: int | None
+    sha256: str
+    reading: str
+    problem: str | None
+    problem_line: int

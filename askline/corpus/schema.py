@@ -1,0 +1,99 @@
+"""
+The tables of the store, and how an older store becomes a newer one.
+
+A store's version is the number of migrations it has been through. They run in order, each in a
+transaction of its own, so a store is never between two versions.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ..errors import CorpusError
+
+__all__ = ["MIGRATIONS", "is_current", "migrate"]
+
+_APPLICATION_ID = 0x41534B4C  # "ASKL", in the header of the SQLite file
+
+# A document's id is never given twice (AUTOINCREMENT), for the search index refers to it.
+# A file that could not be read has a row with a problem and no sentences: it is not tried again
+# until it changes.
+_FIRST = """
+CREATE TABLE settings (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+INSERT INTO settings VALUES ('identity', lower(hex(randomblob(8)))), ('generation', 0),
+    ('removals_from', -1);
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    is_file INTEGER NOT NULL,
+    size INTEGER,
+    modified INTEGER,
+    sha256 TEXT NOT NULL,
+    reading TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    encoding TEXT,
+    title TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    sentences INTEGER NOT NULL,
+    characters INTEGER NOT NULL,
+    problem TEXT,
+    problem_line INTEGER,
+    generation INTEGER NOT NULL
+);
+CREATE INDEX documents_by_generation ON documents (generation);
+CREATE TABLE headings (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (document, number)
+) WITHOUT ROWID;
+CREATE TABLE sentences (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    ordinal INTEGER NOT NULL,
+    first INTEGER NOT NULL,
+    last INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    heading INTEGER,
+    text TEXT NOT NULL,
+    PRIMARY KEY (document, ordinal)
+) WITHOUT ROWID;
+CREATE TABLE removals (document INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Bring a store to the newest version; one that is newer still is refused."""
+    have = _version(connection)
+    for number, script in enumerate(migrations[have:], start=have + 1):
+        try:
+            connection.executescript(
+                f"BEGIN IMMEDIATE; {script}; PRAGMA application_id = {_APPLICATION_ID};"
+                f"PRAGMA user_version = {number}; COMMIT;"
+            )
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def is_current(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> bool:
+    """Whether there is nothing to migrate; raises CorpusError for a store that is not ours."""
+    found = _version(connection)
+    identity = connection.execute("PRAGMA application_id").fetchone()[0]
+    if found and identity != _APPLICATION_ID:
+        raise CorpusError("It is an SQLite file of another program. Name another folder.")
+    if found > len(migrations):
+        raise CorpusError(
+            f"It was written by a newer askline: version {found}, and this one reads up to "
+            f"{len(migrations)}. Update askline, or index into another folder."
+        )
+    return found == len(migrations)
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    """How many migrations a store has been through."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])

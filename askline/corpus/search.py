@@ -1,0 +1,209 @@
+"""
+The search index: passages under the words in them, with tantivy, ranked by BM25.
+
+It is derived from the store and follows it. A stamp inside it says which store and which generation
+it has all of; the stamp is committed together with the passages, so they always agree. Following
+can be cut short at any point and done again, for a document's passages are taken out before they
+are put in.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import tantivy
+
+from ..text.words import words
+from .faults import SearchDamage, search_reading, search_writing
+from .passages import passages
+from .store import Store
+
+__all__ = ["FORMAT", "PassageHit", "SearchIndex"]
+
+FORMAT = 1
+"""Raised when fields, words or passages change: an index of another format is built anew."""
+
+_HEAP_BYTES = 64_000_000
+_ANALYSER = "askline"
+_WORD_BYTES = 100  # longer ones are no words but data; tantivy refuses those beyond 65,530
+
+
+class PassageHit(NamedTuple):
+    """Sentences `first` to `last` of a document, by its id in the store."""
+
+    document: int
+    first: int
+    last: int
+    score: float
+
+
+class SearchIndex:
+    """Readable by several threads at once; `follow` wants the writer lock."""
+
+    def __init__(self, index: tantivy.Index, folder: Path | None) -> None:
+        self.folder = folder
+        self._index = index
+        self._analyser = _analyser()
+        index.register_tokenizer(_ANALYSER, self._analyser)
+        index.config_reader("manual")  # or a thread for each index waits for others' commits
+        self.stem: Callable[[str], str] = lru_cache(2**16)(self._stem)
+        """A word as the index knows it; empty for what it leaves out."""
+
+    @classmethod
+    def in_memory(cls) -> SearchIndex:
+        """An empty index that goes with its process."""
+        return cls(tantivy.Index(_schema()), None)
+
+    @classmethod
+    def open(cls, folder: Path) -> SearchIndex | None:
+        """The index in a folder; None where there is none or it cannot be used."""
+        try:
+            with search_reading(folder):
+                return cls(tantivy.Index.open(str(folder)), folder)
+        except SearchDamage:
+            return None
+
+    @classmethod
+    def create(cls, folder: Path) -> SearchIndex:
+        """A new, empty index in place of whatever is in the folder."""
+        with search_writing(folder):
+            if folder.is_dir():
+                shutil.rmtree(folder)
+            else:
+                folder.unlink(missing_ok=True)
+            folder.mkdir()
+            return cls(tantivy.Index(_schema(), path=str(folder)), folder)
+
+    # Reading
+
+    def stamp(self) -> tuple[str, int] | None:
+        """The store and the generation that this index has all of; None where it cannot say."""
+        try:
+            with search_reading(self.folder):
+                return self._stamp()
+        except SearchDamage:
+            return None
+
+    def _stamp(self) -> tuple[str, int] | None:
+        searcher = self._index.searcher()
+        query = tantivy.Query.term_query(self._index.schema, "mark", "stamp", "basic")
+        hits = searcher.search(query, limit=1, count=False).hits
+        if not hits:
+            return None
+        stored = searcher.doc(hits[0][1]).get_first("stamp") or ""
+        identity, generation, written = str(stored).split(" ")
+        return (identity, int(generation)) if int(written) == FORMAT else None
+
+    def search(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
+        """The passages that share most with the terms, as BM25 counts, best first."""
+        with search_reading(self.folder):
+            return self._best(terms, limit) if terms else []
+
+    def _best(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
+        schema, searcher = self._index.schema, self._index.searcher()
+        parts = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(schema, "text", term, "freq"))
+            for term in terms
+        ]
+        hits = searcher.search(tantivy.Query.boolean_query(parts), limit=limit, count=False).hits
+        places = [address for _, address in hits]
+        fields = [
+            searcher.fast_field_values(name, places) for name in ("document", "first", "last")
+        ]
+        return [
+            PassageHit(int(document or 0), int(first or 0), int(last or 0), score)
+            for (score, _), document, first, last in zip(hits, *fields, strict=True)
+        ]
+
+    def weights(self, terms: Iterable[str]) -> dict[str, float]:
+        """How much each term says: its inverse document frequency over passages."""
+        with search_reading(self.folder):
+            searcher = self._index.searcher()
+            total = searcher.num_docs
+            # Passages that were taken out stay in the counts until tantivy tidies up.
+            counts = {term: min(searcher.doc_freq("text", term), total) for term in terms}
+        return {
+            term: math.log1p((total - count + 0.5) / (count + 0.5))
+            for term, count in counts.items()
+            if count
+        }
+
+    def terms(self, text: str) -> list[str]:
+        """The different terms of a text, as the index knows them, in order."""
+        stems = (self.stem(word) for word in words(text))
+        return list(dict.fromkeys(stem for stem in stems if stem))
+
+    def _stem(self, word: str) -> str:
+        found = self._analyser.analyze(word)
+        return found[0] if found else ""
+
+    # Writing
+
+    def follow(self, store: Store) -> None:
+        """Bring the index to the store's generation, and leave a stamp that says so."""
+        stamp, identity, generation = self.stamp(), store.identity, store.generation
+        if stamp == (identity, generation):
+            return
+        with search_writing(self.folder):
+            writer = self._index.writer(_HEAP_BYTES, 1)
+            # What a killed writer left would bear the names of files that this one is to write.
+            writer.garbage_collect_files()
+            since = stamp[1] if stamp and stamp[0] == identity else -1
+            if not store.removals_from <= since <= generation:
+                since = -1
+                writer.delete_all_documents()
+            gone, came = store.changes(since)
+            for document in gone:
+                writer.delete_documents_by_term("document", document)
+            for document in came:
+                _put(writer, store, document)
+            writer.delete_documents_by_term("mark", "stamp")
+            writer.add_document(
+                tantivy.Document(mark="stamp", stamp=f"{identity} {generation} {FORMAT}")
+            )
+            writer.commit()
+            writer.wait_merging_threads()
+            self._index.reload()
+
+
+def _put(writer: tantivy.IndexWriter, store: Store, document: int) -> None:
+    """A document's passages in place of those it had, each under the document's title too."""
+    writer.delete_documents_by_term("document", document)
+    _, title, _ = store.document(document) or ("", "", "")
+    for first, last, text in passages(store.all_sentences(document)):
+        # Line by line: in most of them all is ASCII, which goes three times as fast.
+        said = " ".join(chain.from_iterable(map(words, (title, *text.splitlines()))))
+        writer.add_document(tantivy.Document(document=document, first=first, last=last, text=said))
+
+
+def _analyser() -> tantivy.TextAnalyzer:
+    """
+    Words with their accents and endings off, the same for every language.
+
+    English endings: on French questions (PIAF) they did as well as French ones.
+    """
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    for step in (
+        tantivy.Filter.remove_long(_WORD_BYTES),
+        tantivy.Filter.ascii_fold(),
+        tantivy.Filter.stemmer("English"),
+    ):
+        builder = builder.filter(step)
+    return builder.build()
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("document", indexed=True, fast=True)
+    builder.add_integer_field("first", fast=True)
+    builder.add_integer_field("last", fast=True)
+    builder.add_text_field("text", tokenizer_name=_ANALYSER, index_option="freq")
+    builder.add_text_field("mark", tokenizer_name="raw", index_option="basic")
+    builder.add_text_field("stamp", stored=True, tokenizer_name="raw", index_option="basic")
+    return builder.build()

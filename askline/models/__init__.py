@@ -1,0 +1,1 @@
+"""What a model folder holds: layouts, word vectors, weights, its card."""

@@ -1,0 +1,164 @@
+"""
+A model folder: `config.json`, `weights.safetensors`, its word vectors, `README.md` (its card).
+
+What is read is checked first, and a pickle is never read. Word vectors are either a file of the
+folder's own or a reference to the set that comes with askline.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from ..errors import ModelError
+from .vectors import SHIPPED, WordVectors
+
+__all__ = ["ModelFolder", "check_shapes", "write_folder"]
+
+_FORMAT = 1
+_CONFIG, _WEIGHTS, _VECTORS, _CARD = (
+    "config.json",
+    "weights.safetensors",
+    "vectors.safetensors",
+    "README.md",
+)
+_PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFolder:
+    """An opened folder. Its config is checked; weights and vectors are read when asked for."""
+
+    path: Path
+    config: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: str | PathLike[str], *, kind: str | tuple[str, ...]) -> ModelFolder:
+        """The folder of a model of this kind, or of one of these."""
+        folder = Path(path).expanduser()
+        if not folder.is_dir():
+            raise ModelError(f"No model folder at {folder}. Name a folder that holds {_CONFIG}.")
+        config = _read_config(folder / _CONFIG)
+        if config.get("format") != _FORMAT:
+            raise ModelError(
+                f"{folder / _CONFIG} must have format {_FORMAT}, got {config.get('format')!r}. "
+                "Another version of askline wrote it."
+            )
+        kinds = (kind,) if isinstance(kind, str) else kind
+        if config.get("kind") not in kinds:
+            wanted = " or ".join(kinds)
+            raise ModelError(f"{folder} must hold a {wanted} model, got {config.get('kind')!r}.")
+        return cls(folder, config)
+
+    def tensors(self) -> dict[str, NDArray[np.float32]]:
+        """All weights by name, as float32."""
+        path = self.path / _WEIGHTS
+        if not path.is_file():
+            raise ModelError(f"No {_WEIGHTS} in {self.path}.{_about_pickles(self.path)}")
+        try:
+            found = load_file(path)
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ModelError(
+                f"{path} is damaged or no safetensors file ({error}). Copy the folder again."
+            ) from error
+        return {name: np.asarray(value, np.float32) for name, value in found.items()}
+
+    def vectors(self) -> WordVectors:
+        """The word vectors that the model was trained with."""
+        named = self.config.get("vectors")
+        if named == {"name": SHIPPED}:
+            return WordVectors.load()
+        if named == {"file": _VECTORS}:
+            return WordVectors.load(self.path / _VECTORS)
+        raise ModelError(
+            f"{self.path / _CONFIG} must name its vectors as "
+            f'{{"name": "{SHIPPED}"}} or {{"file": "{_VECTORS}"}}, got {named!r}.'
+        )
+
+
+def check_shapes(
+    tensors: Mapping[str, NDArray[np.float32]],
+    shapes: Mapping[str, tuple[int, ...]],
+    *,
+    path: str | PathLike[str],
+) -> None:
+    """Refuse weights that are not exactly these, naming every one that differs."""
+    found = {name: value.shape for name, value in tensors.items()}
+    wrong = [
+        f"{name} must be {shapes.get(name, 'absent')}, got {found.get(name, 'none')}"
+        for name in sorted(shapes.keys() | found.keys())
+        if shapes.get(name) != found.get(name)
+    ]
+    if wrong:
+        raise ModelError(f"The weights in {path} do not fit its config: {'; '.join(wrong)}.")
+
+
+def write_folder(
+    path: str | PathLike[str],
+    *,
+    config: Mapping[str, Any],
+    tensors: Mapping[str, NDArray[np.float32]],
+    card: str,
+    vectors: WordVectors,
+) -> Path:
+    """
+    Write a folder that `ModelFolder.open` reads.
+
+    Each file is put in place whole, the config last: a folder cut short has none.
+    """
+    folder = Path(path).expanduser()
+    folder.mkdir(parents=True, exist_ok=True)
+    own = vectors.name != SHIPPED
+    named = {"file": _VECTORS} if own else {"name": SHIPPED}
+    entries = {**config, "format": _FORMAT, "vectors": named}
+    weights = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
+    _put(folder / _WEIGHTS, lambda file: save_file(weights, file))
+    if own:
+        _put(folder / _VECTORS, vectors.save)
+    _put(folder / _CARD, lambda file: file.write_text(card, encoding="utf-8"))
+    text = json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
+    _put(folder / _CONFIG, lambda file: file.write_text(text, encoding="utf-8"))
+    return folder
+
+
+def _put(target: Path, write: Callable[[Path], object]) -> None:
+    """Write beside the target, then move over it."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
+    os.close(handle)
+    draft = Path(name)
+    try:
+        write(draft)
+        draft.chmod(0o644)  # mkstemp makes files that only their owner can read
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ModelError(f"No {path.name} in {path.parent}.{_about_pickles(path.parent)}") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path} must be a JSON object: {error}") from error
+    if not isinstance(config, dict):
+        raise ModelError(f"{path} must be a JSON object, got {type(config).__name__}.")
+    return config
+
+
+def _about_pickles(folder: Path) -> str:
+    found = sorted(file.name for file in folder.iterdir() if file.suffix in _PICKLES)
+    if not found:
+        return ""
+    return f" It has {', '.join(found)}, but pickled weights are never read: they can run code."

@@ -1,0 +1,109 @@
+"""`compare-aggregate` (Wang & Jiang, 2016), trained by `askline train` and run without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike, fspath
+from typing import ClassVar
+
+import numpy as np
+
+from ..models.channels import FloatArray, IntArray
+from ..models.folder import ModelFolder, check_shapes
+from ..models.layouts import CompareAggregateLayout
+from ..models.vectors import WordVectors
+from ..runtime.convolution import pooled_convolution
+from ..runtime.lists import list_shapes, read_list
+from . import sorting
+from .algebra import ScoringRanker
+from .pairs import Block, Pairs
+
+__all__ = ["CompareAggregate", "shapes"]
+
+
+@dataclass(frozen=True, eq=False)
+class CompareAggregate(ScoringRanker):
+    """
+    Each word times what it attends to in the other text; convolutions of several widths.
+
+    With a list layer a score depends on the other candidates and their order.
+    """
+
+    name: ClassVar[str] = "compare-aggregate"
+
+    folder: str
+    layout: CompareAggregateLayout = field(repr=False)
+    tensors: Mapping[str, FloatArray] = field(repr=False)
+    vectors: WordVectors = field(repr=False)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> CompareAggregate:
+        """A folder that `askline train compare-aggregate` wrote."""
+        opened = ModelFolder.open(folder, kind=cls.name)
+        layout = CompareAggregateLayout.from_config(opened.config)
+        tensors = opened.tensors()
+        check_shapes(tensors, shapes(layout), path=opened.path)
+        return cls(fspath(folder), layout, tensors, opened.vectors())
+
+    def score(self, question: str, candidates: Sequence[str]) -> sorting.FloatArray:
+        """One number a candidate, in the order given."""
+        pairs = Pairs.of(question, candidates, self.vectors, channels=())
+        gated = self._gated(pairs.lexicon.unit * np.float32(self.layout.vector_scale))
+        together = np.empty((len(candidates), self.layout.pair), np.float32)
+        for block in pairs.blocks():
+            together[block.rows] = self._pairs(gated, pairs.question, block)
+        read = read_list(self.layout.list_layer, self.tensors, together)
+        scores = read @ self.tensors["score.weight"][0] + self.tensors["score.bias"]
+        return np.asarray(scores, np.float64)
+
+    def _gated(self, vectors: FloatArray) -> FloatArray:
+        """Content let through by the gate: (distinct words, gate)."""
+        take = self.tensors
+        gate = vectors @ take["gate.weight"].T + take["gate.bias"]
+        content = vectors @ take["content.weight"].T + take["content.bias"]
+        return np.asarray(np.tanh(content) / (1 + np.exp(-gate)), np.float32)
+
+    def _pairs(self, gated: FloatArray, question: IntArray, block: Block) -> FloatArray:
+        asked = gated[question]  # (question words, gate)
+        inside = np.arange(block.words.shape[1]) < block.lengths[:, None]
+        said = gated[block.words]  # (block, longest, gate)
+        likeness = asked @ said.swapaxes(1, 2)  # (block, question words, longest)
+        to_said = _softmax(np.where(inside[:, None], likeness, -np.inf), axis=2)
+        to_asked = _softmax(likeness, axis=1)
+        by_question = asked * (to_said @ said)
+        by_candidate = said * (to_asked.swapaxes(1, 2) @ asked) * inside[..., None]
+        lengths = np.full(len(block.rows), len(question))
+        sides = (("question", by_question, lengths), ("candidate", by_candidate, block.lengths))
+        pooled = [
+            pooled_convolution(words, own, self.tensors[f"{side}.{n}.weight"], self._bias(side, n))
+            for side, words, own in sides
+            for n in range(len(self.layout.widths))
+        ]
+        return np.tanh(np.concatenate(pooled, axis=1))
+
+    def _bias(self, side: str, number: int) -> FloatArray:
+        return self.tensors[f"{side}.{number}.bias"]
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.folder!r})"
+
+
+def shapes(layout: CompareAggregateLayout) -> dict[str, tuple[int, ...]]:
+    """The tensors that a folder of this layout must hold."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name in ("gate", "content"):
+        found[f"{name}.weight"] = (layout.gate, layout.dimensions)
+        found[f"{name}.bias"] = (layout.gate,)
+    for side in ("question", "candidate"):
+        for number, width in enumerate(layout.widths):
+            found[f"{side}.{number}.weight"] = (layout.filters, layout.gate, width)
+            found[f"{side}.{number}.bias"] = (layout.filters,)
+    found |= list_shapes(layout.list_layer, layout.pair, layout.list_hidden)
+    read = layout.pair if layout.list_layer == "none" else layout.list_hidden
+    return found | {"score.weight": (1, read), "score.bias": (1,)}
+
+
+def _softmax(values: FloatArray, *, axis: int) -> FloatArray:
+    powers = np.exp(values - values.max(axis=axis, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=axis, keepdims=True), np.float32)

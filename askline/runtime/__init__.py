@@ -1,0 +1,1 @@
+"""Torch-free execution of trained networks."""

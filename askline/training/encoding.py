@@ -1,0 +1,127 @@
+"""Question sets as numbers: words numbered, channels computed once, all of it ready to batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import InputError
+from ..models.channels import IntArray, Lexicon, pair_channels
+from ..models.layouts import Layout
+from ..models.vectors import WordVectors
+from ..text.words import words
+from ..types import QuestionSet
+from .batches import Batch, Ragged, Texts
+
+__all__ = ["EncodedSet", "encode"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedSet:
+    """The questions of a set with their candidates, on one device. A pair is a candidate."""
+
+    name: str
+    vectors: Tensor  # (distinct words + 1, dimensions); row 0 is the zero word
+    questions: Ragged  # word numbers of each question
+    candidates: Ragged  # word numbers of each candidate, all questions' candidates in a row
+    asked: Ragged  # channels of the question's words, for each pair
+    said: Ragged  # channels of the candidate's words, for each pair
+    labels: Tensor  # (pairs,) 1.0 for an answer
+    sizes: IntArray  # (questions,) candidates of each
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def batch(self, chosen: Sequence[int] | IntArray) -> Batch:
+        """These questions with all their candidates."""
+        rows = np.asarray(chosen)
+        ends = np.cumsum(self.sizes)
+        sizes = self.sizes[rows]
+        pairs = np.concatenate([np.arange(ends[row] - self.sizes[row], ends[row]) for row in rows])
+        device = self.vectors.device
+        at, pair = torch.as_tensor(rows, device=device), torch.as_tensor(pairs, device=device)
+        owner = torch.as_tensor(np.repeat(np.arange(len(rows)), sizes), device=device)
+        return Batch(
+            questions=Texts.of(self.questions, at, self.vectors),
+            candidates=Texts.of(self.candidates, pair, self.vectors),
+            asked=self.asked.padded(pair),
+            said=self.said.padded(pair),
+            owner=owner,
+            sizes=tuple(sizes.tolist()),
+            labels=self.labels[pair],
+        )
+
+
+def encode(
+    questions: QuestionSet,
+    vectors: WordVectors,
+    layout: Layout,
+    *,
+    device: str = "cpu",
+) -> EncodedSet:
+    """
+    Every word looked up and every channel computed, once and for all epochs.
+
+    Word vectors are brought to the length that the layout asks for. The result serves every layout
+    that reads the same channels at the same scale.
+    """
+    if vectors.dimensions != layout.dimensions:
+        raise InputError(
+            f"The layout takes vectors of {layout.dimensions} dimensions, "
+            f"got {vectors.dimensions} in {vectors}."
+        )
+    if not questions.candidate_count:
+        raise InputError(f"Question set {questions.name!r} has no candidates to train on.")
+    asked = [words(question.text) for question in questions]
+    said = [words(text) for question in questions for text in question.texts]
+    number = {word: row for row, word in enumerate(_distinct(asked, said), start=1)}
+    lexicon = Lexicon.of(vectors.of(list(number)), vectors.idf(list(number)))
+    ask, say = _numbered(asked, number), _numbered(said, number)
+    sizes = np.array([len(question.candidates) for question in questions], np.int64)
+    rows = _channels(layout.reads, lexicon, ask, say, sizes)
+    labels = [float(one.is_answer) for question in questions for one in question.candidates]
+    pair_lengths = np.repeat([len(text) for text in ask], sizes)
+    return EncodedSet(
+        name=questions.name,
+        vectors=torch.as_tensor(lexicon.unit * np.float32(layout.vector_scale), device=device),
+        questions=Ragged.of(np.concatenate(ask), list(map(len, ask)), device),
+        candidates=Ragged.of(np.concatenate(say), list(map(len, say)), device),
+        asked=Ragged.of(rows[0], pair_lengths, device),
+        said=Ragged.of(rows[1], list(map(len, say)), device),
+        labels=torch.tensor(labels, device=device),
+        sizes=sizes,
+    )
+
+
+def _distinct(*texts: Iterable[Iterable[str]]) -> dict[str, None]:
+    return dict.fromkeys(word for some in texts for text in some for word in text)
+
+
+def _numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> list[IntArray]:
+    """A text without words becomes the zero word, so that every text has one."""
+    return [np.array([number[word] for word in text] or [0], np.int64) for text in texts]
+
+
+def _channels(
+    names: Sequence[str],
+    lexicon: Lexicon,
+    ask: Sequence[IntArray],
+    say: Sequence[IntArray],
+    sizes: IntArray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The channels of all pairs, (question words of all pairs, channels) and the candidates'."""
+    asked, said, end = [], [], 0
+    for question, size in zip(ask, sizes.tolist(), strict=True):
+        own = say[end : end + size]
+        end += size
+        if not own:
+            continue
+        starts = np.cumsum([0, *map(len, own[:-1])])
+        one, other = pair_channels(names, lexicon, question, np.concatenate(own), starts)
+        asked.append(one.reshape(size * len(question), len(names)))
+        said.append(other)
+    return np.concatenate(asked), np.concatenate(said)

@@ -1,0 +1,38 @@
+"""
+Transformers as selectors: any Hugging Face encoder over (question, candidate), cut to any depth.
+
+`PairNetwork.start(folder)` puts a head on an encoder, `train_transformer` transfers and adapts it,
+and `save_network` writes a folder, for the plain head one that sentence-transformers loads.
+"""
+
+from __future__ import annotations
+
+from .averaging import average, blend
+from .cross_encoder import load_cross_encoder, save_cross_encoder
+from .folder import load_network, save_network
+from .loop import Dev, Phase, TransformerRecipe, train_transformer
+from .network import HEADS, Head, PairNetwork
+from .pairs import PairSet, encode_pairs
+from .ranker import TransformerRanker
+from .tanda import Tanda, tanda
+
+__all__ = [
+    "HEADS",
+    "Dev",
+    "Head",
+    "PairNetwork",
+    "PairSet",
+    "Phase",
+    "Tanda",
+    "TransformerRanker",
+    "TransformerRecipe",
+    "average",
+    "blend",
+    "encode_pairs",
+    "load_cross_encoder",
+    "load_network",
+    "save_cross_encoder",
+    "save_network",
+    "tanda",
+    "train_transformer",
+]

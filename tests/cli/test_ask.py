@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from askline.corpus import Corpus
+
+from .conftest import Run
+
+ROCK = "The rock is far out.\nIts first lighthouse was lit in 1698. A storm took it in 1703.\n"
+QUESTION = "When was the first lighthouse lit?"
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two files in the current folder, a minute old, and a cache folder of this test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for name, text in {"rock.txt": ROCK, "bread.txt": "Yeast makes dough rise.\n"}.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        os.utime(folder / name, (time.time() - 60, time.time() - 60))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def test_ask_shows_the_answer_its_neighbours_and_its_place(run: Run) -> None:
+    result = run("ask", QUESTION, "notes")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[:3] == [
+        "  The rock is far out.",
+        "  Its first lighthouse was lit in 1698.",
+        "  A storm took it in 1703.",
+    ]
+    assert "notes/rock.txt:2 · score " in result.stdout
+    assert "Next best" in result.stdout
+
+
+def test_ask_json_slices_the_file(run: Run, notes: Path) -> None:
+    record = json.loads(run("ask", QUESTION, "notes", "--json", "--top", "2").stdout)
+    best = record["answers"][0]
+    assert ROCK[best["start"] : best["end"]] == best["text"]
+    assert best["document"] == str(notes / "rock.txt")
+    assert (len(record["answers"]), record["problems"]) == (2, [])
+    assert record["stages"][0]["ranker"] == "passages % 100"
+
+
+def test_ask_explains_the_funnel(run: Run) -> None:
+    lines = run("ask", QUESTION, "notes", "--ranker", "wo % 2 >> bm25", "--explain").stdout
+    assert [line.split()[0] for line in lines.splitlines()[-4:]] == [
+        "stage",
+        "passages",
+        "wo",
+        "bm25",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [["-"], []], ids=["named", "alone"])
+def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
+    result = run("ask", QUESTION, *arguments, stdin=ROCK)
+    assert result.exit_code == 0
+    assert "-:2 · score" in result.stdout
+
+
+def test_ask_remembers_what_it_read(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = run("ask", QUESTION, "notes")
+    monkeypatch.setattr("askline.corpus.reading.read_document", None)  # calling it would fail
+    again = run("ask", QUESTION, "notes")
+    assert (again.exit_code, again.stdout) == (0, first.stdout)
+    assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1
+
+
+def test_ask_forgets_files_that_are_gone(run: Run, notes: Path) -> None:
+    run("ask", QUESTION, "notes")
+    (notes / "rock.txt").unlink()
+    assert run("ask", QUESTION, "notes").exit_code == 4
+
+
+def test_ask_without_cache_leaves_nothing_behind(run: Run, tmp_path: Path) -> None:
+    assert run("ask", QUESTION, "notes", "--no-cache").exit_code == 0
+    assert not (tmp_path / "cache").exists()
+
+
+def test_ask_goes_on_where_nothing_can_be_remembered(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    result = run("ask", QUESTION, "notes")
+    assert result.exit_code == 0
+    assert "Nothing is remembered: " in result.stderr
+
+
+def test_ask_says_when_nothing_is_found(run: Run) -> None:
+    result = run("ask", "Zeppelins?", "notes")
+    assert result.exit_code == 4
+    assert result.stdout.startswith("No answer found")
+    record = json.loads(run("ask", "Zeppelins?", "notes", "--json").stdout)
+    assert record["answers"] == []
+
+
+def test_ask_answers_although_a_file_cannot_be_read(run: Run, notes: Path) -> None:
+    (notes / "broken.pdf").write_bytes(b"\x00\x01\x02\x03")
+    result = run("ask", QUESTION, "notes", "missing.txt")
+    assert result.exit_code == 3
+    assert "Its first lighthouse was lit in 1698." in result.stdout
+    assert result.stderr.splitlines()[0] == "2 left out:"
+    assert "missing.txt: There is no such file." in result.stderr
+
+
+def test_ask_takes_an_index(run: Run, tmp_path: Path) -> None:
+    with Corpus.open("index") as corpus:
+        corpus.add("notes")
+    assert run("ask", QUESTION, "--index", "index").exit_code == 0
+    assert not (tmp_path / "cache").exists()
+
+
+def test_ask_wants_paths_or_an_index(run: Run) -> None:
+    result = run("ask", QUESTION, "notes", "--index", "index")
+    assert result.exit_code == 2
+    assert "Give either PATHs to read or --index DIR." in result.stderr
+
+
+def test_ask_names_a_missing_index(run: Run) -> None:
+    result = run("ask", QUESTION, "--index", "nowhere")
+    assert result.exit_code == 1
+    assert "No index in nowhere. Make one: askline index" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["ask", "  ", "notes"], "must be a text with words in it"),
+        (["ask", "Who?", "notes", "--ranker", "jacard"], "Did you mean 'jaccard'?"),
+    ],
+    ids=["blank question", "unknown ranker"],
+)
+def test_ask_refuses_bad_input(run: Run, arguments: list[str], message: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_a_sentence_without_end_is_clipped(run: Run) -> None:
+    result = run("ask", "lamp", "-", stdin="The lamp " + "burns " * 50_000)
+    assert max(map(len, result.stdout.splitlines())) < 700

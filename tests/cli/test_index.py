@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from askline.corpus import Corpus
+from askline.corpus.lock import writing
+
+from .conftest import Run
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    _write(folder / "rock.txt", "The lamp was lit in 1698. It burns.")
+    _write(folder / "bread.txt", "Yeast makes dough rise.")
+    return folder
+
+
+def _write(path: Path, text: str) -> None:
+    draft = path.with_suffix(".draft")  # a watcher is to see it whole
+    draft.write_text(text, encoding="utf-8")
+    os.utime(draft, (time.time() - 60, time.time() - 60))
+    draft.replace(path)
+
+
+def test_index_counts_what_it_did(run: Run, notes: Path) -> None:
+    first = run("index", "notes", "--to", "index")
+    assert first.exit_code == 0
+    assert first.stdout.startswith("2 added: 3 sentences in ")
+    (notes / "bread.txt").unlink()
+    again = run("index", "notes", "--to", "index")
+    assert again.stdout.startswith("1 removed, 1 unchanged: 0 sentences in ")
+
+
+def test_index_json_is_the_report(run: Run) -> None:
+    record = json.loads(run("index", "notes", "--to", "index", "--json").stdout)
+    assert (record["added"], record["sentences"], record["problems"]) == (2, 3, [])
+
+
+def test_index_says_what_it_left_out_and_keeps_the_rest(run: Run, notes: Path) -> None:
+    (notes / "image.txt").write_bytes(b"\x89PNG\x00\x01")
+    result = run("index", "notes", "--to", "index")
+    assert result.exit_code == 3
+    assert result.stdout.startswith("2 added, 1 failed: 3 sentences")
+    assert "image.txt: It is named as text and holds an image." in result.stderr
+    assert run("index", "notes", "--to", "index").exit_code == 3  # and again while it is there
+
+
+def test_index_remove_takes_out(run: Run, notes: Path) -> None:
+    run("index", "notes", "--to", "index")
+    result = run("index", "notes/bread.txt", "--to", "index", "--remove")
+    assert (result.stdout, result.stderr) == (f"{notes / 'bread.txt'}\n", "1 removed\n")
+    assert run("index", "x", "--to", "nowhere", "--remove").exit_code == 1
+
+
+def test_index_says_who_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("askline.corpus.corpus._PATIENCE_SECONDS", 0.0)
+    Corpus.open("index").close()
+    with writing(Path("index")):
+        result = run("index", "notes", "--to", "index")
+    assert result.exit_code == 1
+    assert f"is being written by process {os.getpid()}" in result.stderr
+
+
+def test_index_leaves_other_folders_alone(run: Run) -> None:
+    result = run("index", "notes", "--to", "notes")
+    assert result.exit_code == 1
+    assert "Name a folder that is empty or new." in result.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
+def test_index_watch_follows_changes_until_it_is_stopped(notes: Path) -> None:
+    program = "from askline.cli import main; main()"
+    arguments = ["index", "notes", "--to", "index", "--watch", "--every", "0.1"]
+    command = [sys.executable, "-c", program, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
+        assert watcher.stdout is not None
+        assert watcher.stdout.readline().startswith("2 added")
+        _write(notes / "salt.txt", "Salt slows the yeast.")
+        assert watcher.stdout.readline().startswith("1 added, 2 unchanged: 1 sentences")
+        (notes / "salt.txt").unlink()
+        assert watcher.stdout.readline().startswith("1 removed, 2 unchanged")
+        watcher.send_signal(signal.SIGINT)
+        assert watcher.wait(20) == 0
+
+
+def test_status_shows_what_is_there(run: Run, notes: Path) -> None:
+    (notes / "image.txt").write_bytes(b"\x89PNG\x00\x01")
+    run("index", "notes", "--to", "index")
+    result = run("status", "index")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["documents   2", "sentences   3"]
+    assert "up to date" in result.stdout
+    assert lines[-2] == "unreadable  1"
+    assert "image.txt: It is named as text" in lines[-1]
+    record = json.loads(run("status", "index", "--json").stdout)
+    assert (record["documents"], record["searchable"]) == (2, True)
+
+
+def test_status_of_nothing_is_an_error(run: Run) -> None:
+    result = run("status", "nowhere")
+    assert result.exit_code == 1
+    assert "No index in nowhere." in result.stderr

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import io
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import askline
+from askline.corpus import Corpus
+from askline.corpus.lock import writing
+from askline.errors import CorpusError, SpecError
+
+
+def test_a_corpus_is_there_when_it_is_opened_again(tmp_path: Path, pages: Path) -> None:
+    with Corpus.open(tmp_path / "index") as corpus:
+        corpus.add(pages)
+        first = corpus.ask("Who built the stepped lens?").answers
+    with Corpus.open(tmp_path / "index", must_exist=True) as corpus:
+        assert corpus.ask("Who built the stepped lens?").answers == first
+        assert corpus.status().searchable
+
+
+@pytest.mark.parametrize("name", ["lamps/rock.txt", "lamps/lens.md", "bread.txt"])
+def test_offsets_slice_the_file_exactly(pages: Path, name: str) -> None:
+    with Corpus.in_memory() as corpus:
+        corpus.add(pages / name)
+        found = corpus.retriever().retrieve("the light yeast Fresnel 1822 lighthouse", 100)
+    original = (pages / name).read_text("utf-8")
+    assert found
+    for each in found:
+        piece = original[each.start : each.end]
+        assert piece.replace("*", "") == each.text
+        assert original.count("\n", 0, each.start) + 1 == each.number
+
+
+def test_an_answer_knows_its_place_and_heading(pages: Path) -> None:
+    with Corpus.in_memory() as corpus:
+        corpus.add(pages)
+        best = corpus.ask("Who built the stepped lens?").best
+    assert best is not None
+    assert best.text == "Augustin Fresnel built it in 1822."
+    assert best.place == f"{pages / 'lamps' / 'lens.md'}:7"
+    assert (best.heading, best.title) == ("The stepped lens", "Lenses")
+
+
+def test_a_ranker_is_a_spec_or_a_ranker(pages: Path) -> None:
+    for ranker in ("wo % 2 >> bm25", askline.load("wo % 2 >> bm25")):
+        with Corpus.in_memory(ranker=ranker) as corpus:
+            corpus.add(pages)
+            stages = corpus.ask("How far did the light go?").stages
+            assert [stage.ranker for stage in stages] == ["passages % 100", "wo % 2", "bm25"]
+    with Corpus.in_memory(ranker="jacard") as corpus, pytest.raises(SpecError, match="jacard"):
+        corpus.ask("Who?")
+
+
+def test_standard_input_is_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(b"The lamp was lit in 1698."))
+    monkeypatch.setattr(sys, "stdin", stream)
+    with Corpus.in_memory() as corpus:
+        assert corpus.add("-").added == 1
+        best = corpus.ask("When was the lamp lit?").best
+    assert best is not None
+    assert best.place == "-:1"
+
+
+def test_paths_mean_the_same_from_any_folder(
+    tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Corpus.in_memory() as corpus:
+        corpus.add(pages)
+        monkeypatch.chdir(pages)
+        assert corpus.add(".").unchanged == 3
+        assert corpus.remove("lamps") == [
+            str(pages / "lamps" / name) for name in ("lens.md", "rock.txt")
+        ]
+
+
+def test_an_index_that_must_exist_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match=r"No index in .*nowhere\. Make one: askline index"):
+        Corpus.open(tmp_path / "nowhere", must_exist=True)
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_folder_with_other_things_is_left_alone(pages: Path) -> None:
+    with pytest.raises(CorpusError, match=r"holds no index but other things, such as bread\.txt"):
+        Corpus.open(pages)
+    assert sorted(os.listdir(pages)) == ["bread.txt", "lamps"]
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "index").write_text("no folder", encoding="utf-8")
+    with pytest.raises(CorpusError, match="cannot hold an index"):
+        Corpus.open(tmp_path / "index")
+
+
+def test_status_counts_and_says_who_writes(tmp_path: Path, pages: Path) -> None:
+    with Corpus.open(tmp_path / "index") as corpus:
+        corpus.add(pages)
+        status = corpus.status()
+        assert (status.documents, status.sentences, status.writer) == (3, 10, None)
+        assert status.characters > 300
+        assert min(status.store_bytes, status.search_bytes) > 0
+        with writing(tmp_path / "index"):
+            assert corpus.status().writer == os.getpid()
+
+
+def test_readers_see_what_another_has_added(tmp_path: Path, pages: Path) -> None:
+    with Corpus.open(tmp_path / "index") as reader, Corpus.open(tmp_path / "index") as writer:
+        assert reader.ask("Why does dough rise?").best is None
+        writer.add(pages)
+        assert reader.ask("Why does dough rise?").best is not None
+        writer.remove(pages / "bread.txt")
+        assert reader.ask("Why does dough rise?").best is None
+
+
+def test_readers_go_on_while_another_writes(tmp_path: Path, pages: Path) -> None:
+    with Corpus.open(tmp_path / "index") as corpus:
+        corpus.add(pages)
+    with writing(tmp_path / "index"), Corpus.open(tmp_path / "index") as reader:
+        assert reader.ask("Why does dough rise?").best is not None
+
+
+def test_many_threads_ask_at_once(tmp_path: Path, pages: Path) -> None:
+    with Corpus.open(tmp_path / "index") as corpus:
+        corpus.add(pages)
+        alone = corpus.ask("Who built the stepped lens?").answers
+        with ThreadPoolExecutor(8) as pool:
+            together = list(pool.map(corpus.ask, ["Who built the stepped lens?"] * 32))
+    assert all(answers.answers == alone for answers in together)

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from askline.corpus.lock import BusyError, writer_of, writing
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from askline.corpus.lock import writing
+with writing(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_one_writer_at_a_time_within_a_process(tmp_path: Path) -> None:
+    busy = pytest.raises(BusyError, match=r"is being written by process \d+\. Wait for it")
+    with writing(tmp_path), busy, writing(tmp_path):
+        pass
+    with writing(tmp_path):
+        pass
+    assert writer_of(tmp_path) is None
+
+
+def test_the_lock_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        assert writer_of(tmp_path) == holder.pid
+        with pytest.raises(BusyError, match=f"process {holder.pid}"), writing(tmp_path):
+            pass
+        holder.kill()
+    with writing(tmp_path):
+        pass
+
+
+def test_patience_waits_that_long(tmp_path: Path) -> None:
+    with writing(tmp_path):
+        start = time.monotonic()
+        with pytest.raises(BusyError), writing(tmp_path, patience=0.2):
+            pass
+        assert time.monotonic() - start >= 0.2
+
+
+def test_no_folder_no_writer(tmp_path: Path) -> None:
+    assert writer_of(tmp_path / "nowhere") is None

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askline.errors import InputError
+from askline.evaluation.calibration import (
+    Isotonic,
+    Temperature,
+    auroc,
+    choose_threshold,
+    expected_calibration_error,
+)
+
+pairs = st.lists(
+    st.tuples(st.integers(-50, 50).map(lambda n: n / 10), st.booleans()), min_size=2, max_size=40
+).filter(lambda rows: len({label for _, label in rows}) == 2)
+
+
+def drawn(scale: float, shift: float, count: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
+    """Scores whose labels come true with chance sigmoid(scale * score + shift)."""
+    random = np.random.default_rng(7)
+    scores = random.normal(size=count) * 3
+    chance = 1 / (1 + np.exp(-(scale * scores + shift)))
+    return scores, random.random(count) < chance
+
+
+def test_temperature_finds_the_line_that_drew_the_labels() -> None:
+    fitted = Temperature.fit(*drawn(0.5, -1.0))
+    assert fitted.scale == pytest.approx(0.5, abs=0.03)
+    assert fitted.shift == pytest.approx(-1.0, abs=0.08)
+
+
+def test_temperature_stays_finite_where_scores_separate_the_labels() -> None:
+    fitted = Temperature.fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+    assert np.isfinite([fitted.scale, fitted.shift]).all()
+    assert fitted([3.0])[0] > 0.5 > fitted([-3.0])[0]
+
+
+def test_temperature_of_huge_scores_gives_no_warning() -> None:
+    assert Temperature()([-1e6, 0.0, 1e6]).tolist() == [0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("kind", [Temperature, Isotonic], ids=["temperature", "isotonic"])
+def test_calibration_lowers_the_error(kind: type[Temperature] | type[Isotonic]) -> None:
+    scores, labels = drawn(0.3, -2.0)
+    fitted = kind.fit(scores[::2], labels[::2])
+    raw = expected_calibration_error(Temperature()(scores[1::2]), labels[1::2])
+    assert expected_calibration_error(fitted(scores[1::2]), labels[1::2]) < 0.03 < raw
+
+
+def test_isotonic_pools_what_falls() -> None:
+    fitted = Isotonic.fit([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1])
+    assert fitted.chances.tolist() == [0.0, 0.5, 0.5, 1.0]
+    assert fitted([0.0, 1.5, 9.0]).tolist() == [0.0, 0.25, 1.0]
+
+
+@given(pairs)
+def test_isotonic_never_falls_and_keeps_the_mean(rows: list[tuple[float, bool]]) -> None:
+    scores, labels = zip(*rows, strict=True)
+    fitted = Isotonic.fit(scores, labels)
+    assert (np.diff(fitted.chances) >= 0).all()
+    assert fitted(scores).mean() == pytest.approx(np.mean(labels))
+
+
+@given(pairs)
+def test_auroc_counts_pairs(rows: list[tuple[float, bool]]) -> None:
+    high = [score for score, label in rows if label]
+    low = [score for score, label in rows if not label]
+    wins = sum((a > b) + 0.5 * (a == b) for a in high for b in low)
+    scores, labels = zip(*rows, strict=True)
+    assert auroc(scores, labels) == pytest.approx(wins / (len(high) * len(low)))
+
+
+def test_calibration_error_by_hand() -> None:
+    # Bin 1 says 0.1 and 0.3 and none came true; bin 2 says 0.8 and it did: (0.4 + 0.2) / 3.
+    value = expected_calibration_error([0.1, 0.3, 0.8], [0, 0, 1], bins=2)
+    assert value == pytest.approx(0.2)
+
+
+def test_calibration_error_of_certainty_that_is_right_is_zero() -> None:
+    assert expected_calibration_error([0.0, 1.0], [False, True]) == 0.0
+
+
+def test_threshold_is_the_best_on_a_set_by_hand() -> None:
+    found = choose_threshold([0.1, 0.2, 0.3, 0.9], [False, True, False, True])
+    assert (found.threshold, found.recall) == (0.9, 1.0)
+    assert found.precision == pytest.approx(2 / 3)
+    assert found.f1 == pytest.approx(0.8)
+
+
+@given(pairs)
+def test_threshold_beats_every_other(rows: list[tuple[float, bool]]) -> None:
+    scores, labels = (np.array(column) for column in zip(*rows, strict=True))
+    found = choose_threshold(scores, labels)
+
+    def f1(threshold: float) -> float:
+        silent = scores < threshold
+        return float(2 * (silent & ~labels).sum() / (silent.sum() + (~labels).sum()))
+
+    assert f1(found.threshold) == pytest.approx(found.f1)
+    assert found.f1 == pytest.approx(max(f1(score + 0.01) for score in scores))
+
+
+@pytest.mark.parametrize(
+    ("scores", "labels", "message"),
+    [
+        ([1.0], [1, 0], "one label for each score"),
+        ([1.0, 2.0], [1, 1], "labels of both kinds"),
+        ([1.0, np.nan], [1, 0], "finite"),
+    ],
+    ids=["lengths", "one kind", "not a number"],
+)
+def test_what_cannot_be_used_is_refused(
+    scores: list[float], labels: list[int], message: str
+) -> None:
+    for use in (Temperature.fit, Isotonic.fit, auroc, choose_threshold):
+        with pytest.raises(InputError, match=message):
+            use(scores, labels)
+
+
+@pytest.mark.parametrize(
+    ("chances", "bins", "message"),
+    [([1.5, 0.1], 15, "from 0 to 1"), ([0.5], 15, "as many"), ([0.5, 0.1], 0, "bins must be")],
+    ids=["range", "lengths", "bins"],
+)
+def test_calibration_error_refuses(chances: list[float], bins: int, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        expected_calibration_error(chances, [True, False], bins=bins)

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+
+from torch import Tensor, nn  # noqa: E402
+
+from askline.training.batches import Texts  # noqa: E402
+from askline.training.modules.pooled_convolution import PooledConvolution  # noqa: E402
+
+
+def _texts(count: int) -> tuple[Texts, Tensor]:
+    torch.manual_seed(0)
+    lengths = torch.randint(1, 12, (count,))
+    inside = torch.arange(int(lengths.max())) < lengths[:, None]
+    words = torch.randint(1, 31, inside.shape) * inside
+    vectors = torch.cat([torch.zeros(1, 8), torch.randn(30, 8)])
+    channels = torch.randn(*inside.shape, 2) * inside[..., None]
+    return Texts(vectors, words, lengths), channels
+
+
+def _plainly(layer: PooledConvolution, texts: Texts, channels: Tensor) -> Tensor:
+    columns = torch.cat([texts.vectors[texts.words], channels], dim=2).transpose(1, 2)
+    values = nn.functional.conv1d(columns, layer.weight, layer.bias, padding=layer.width // 2)
+    return values.masked_fill(~texts.inside[:, None], -torch.inf).max(2).values
+
+
+@pytest.mark.parametrize("width", [1, 3, 5])
+def test_values_and_gradients_are_those_of_conv1d_and_maximum(width: int) -> None:
+    texts, channels = _texts(70)  # more than are done at once
+    layer = PooledConvolution(8, 2, 6, width)
+    found = []
+    for compute in (layer, lambda *given: _plainly(layer, *given)):
+        layer.zero_grad()
+        leaf = channels.clone().requires_grad_()
+        values = compute(texts, leaf)
+        (values * torch.linspace(-1, 1, 6)).sum().backward()
+        found.append(
+            [values, *(torch.clone(weight.grad) for weight in layer.parameters()), leaf.grad]
+        )
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def test_texts_of_several_pairs_are_read_through_their_owner() -> None:
+    texts, _ = _texts(4)
+    owner = torch.tensor([2, 0, 2, 3, 1])
+    channels = torch.randn(5, texts.words.shape[1], 1) * texts.inside[owner][..., None]
+    layer = PooledConvolution(8, 1, 6, 5)
+    repeated = Texts(texts.vectors, texts.words[owner], texts.lengths[owner])
+    torch.testing.assert_close(layer(texts, channels, owner), layer(repeated, channels))
