@@ -30,7 +30,7 @@ from askline.training import EncodedSet, Trained, encode, parameter_count, train
 from askline.training.measuring import DevSet
 from askline.types import QuestionSet
 
-from .light_rows import BASELINES, SQUAD, WIKIQA, Row
+from .light_rows import BASELINES, SQUAD, SQUAD_TRAIN, WIKIQA, Row
 from .report import data_root, save
 
 Figures = dict[str, Any]
@@ -55,7 +55,10 @@ class Job:
 
 @cache
 def questions(name: str) -> QuestionSet:
-    return data.select(data.load(name, root=data_root()), "answerable")
+    """A set by its name, or several by their names with plus signs between."""
+    parts = [data.load(part, root=data_root()) for part in name.split("+")]
+    found = (question for part in parts for question in data.select(part, "answerable"))
+    return QuestionSet(name, tuple(found))
 
 
 @cache
@@ -99,13 +102,13 @@ def run(job: Job) -> list[Figures]:
     if job.table == "wikiqa":
         trained = train(row.layout, numbers("wikiqa:train"), recipe)
         return [figures("wikiqa", row.label, trained, ("wikiqa:dev", "wikiqa:test"))]
-    trained = train(row.layout, numbers("squadshifts:train"), recipe)
+    trained = train(row.layout, numbers("+".join(SQUAD_TRAIN)), recipe)
     done = [figures("squad", row.label, trained, ("squadshifts:dev", "squad2:dev"))]
     if row.adapt is not None:
         state = trained.network.state_dict()
         adapted = replace(row.adapt, seed=job.seed)
         trained = train(row.layout, numbers("wikiqa:train"), adapted, start=state)
-        label = f"{row.label}, after SQuADShifts"
+        label = f"{row.label}, after the SQuAD-like sets"
         done.append(figures("wikiqa", label, trained, ("wikiqa:dev", "wikiqa:test")))
     return done
 

@@ -63,6 +63,7 @@ def test_console_blocks_print_what_they_show(block: Block, tmp_path: Path) -> No
     settings = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "80",
+        "XDG_CACHE_HOME": str(tmp_path),
     }
     for command in commands:
         line, _, shown = command.partition("\n")

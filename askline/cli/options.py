@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "as_json",
-    "check_device",
     "complete_ranker",
     "complete_set",
     "data_root",
@@ -26,6 +26,7 @@ __all__ = [
     "out_folder",
     "question_set",
     "seed",
+    "torch_on",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -73,13 +74,14 @@ device = click.option(
 )
 
 
-def check_device(name: str) -> None:
-    """Refuse to start what torch, or a GPU that is not there, could not finish."""
+def torch_on(name: str) -> ModuleType:
+    """The torch package, once it is known to be there and to reach this device."""
     torch = require_extra("torch", purpose="Training", extra="train")
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
             "--device cuda needs a GPU that torch can use, and there is none. Use cpu."
         )
+    return torch
 
 
 def measures(function: _Function) -> _Function:

@@ -12,13 +12,13 @@ import click
 
 from ..errors import InputError
 from .options import (
-    check_device,
     complete_set,
     data_root,
     dev_set,
     device,
     out_folder,
     seed,
+    torch_on,
 )
 from .progress import progress
 
@@ -137,7 +137,7 @@ def _command(network: str) -> click.Command:
 def _train(
     network: str, *, on: str, dev: str | None, out: Path, root: Path | None, **options: Any
 ) -> None:
-    check_device(options["device"])
+    torch_on(options["device"])
     _check_out(out)
     from .. import training
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import check_device, complete_set, data_root, dev_set, device, out_folder, seed
+from .options import complete_set, data_root, dev_set, device, out_folder, seed, torch_on
 
 if TYPE_CHECKING:
     from ..training import Epoch
@@ -88,9 +88,7 @@ def transformer(
     askline train transformer --init DIR --transfer squadshifts:train --adapt wikiqa:train \\
         --dev wikiqa:dev --out DIR
     """
-    check_device(options["device"])
-    import torch
-
+    torch = torch_on(options["device"])
     from ..training.transformer import PairNetwork, save_network
     from ..training.transformer.cross_encoder import load_tokeniser
     from ..training.transformer.tanda import tanda

@@ -19,7 +19,7 @@ __all__ = ["DEFAULT_SPEC", "OptionValue", "build", "ranker_names"]
 
 OptionValue = bool | int | float | str
 
-DEFAULT_SPEC = "bm25"
+DEFAULT_SPEC = "cosinet"
 """What is used where no ranker is named: the best that comes with askline."""
 
 _BUILT_IN = {

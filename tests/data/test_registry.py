@@ -89,7 +89,7 @@ def test_a_missing_file_is_named_with_the_ways_out(root: Path) -> None:
         load("wikiqa:dev", root=root)
 
 
-@pytest.mark.parametrize("name", ["wikqa:test", "wikiqa:tests", "wikiqa:", "wikiqa:", "", "x"])
+@pytest.mark.parametrize("name", ["wikqa:test", "wikiqa:tests", "wikiqa:", "", "x"])
 def test_unknown_names_are_told_with_the_known_ones(root: Path, name: str) -> None:
     with pytest.raises(UnknownNameError, match="Known: asnq:dev, .*, wikiqa:train") as caught:
         load(name, root=root)
