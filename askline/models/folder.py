@@ -8,9 +8,7 @@ folder's own or a reference to the set that comes with askline.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -19,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save
 
 from ..errors import ModelError
+from ..text.writing import replacing
 from .vectors import SHIPPED, WordVectors
 
 __all__ = ["ModelFolder", "check_shapes", "write_folder"]
@@ -123,26 +122,17 @@ def write_folder(
     named = {"file": _VECTORS} if own else {"name": SHIPPED}
     entries = {**config, "format": _FORMAT, "vectors": named}
     weights = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
-    _put(folder / _WEIGHTS, lambda file: save_file(weights, file))
+    _put(folder / _WEIGHTS, save(weights))
     if own:
-        _put(folder / _VECTORS, vectors.save)
-    _put(folder / _CARD, lambda file: file.write_text(card, encoding="utf-8"))
-    text = json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
-    _put(folder / _CONFIG, lambda file: file.write_text(text, encoding="utf-8"))
+        vectors.save(folder / _VECTORS)
+    _put(folder / _CARD, card.encode())
+    _put(folder / _CONFIG, (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode())
     return folder
 
 
-def _put(target: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the target, then move over it."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
-    os.close(handle)
-    draft = Path(name)
-    try:
-        write(draft)
-        draft.chmod(0o644)  # mkstemp makes files that only their owner can read
-        draft.replace(target)
-    finally:
-        draft.unlink(missing_ok=True)
+def _put(target: Path, content: bytes) -> None:
+    with replacing(target) as stream:
+        stream.write(content)
 
 
 def _read_config(path: Path) -> dict[str, Any]:

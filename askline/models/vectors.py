@@ -12,16 +12,17 @@ from dataclasses import dataclass, field
 from hashlib import shake_128
 from importlib.resources import files
 from itertools import repeat
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from ..errors import InputError, ModelError, UnknownNameError
+from ..text.writing import replacing
 
 __all__ = ["SHIPPED", "UnknownRule", "WordVectors"]
 
@@ -147,7 +148,8 @@ class WordVectors:
             "scales": self.scales,
             "rarity": self.rarity,
         }
-        save_file(tensors, fspath(path), {"unknown": self.unknown, "name": self.name})
+        with replacing(path) as stream:
+            stream.write(save(tensors, {"unknown": self.unknown, "name": self.name}))
 
     @classmethod
     def load(cls, path: str | PathLike[str] | None = None) -> WordVectors:
