@@ -53,7 +53,10 @@ def build(name: str, positional: list[OptionValue], options: dict[str, OptionVal
     given = signature.bind(*positional, **options).arguments
     for key, value in given.items():
         _check_type(name, key, value, signature.parameters[key].default)
-    return factory(*positional, **options)
+    try:
+        return factory(*positional, **options)
+    except TypeError as error:  # an option without a default, which has no kind to check by
+        raise SpecError(f"Ranker {name!r}: {error}.") from error
 
 
 def _check_type(name: str, key: str, value: OptionValue, default: object) -> None:

@@ -67,6 +67,8 @@ def test_what_a_ranker_prints_loads_as_that_ranker(ranker: Ranker) -> None:
         ("wo(tie=random)", "unexpected keyword argument 'tie'. Its options: ties, seed"),
         ("rr(3)", "too many positional arguments. Its options: none"),
         ("bm25(k1=much)", "k1 must be of the kind of 1.5, got 'much'"),
+        ("compare-aggregate", "missing a required argument: 'folder'"),
+        ("compare-aggregate(3)", "Ranker 'compare-aggregate': expected str"),
         ("wo(seed=true)", "seed must be of the kind of 0, got True"),
         ("(" * 60 + "rr" + ")" * 60, "at most 50 open brackets"),
     ],
