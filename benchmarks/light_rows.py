@@ -117,7 +117,7 @@ WIKIQA: tuple[Row, ...] = (
 SQUAD_TRAIN = ("squadshifts:train", "squad1:train")
 
 _LONG = Recipe(rate=1e-3, batch=32, epochs=2, dropout=0.2)
-_ADAPT = Recipe(rate=1e-3, batch=16, dropout=0.4)
+_ADAPT = Recipe(rate=5e-4, batch=16, dropout=0.4)
 _BI = replace(COSINET, list_layer="birnn")
 _CA_LONG = Recipe(rate=5e-4, batch=32, epochs=2)
 _CA_ADAPT = Recipe(rate=2e-4, batch=16, dropout=0.2)
