@@ -80,8 +80,8 @@ def accuracy() -> Rows:
 
 def speed() -> Rows:
     """Candidates a second with 1,300 candidates a question, one thread."""
-    answerable = data.select(data.load("wikiqa:test", root=data_root()), "answerable")
-    padded = data.pad(answerable, to=PADDED_TO)
+    padded = data.pad(data.load("wikiqa:test", root=data_root()), to=PADDED_TO)
+    padded = data.select(padded, "answerable")
     rows = []
     for spec in ("wo+rr", "idf-overlap", "jaccard", "bm25"):
         done = evaluate(load(spec), padded, measures="P@1,Success@100")
