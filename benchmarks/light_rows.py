@@ -64,7 +64,7 @@ RICH = CosinetLayout(channels=("related", "exact", "idf"))
 # Rates by cross-validation (docs/light-rankers.md); all else is alike.
 POINT = Recipe(loss="point", rate=4e-3, batch=4)
 ALONE = Recipe(rate=4e-3, batch=4)
-LISTS = Recipe(rate=1e-3, batch=8)
+LISTS = Recipe(rate=1e-3, batch=16)
 CA_POINT = Recipe(loss="point", rate=2e-3, batch=4)
 CA_ALONE = Recipe(rate=2e-3, batch=4)
 CA_LISTS = Recipe(rate=5e-4, batch=4)

@@ -27,7 +27,7 @@ class Recipe:
     epochs: int = 3
     rate: float = 1e-3
     """The peak of the learning rate."""
-    batch: int = 8
+    batch: int = 16
     """Questions a step, each with all its candidates."""
     dropout: float = 0.0
     seed: int = 0

@@ -22,7 +22,9 @@ def _texts(count: int) -> tuple[Texts, Tensor]:
 
 def _plainly(layer: PooledConvolution, texts: Texts, channels: Tensor) -> Tensor:
     columns = torch.cat([texts.vectors[texts.words], channels], dim=2).transpose(1, 2)
-    values = nn.functional.conv1d(columns, layer.weight, layer.bias, padding=layer.width // 2)
+    values = nn.functional.conv1d(
+        columns, layer.weight, layer.bias, padding=layer.weight.shape[2] // 2
+    )
     return values.masked_fill(~texts.inside[:, None], -torch.inf).max(2).values
 
 

@@ -33,7 +33,6 @@ class PooledConvolution(nn.Module):
         start = (inputs * width) ** -0.5  # as Conv1d starts
         self.weight = nn.Parameter(torch.empty(filters, inputs, width).uniform_(-start, start))
         self.bias = nn.Parameter(torch.empty(filters).uniform_(-start, start))
-        self.dimensions, self.width = dimensions, width
 
     def forward(self, texts: Texts, channels: Tensor, owner: Tensor | None = None) -> Tensor:
         """
@@ -41,71 +40,66 @@ class PooledConvolution(nn.Module):
 
         `owner` says which text each pair has; without it there is one text a pair.
         """
-        taps = self.weight[:, : self.dimensions]  # (filters, dimensions, width)
-        shared = self.weight[:, self.dimensions :].permute(2, 1, 0).flatten(0, 1)
-        around = F.pad(texts.words, 2 * (self.width // 2,)).unfold(1, self.width, 1)
-        windows = _windows(channels, self.width)  # (pairs, longest, width * channels)
-        with torch.no_grad():
-            table = texts.vectors @ taps.permute(1, 2, 0).flatten(1)
-            table = table.view(len(table), self.width, -1)  # (distinct, width, filters)
-            chosen, words = self._winners(table, around, windows @ shared, texts, owner)
-        seen = windows.gather(1, chosen[..., None].expand(-1, -1, windows.shape[2]))
-        from_words: Tensor = _WordsPart.apply(  # type: ignore[no-untyped-call]
-            taps, table, texts.vectors, words
-        )
-        return from_words + (seen * shared.T).sum(2) + self.bias
-
-    def _winners(
-        self, table: Tensor, around: Tensor, extra: Tensor, texts: Texts, owner: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Where each filter is highest, (pairs, filters), and the words there, (…, width)."""
-        lengths = texts.lengths if owner is None else texts.lengths[owner]
-        rows = around * self.width + torch.arange(self.width, device=around.device)
-        filters = table.shape[2]
-        chosen = lengths.new_empty(len(lengths), filters)
-        words = lengths.new_empty(len(lengths), filters, self.width)
-        for pairs in _by_length(lengths):
-            own, longest = lengths[pairs], int(lengths[pairs].max())
-            of = pairs if owner is None else owner[pairs]
-            values = F.embedding_bag(
-                rows[of, :longest].flatten(0, 1), table.flatten(0, 1), mode="sum"
-            ).view(len(pairs), longest, filters)
-            values += extra[pairs, :longest]
-            outside = torch.arange(longest, device=own.device) >= own[:, None]
-            best = values.masked_fill_(outside[..., None], -torch.inf).max(1).indices
-            chosen[pairs] = best
-            words[pairs] = around[of].gather(1, best[..., None].expand(-1, -1, self.width))
-        return chosen, words
+        width = self.weight.shape[2]
+        around = F.pad(texts.words, 2 * (width // 2,)).unfold(1, width, 1)  # (…, longest, width)
+        windows = _windows(channels, width)  # (pairs, longest, width * channels)
+        if owner is None:
+            owner = torch.arange(len(windows), device=windows.device)
+        given = (texts.vectors, around, owner, texts.lengths[owner])
+        highest: Tensor = _Highest.apply(self.weight, windows, *given)  # type: ignore[no-untyped-call]
+        return highest + self.bias
 
 
-class _WordsPart(torch.autograd.Function):
-    """What the words of each filter's own window come to."""
+class _Highest(torch.autograd.Function):
+    """The highest value that each filter has in each pair."""
 
     @staticmethod
     def forward(
         ctx: Any,
-        taps: Tensor,  # noqa: ARG004 (where the gradient goes; its values are in the table)
-        table: Tensor,
-        vectors: Tensor,
-        words: Tensor,
+        weight: Tensor,  # (filters, dimensions + channels, width)
+        windows: Tensor,  # (pairs, longest, width * channels)
+        vectors: Tensor,  # (distinct, dimensions)
+        around: Tensor,  # (texts, longest, width) rows of `vectors`
+        owner: Tensor,  # (pairs,) which text
+        lengths: Tensor,  # (pairs,)
     ) -> Tensor:
-        """`words` (pairs, filters, width) → (pairs, filters)."""
-        ctx.save_for_backward(vectors, words)
-        width, filters = table.shape[1:]
-        tap = torch.arange(width, device=words.device)
-        place = torch.arange(filters, device=words.device)[:, None]
-        cells = (words * width + tap) * filters + place
-        return table.flatten().take(cells).sum(2)
+        """→ (pairs, filters)."""
+        dimensions, width = vectors.shape[1], weight.shape[2]
+        table = vectors @ weight[:, :dimensions].permute(1, 2, 0).flatten(1)
+        table = table.view(len(vectors) * width, -1)  # what each tap makes of each word
+        shared = weight[:, dimensions:].permute(2, 1, 0).flatten(0, 1)
+        rows = around * width + torch.arange(width, device=around.device)
+        highest = windows.new_empty(len(windows), len(weight))
+        chosen = lengths.new_empty(highest.shape)  # the position of each
+        for pairs in _by_length(lengths):
+            own, longest = lengths[pairs], int(lengths[pairs].max())
+            bags = rows[owner[pairs], :longest].flatten(0, 1)
+            values = F.embedding_bag(bags, table, mode="sum").view(len(pairs), longest, -1)
+            values += windows[pairs, :longest] @ shared
+            outside = torch.arange(longest, device=own.device) >= own[:, None]
+            values.masked_fill_(outside[..., None], -torch.inf)
+            highest[pairs], chosen[pairs] = values.max(1)
+        ctx.save_for_backward(weight, windows, vectors, around, owner, chosen)
+        return highest
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-        """For each filter and tap the vectors of its words, weighted by the pairs' gradients."""
-        vectors, words = ctx.saved_tensors
-        _, filters, width = words.shape
-        bags = words.permute(2, 1, 0).flatten(0, 1).contiguous()  # (width * filters, pairs)
-        weights = gradient.T.repeat(width, 1).contiguous()
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """For each filter and tap the vectors of the words it chose, weighted by its gradients."""
+        weight, windows, vectors, around, owner, chosen = ctx.saved_tensors
+        filters, _, width = weight.shape
+        words = around[owner].gather(1, chosen[..., None].expand(-1, -1, width))
+        bags = words.permute(2, 1, 0).flatten(0, 1)  # (width * filters, pairs)
+        weights = gradient.T.repeat(width, 1)
         sums = F.embedding_bag(bags, vectors, per_sample_weights=weights, mode="sum")
-        return sums.view(width, filters, -1).permute(1, 2, 0), None, None, None
+        by_words = sums.view(width, filters, -1).permute(1, 2, 0)
+        at = chosen[..., None].expand(-1, -1, windows.shape[2])
+        by_channels = torch.einsum("pfc,pf->fc", windows.gather(1, at), gradient)
+        by_channels = by_channels.view(filters, width, -1).transpose(1, 2)
+        back = None
+        if ctx.needs_input_grad[1]:
+            shared = weight[:, vectors.shape[1] :].transpose(1, 2).flatten(1)  # (filters, …)
+            back = torch.zeros_like(windows).scatter_add_(1, at, gradient[..., None] * shared)
+        return torch.cat([by_words, by_channels], dim=1), back, None, None, None, None
 
 
 def _by_length(lengths: Tensor) -> Iterator[Tensor]:
