@@ -21,7 +21,7 @@ from ..batches import Texts
 
 __all__ = ["PooledConvolution"]
 
-_PAIRS_AT_ONCE = 32  # on a CPU: short texts are not padded to long ones, and it stays in cache
+_PAIRS_AT_ONCE = 64  # on a CPU: short texts are not padded to long ones, and it stays in cache
 
 
 class PooledConvolution(nn.Module):
@@ -73,8 +73,11 @@ class _Highest(torch.autograd.Function):
         chosen = lengths.new_empty(highest.shape)  # the position of each
         for pairs in _by_length(lengths):
             own, longest = lengths[pairs], int(lengths[pairs].max())
-            bags = rows[owner[pairs], :longest].flatten(0, 1)
-            values = F.embedding_bag(bags, table, mode="sum").view(len(pairs), longest, -1)
+            # Pairs that share a text share its sums.
+            text, place = torch.unique_consecutive(owner[pairs], return_inverse=True)
+            bags = rows[text, :longest].flatten(0, 1)
+            sums = F.embedding_bag(bags, table, mode="sum").view(len(text), longest, -1)
+            values = sums[place] if len(text) < len(pairs) else sums
             values += windows[pairs, :longest] @ shared
             outside = torch.arange(longest, device=own.device) >= own[:, None]
             values.masked_fill_(outside[..., None], -torch.inf)
@@ -107,7 +110,7 @@ def _by_length(lengths: Tensor) -> Iterator[Tensor]:
     if lengths.is_cuda:
         yield torch.arange(len(lengths), device=lengths.device)
     else:
-        yield from torch.split(lengths.argsort(), _PAIRS_AT_ONCE)
+        yield from torch.split(lengths.argsort(stable=True), _PAIRS_AT_ONCE)
 
 
 def _windows(channels: Tensor, width: int) -> Tensor:
