@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 BASE := $(VENV)/.base
 DEV := $(VENV)/.dev
+CLIENTS := $(VENV)/clients/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types unit format docs clean
+.PHONY: help demo test test-clients browser lint types unit format docs clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BASE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,15 +36,37 @@ lint: $(DEV)
 types: $(DEV)
 	$(BIN)/mypy
 
-unit: $(DEV)
+unit: $(DEV) browser
 	$(BIN)/python -m pytest
+
+# The page is tested in Debian's chromium. It is installed where that can be done without asking.
+browser:
+	@if command -v chromium >/dev/null; then \
+		true; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		(apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1; then \
+		echo "Installed chromium for the tests of the page."; \
+	else \
+		echo "No chromium, and it cannot be installed here: the tests of the page will be skipped."; \
+	fi
+
+# Of langchain-community one module is used, which needs no more than these.
+$(CLIENTS): $(DEV)
+	$(PYTHON) -m venv $(VENV)/clients
+	$(VENV)/clients/bin/pip install --quiet --disable-pip-version-check langchain-core requests
+	$(VENV)/clients/bin/pip install --quiet --disable-pip-version-check --no-deps langchain-community
+	@touch $@
+
+test-clients: $(CLIENTS) ## Clients too heavy for the environment of the tests: LangChain's
+	ASKLINE_CLIENTS=$(VENV)/clients/bin/python $(BIN)/python -m pytest tests/serving/test_langchain.py
 
 format: $(DEV) ## Put the code in the house's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write the command-line reference anew
+docs: $(DEV) ## Write the references and the page of results anew
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/python docs/make_results.py
 
 clean: ## Remove what make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .pipeline import load, ranker_names
     from .rankers import (
         BM25,
+        Cascade,
         CompareAggregate,
         Cosinet,
         Cut,
@@ -40,9 +41,20 @@ if TYPE_CHECKING:
         RelationalCNN,
         WordOverlap,
         WordOverlapThenOrder,
+        answer_threshold,
         trace,
     )
-    from .types import Candidate, Hit, Question, QuestionSet, Ranker, Ranking, Source, StageReport
+    from .types import (
+        Candidate,
+        Cost,
+        Hit,
+        Question,
+        QuestionSet,
+        Ranker,
+        Ranking,
+        Source,
+        StageReport,
+    )
 
 __version__ = "0.1.0"
 
@@ -52,10 +64,12 @@ __all__ = [
     "Answers",
     "AsklineError",
     "Candidate",
+    "Cascade",
     "CompareAggregate",
     "Corpus",
     "CorpusError",
     "Cosinet",
+    "Cost",
     "Cut",
     "DataError",
     "Hit",
@@ -78,6 +92,7 @@ __all__ = [
     "StageReport",
     "WordOverlap",
     "WordOverlapThenOrder",
+    "answer_threshold",
     "load",
     "ranker_names",
     "trace",

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 __all__ = [
     "Candidate",
+    "Cost",
     "Hit",
     "Question",
     "QuestionSet",
@@ -50,6 +51,44 @@ class Ranker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """
+    Layers computed, and how many full depth would have been: every candidate through every layer.
+
+    Counted by candidates and by their tokens, which is nearer to time. Costs of stages add up; full
+    depth is then that of the deepest encoder among them.
+    """
+
+    candidate_layers: float
+    token_layers: float
+    full_candidate_layers: float
+    full_token_layers: float
+
+    @property
+    def candidate_share(self) -> float:
+        """Candidate-layers relative to full depth, which is 1."""
+        return self.candidate_layers / self.full_candidate_layers
+
+    @property
+    def token_share(self) -> float:
+        """Token-layers relative to full depth, which is 1."""
+        return self.token_layers / self.full_token_layers
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.candidate_layers + other.candidate_layers,
+            self.token_layers + other.token_layers,
+            max(self.full_candidate_layers, other.full_candidate_layers),
+            max(self.full_token_layers, other.full_token_layers),
+        )
+
+    def among(self, times: float) -> Cost:
+        """The same work where full depth means so many times as many candidates of this length."""
+        full = (self.full_candidate_layers * times, self.full_token_layers * times)
+        return Cost(self.candidate_layers, self.token_layers, *full)
+
+
+@dataclass(frozen=True, slots=True)
 class StageReport:
     """What one stage of a pipeline did with what it was given."""
 
@@ -59,6 +98,12 @@ class StageReport:
     kept: int
     """How many went on to the next stage; for the last stage, how many it put on top."""
     seconds: float
+    skipped: int = 0
+    """How many of those that entered were not judged, because time was up."""
+    cost: Cost | None = None
+    """Of the stages that count layers."""
+    calibrated: bool = False
+    """Whether the scores of those it decided are chances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +112,19 @@ class Ranking:
 
     hits: tuple[Hit, ...]
     stages: tuple[StageReport, ...]
+    unjudged: int = 0
+    """So many hits at the end no stage has looked at, because time was up; their score is 0."""
+
+    @property
+    def cost(self) -> Cost | None:
+        """Of all stages that count layers; None where none does."""
+        costs = [stage.cost for stage in self.stages if stage.cost is not None]
+        return sum(costs[1:], costs[0]) if costs else None
+
+    @property
+    def skipped(self) -> int:
+        """Judgements that were not made, over all stages; 0 where time was enough."""
+        return sum(stage.skipped for stage in self.stages)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Cosinet's tables 4 and 5 beside ours: every row trained with several seeds, then
     ASKLINE_DATA=DIR python -m benchmarks.light_rankers --vectors FILE --device cuda --jobs 16
     ASKLINE_DATA=DIR python -m benchmarks.light_rankers --vectors FILE --time
 
-The second form trains Cosinet list + BiRNN on WikiQA with two threads and prints seconds alone.
+The second form trains Cosinet list + BiRNN on WikiQA and prints seconds alone.
 Recipes are fixed in `light_rows.py`; they were chosen by cross-validation on WikiQA train and dev.
 """
 
@@ -12,28 +12,27 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 from statistics import fmean, median, stdev
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
-from askline import data
 from askline.evaluation import markdown_table
-from askline.models.layouts import Layout
-from askline.models.vectors import WordVectors
-from askline.training import EncodedSet, Trained, encode, parameter_count, train
+from askline.training import Recipe, Trained, encode, export, parameter_count, train
 from askline.training.measuring import DevSet
-from askline.types import QuestionSet
 
-from .light_rows import BASELINES, SQUAD, SQUAD_TRAIN, WIKIQA, Row
-from .report import data_root, save
+from .light_rows import BASELINES, REPORTED, SQUAD, SQUAD_TRAIN, WIKIQA, Row
+from .light_sets import Source, encoded, questions, word_vectors
+from .report import load, save
 
 Figures = dict[str, Any]
+TRANSFERRED = "after the SQuAD-like sets"
 
 
 @dataclass(frozen=True)
@@ -43,37 +42,25 @@ class Job:
     table: str
     place: int
     seed: int
-    vectors: str
-    device: str
+    source: Source
     until: float
     """Jobs that would start later than this are left out."""
+    keep: str | None = None
+    """A folder for the models that the first seed makes of the SQuAD-like sets."""
 
     @property
     def row(self) -> Row:
-        return (WIKIQA if self.table == "wikiqa" else SQUAD)[self.place]
+        return ROWS[self.table][self.place]
 
 
-@cache
-def questions(name: str) -> QuestionSet:
-    """A set by its name, or several by their names with plus signs between."""
-    parts = [data.load(part, root=data_root()) for part in name.split("+")]
-    found = (question for part in parts for question in data.select(part, "answerable"))
-    return QuestionSet(name, tuple(found))
+ROWS = {"wikiqa": WIKIQA, "squad": SQUAD}
+TRAIN = {"wikiqa": "wikiqa:train", "squad": SQUAD_TRAIN}
+MEASURED = {"wikiqa": ("wikiqa:dev", "wikiqa:test"), "squad": ("squadshifts:dev", "squad2:dev")}
 
 
-@cache
-def word_vectors(path: str) -> WordVectors:
-    return WordVectors.load(path)
-
-
-@cache
-def encoded(name: str, layout: Layout, vectors: str, device: str) -> EncodedSet:
-    table = word_vectors(vectors)
-    return encode(questions(name), table, layout, device=device)
-
-
-def measured(trained: Trained, name: str, numbers: EncodedSet) -> Figures:
-    return DevSet(questions(name), numbers).measure(trained.network)
+def prepare(job: Job) -> None:
+    """Encode what the row is trained on, for all that need it."""
+    encoded(TRAIN[job.table], job.row.encoding, job.source)
 
 
 def run(job: Job) -> list[Figures]:
@@ -81,36 +68,42 @@ def run(job: Job) -> list[Figures]:
     if time.time() > job.until:
         return []
     torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("high")  # of a GPU's products; a CPU's are not touched
     row = job.row
-
-    def numbers(name: str) -> EncodedSet:
-        return encoded(name, row.encoding, job.vectors, job.device)
-
-    def figures(table: str, label: str, trained: Trained, sets: Sequence[str]) -> Figures:
-        dev, test = (measured(trained, name, numbers(name)) for name in sets)
-        return {
-            "table": table,
-            "row": label,
-            "seed": job.seed,
-            "parameters": parameter_count(trained.network),
-            "seconds": trained.seconds,
-            "dev": dev,
-            "test": test,
-        }
-
-    recipe = replace(row.recipe, seed=job.seed)
-    if job.table == "wikiqa":
-        trained = train(row.layout, numbers("wikiqa:train"), recipe)
-        return [figures("wikiqa", row.label, trained, ("wikiqa:dev", "wikiqa:test"))]
-    trained = train(row.layout, numbers("+".join(SQUAD_TRAIN)), recipe)
-    done = [figures("squad", row.label, trained, ("squadshifts:dev", "squad2:dev"))]
+    trained = _trained(job, job.table, row.recipe)
+    done = [_figures(job, job.table, row.label, trained)]
+    if job.keep and job.table == "squad" and job.seed == 0:
+        folder = Path(job.keep) / row.label.replace(" ", "-").lower()
+        export(trained, folder, vectors=word_vectors(job.source.vectors))
     if row.adapt is not None:
-        state = trained.network.state_dict()
-        adapted = replace(row.adapt, seed=job.seed)
-        trained = train(row.layout, numbers("wikiqa:train"), adapted, start=state)
-        label = f"{row.label}, after the SQuAD-like sets"
-        done.append(figures("wikiqa", label, trained, ("wikiqa:dev", "wikiqa:test")))
+        trained = _trained(job, "wikiqa", row.adapt, trained.network.state_dict())
+        done.append(_figures(job, "wikiqa", f"{row.label}, {TRANSFERRED}", trained))
     return done
+
+
+def _trained(
+    job: Job, table: str, recipe: Recipe, start: Mapping[str, torch.Tensor] | None = None
+) -> Trained:
+    numbers = encoded(TRAIN[table], job.row.encoding, job.source)
+    return train(job.row.layout, numbers, replace(recipe, seed=job.seed), start=start)
+
+
+def _figures(job: Job, table: str, label: str, trained: Trained) -> Figures:
+    dev, test = (
+        DevSet(questions(name), encoded(name, job.row.encoding, job.source)).measure(
+            trained.network
+        )
+        for name in MEASURED[table]
+    )
+    return {
+        "table": table,
+        "row": label,
+        "seed": job.seed,
+        "parameters": parameter_count(trained.network),
+        "seconds": trained.seconds,
+        "dev": dev,
+        "test": test,
+    }
 
 
 def summary(table: str, done: Sequence[Figures], rows: Sequence[Row]) -> list[Figures]:
@@ -130,6 +123,7 @@ def summary(table: str, done: Sequence[Figures], rows: Sequence[Row]) -> list[Fi
                 line[f"{part} {name}"] = round(fmean(values), 2)
                 line[f"{part} {name} ±"] = round(stdev(values), 2) if len(values) > 1 else None
         line["published"] = published.get(label)
+        line["reported"] = REPORTED.get(label) if table == "wikiqa" else None
         out.append(line)
     return out
 
@@ -145,14 +139,14 @@ def shown(lines: Sequence[Figures], names: Sequence[str]) -> str:
     return markdown_table(header, list(map(cells, lines)))
 
 
-def report(done: Sequence[Figures], options: argparse.Namespace) -> Path:
+def report(done: Sequence[Figures], options: argparse.Namespace, device: str) -> Path:
     tables = {
         "baselines": [asdict(line) for line in BASELINES],
         "wikiqa": summary("wikiqa", done, WIKIQA),
         "squad": summary("squad", done, SQUAD),
         "runs": list(done),
         "vectors": str(word_vectors(options.vectors)),
-        "device": torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        "device": device,
         "jobs at once": options.jobs,
     }
     return save("light_rankers", tables, "torch")
@@ -160,36 +154,68 @@ def report(done: Sequence[Figures], options: argparse.Namespace) -> Path:
 
 def tables(options: argparse.Namespace) -> None:
     until = time.time() + options.limit
-    jobs = [
-        Job(table, place, seed, options.vectors, options.device, until)
-        for seed in range(options.seeds)
-        for table, rows in (("squad", SQUAD), ("wikiqa", WIKIQA))
-        for place, row in enumerate(rows)
-        if table in options.tables and options.rows in row.label
-    ]
-    jobs.sort(key=lambda job: job.row.cost)  # what is broken off then has most rows done
-    done: list[Figures] = []
-    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+    done: list[Figures] = load("light_rankers")["runs"] if options.go_on else []
+    had = {(one["table"], one["row"], one["seed"]) for one in done}
+    with (
+        TemporaryDirectory() as folder,
+        multiprocessing.get_context("spawn").Pool(options.jobs) as pool,
+    ):
+        jobs = chosen(options, Source(options.vectors, options.device, folder), until)
+        jobs = [job for job in jobs if (job.table, job.row.label, job.seed) not in had]
+        device = pool.apply(device_name, (options.device,))
+        ahead = {job.row.encoding: job for job in jobs if job.table == "squad"}
+        pool.map_async(prepare, ahead.values(), chunksize=1)  # the others' jobs run meanwhile
         for figures in pool.imap_unordered(run, jobs):
             done.extend(figures)
-            report(done, options)
+            path = report(done, options, device)
+            for one in figures:
+                print(f"{one['table']} {one['row']}, seed {one['seed']}: {one['seconds']:.1f} s")
     print(f"\nWikiQA test\n{shown(summary('wikiqa', done, WIKIQA), ('MAP', 'MRR'))}")
     print(f"\nSQuAD-sent\n{shown(summary('squad', done, SQUAD), ('P@1', 'MRR'))}")
-    print(f"\nKept in {report(done, options)}")
+    print(f"\nKept in {path}")
+
+
+def chosen(options: argparse.Namespace, source: Source, until: float) -> list[Job]:
+    """By their turn, seed by seed: what is broken off then has most rows done."""
+    jobs = [
+        Job(table, place, seed, source, until, options.keep)
+        for table, rows in ROWS.items()
+        for place, row in enumerate(rows)
+        for seed in range(options.seeds)
+        if table in options.tables and options.rows in row.label
+    ]
+    return sorted(jobs, key=lambda job: (job.row.turn, job.seed))
+
+
+def device_name(device: str) -> str:
+    """Asked of a process of its own, for a GPU is not to be shared with children."""
+    return torch.cuda.get_device_name() if device == "cuda" else "cpu"
 
 
 def training_time(options: argparse.Namespace) -> None:
-    """Seconds of Cosinet list + BiRNN on WikiQA: reading and encoding apart, training apart."""
-    torch.set_num_threads(2)
-    row = next(row for row in WIKIQA if row.label == "Cosinet list + BiRNN")
-    start = time.perf_counter()
-    numbers = encoded("wikiqa:train", row.layout, options.vectors, options.device)
-    encoding = time.perf_counter() - start
-    seconds = [train(row.layout, numbers, row.recipe).seconds for _ in range(3)]
-    figures = {"device": options.device, "threads": 2, "encoding": round(encoding, 2)}
-    figures |= {"training": [round(one, 2) for one in seconds], "median": round(median(seconds), 2)}
+    """Seconds of Cosinet list + BiRNN on WikiQA, as `askline train` would take them."""
+    load = os.getloadavg()[0]
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded: below
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        figures = pool.apply(timed, (options.vectors, options.device, options.times))
+    figures |= {"load before": round(load, 2)}
     print(figures)
     print(f"Kept in {save(f'light_rankers_time_{options.device}', figures, 'torch')}")
+
+
+def timed(vectors: str, device: str, times: int) -> Figures:
+    """Reading and encoding apart, training apart, with one thread of torch and with two."""
+    row = next(row for row in WIKIQA if row.label == "Cosinet list + BiRNN")
+    start = time.perf_counter()
+    texts, table = questions(TRAIN["wikiqa"]), word_vectors(vectors)
+    numbers = encode(texts, table, row.encoding, device=device)
+    figures: Figures = {"device": device, "encoding": round(time.perf_counter() - start, 2)}
+    for threads in (2, 1):
+        torch.set_num_threads(threads)
+        seconds = [train(row.layout, numbers, row.recipe).seconds for _ in range(times)]
+        figures[f"training, threads of torch: {threads}"] = [round(one, 2) for one in seconds]
+        figures[f"median, threads of torch: {threads}"] = round(median(seconds), 2)
+    return figures
 
 
 def main() -> None:
@@ -201,7 +227,10 @@ def main() -> None:
     parser.add_argument("--tables", default="wikiqa,squad")
     parser.add_argument("--rows", default="", help="only rows whose label has this in it")
     parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
+    parser.add_argument("--go-on", action="store_true", help="only what the last file lacks")
+    parser.add_argument("--keep", help="a folder for models of the SQuAD-like sets, first seed")
     parser.add_argument("--time", action="store_true", help="only time one training")
+    parser.add_argument("--times", type=int, default=3, help="how often, with --time")
     options = parser.parse_args()
     training_time(options) if options.time else tables(options)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "results"
+RESULTS = Path(os.environ.get("ASKLINE_RESULTS") or ROOT / "results")
+"""Trials set the variable, so that they never write over the figures that are kept."""
 
 
 def environment(*packages: str) -> dict[str, Any]:
@@ -30,13 +31,19 @@ def environment(*packages: str) -> dict[str, Any]:
 
 def save(name: str, figures: Mapping[str, Any], *packages: str) -> Path:
     """Write `results/NAME.json` whole or not at all."""
-    RESULTS.mkdir(exist_ok=True)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"
     record = {"environment": environment(*packages), **figures}
     half = path.with_suffix(".tmp")
     half.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     half.replace(path)
     return path
+
+
+def load(name: str) -> dict[str, Any]:
+    """What `save` wrote."""
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+    return found
 
 
 def data_root() -> Path:

@@ -1,5 +1,5 @@
 """
-Write docs/cli.md from the commands themselves.
+Write docs/cli.md from the commands themselves, and docs/http.md from the service's OpenAPI.
 
     python docs/make_reference.py
 """
@@ -12,8 +12,22 @@ from pathlib import Path
 import click
 
 from askline.cli import cli
+from askline.serving import Settings
+from askline.serving.app import create_app
+from askline.serving.metrics import Metrics
+from askline.serving.pool import Pool
+from askline.serving.reference import as_markdown
 
 TARGET = Path(__file__).parent / "cli.md"
+HTTP_TARGET = Path(__file__).parent / "http.md"
+_HTTP_HEAD = """\
+# HTTP
+
+Made from the service's OpenAPI by `make docs`; a running service shows the same at `/docs`, and the
+OpenAPI itself at `/openapi.json`. How to run one, and what its clients may expect:
+[the service](service.md).
+
+"""
 _HEAD = """\
 # The command line
 
@@ -28,6 +42,13 @@ def reference() -> str:
     return _HEAD + "".join(_sections(cli, "askline"))
 
 
+def http_reference() -> str:
+    """Every route and record, in one page."""
+    settings, metrics = Settings(), Metrics()
+    app = create_app(settings, Pool(settings, metrics), metrics)
+    return _HTTP_HEAD + as_markdown(app.openapi())
+
+
 def _sections(command: click.Command, path: str) -> Iterator[str]:
     settings = {**cli.context_settings, "terminal_width": 80}
     context = click.Context(command, info_name=path, **settings)
@@ -39,3 +60,4 @@ def _sections(command: click.Command, path: str) -> Iterator[str]:
 
 if __name__ == "__main__":
     TARGET.write_text(reference(), encoding="utf-8")
+    HTTP_TARGET.write_text(http_reference(), encoding="utf-8")

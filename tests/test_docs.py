@@ -28,6 +28,12 @@ def test_cli_reference_is_up_to_date() -> None:
     assert written == generator.reference(), "run: make docs"
 
 
+def test_http_reference_is_up_to_date() -> None:
+    generator = _generator()
+    written = generator.HTTP_TARGET.read_text("utf-8")
+    assert written == generator.http_reference(), "run: make docs"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_within_the_project_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8"))

@@ -29,7 +29,9 @@ MAY_USE: dict[str, set[str]] = {
     "phrases": {"text", "models", "runtime", "rankers", "pipeline"},
     "corpus": {"text", "models", "runtime", "rankers", "pipeline", "phrases"},
     "testing": set(),
-    "training": {"text", "data", "evaluation", "models", "rankers"},
+    "reproduction": {"text", "data", "evaluation", "pipeline"},
+    "tuning": {"text", "data", "evaluation", "runtime", "rankers"},
+    "training": {"text", "data", "evaluation", "models", "runtime", "rankers", "phrases"},
 }
 FREE = {"__init__", "cli", "serving"}  # the doors may use every room
 GROUND = {"errors", "types"}

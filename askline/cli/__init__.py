@@ -22,11 +22,15 @@ from .completion import completion
 from .data import data
 from .demo import demo
 from .eval import eval_
+from .export import export
 from .index import index
 from .rank import rank
 from .rankers import rankers
+from .reproduce import reproduce
+from .serve import serve
 from .status import status
 from .train import train
+from .tune import tune
 
 __all__ = ["cli", "main"]
 
@@ -67,7 +71,10 @@ def cli() -> None:
     """Ask a question, get the line that answers it."""
 
 
-for command in (ask, index, status, rank, eval_, compare, data, rankers, train, demo, completion):
+for command in (
+    *(ask, index, status, serve, rank, eval_, compare, data, rankers),
+    *(train, tune, export, reproduce, demo, completion),
+):
     cli.add_command(command)
 
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import asdict
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
 
+from .answering import show_answers
 from .options import as_json, complete_ranker
-from .problems import SOME_FAILED, from_here, show_problems
+from .problems import SOME_FAILED, show_problems
 from .progress import counting
-from .tables import print_funnel, print_hanging
 
 if TYPE_CHECKING:
-    from ..corpus import AddReport, Answer, Answers, Corpus
+    from ..corpus import AddReport, Answers, Corpus
+    from ..types import Ranker
 
 __all__ = ["ask"]
 
 _NOTHING_FOUND = 4
-_SHOWN_CHARACTERS = 600  # of a sentence; a longer one is data without full stops
 
 
 @click.command()
@@ -29,10 +31,22 @@ _SHOWN_CHARACTERS = 600  # of a sentence; a longer one is data without full stop
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(allow_dash=True))
 @click.option("--index", "folder", type=click.Path(), help="Ask the index in this folder.")
 @click.option(
+    "--retriever",
+    "url",
+    metavar="URL",
+    help="Ask a server: opensearch://HOST/INDEX, elasticsearch://HOST/INDEX or "
+    "postgresql://HOST/DATABASE?table=TABLE.",
+)
+@click.option(
+    "--encode",
+    metavar="MODULE:FUNCTION",
+    help="The Python function that gives the vector of a question, for a table with embedding=.",
+)
+@click.option(
     "--ranker",
     "spec",
     shell_complete=complete_ranker,
-    help="Spec text of the ranker for what was found; without it, the order it was found in.",
+    help="Spec text of the ranker for what was found; without it, the best there is.",
 )
 @click.option(
     "--top",
@@ -57,6 +71,8 @@ def ask(
     paths: tuple[str, ...],
     *,
     folder: str | None,
+    url: str | None,
+    encode: str | None,
     spec: str | None,
     top: int,
     retrieved: int,
@@ -65,7 +81,7 @@ def ask(
     as_json: bool,
 ) -> None:
     """
-    Answer a question from files and folders, or from an index.
+    Answer a question from files and folders, from an index, or from a server you run.
 
     Reads text, markdown, html, pdf, docx, jsonl and csv; - is standard input. What was read is
     remembered in your cache folder, and a file is read again only when it has changed.
@@ -73,22 +89,61 @@ def ask(
     \b
     askline ask 'Who wrote Emma?' notes/ letter.pdf
     askline ask 'Who wrote Emma?' --index DIR
+    askline ask 'Who wrote Emma?' --retriever 'opensearch://localhost:9200/books?text=body'
 
     Exit codes: 0 answered, 3 answered although some files could not be read, 4 no answer found.
     """
-    if bool(folder) == bool(paths) and (folder or sys.stdin.isatty()):
-        raise click.UsageError("Give either PATHs to read or --index DIR.")
-    corpus, report = _opened(paths or (() if folder else ("-",)), folder, spec, not no_cache)
-    with corpus:
-        answers = corpus.ask(question, top=top, retrieved=max(top, retrieved))
+    given = sum(map(bool, (paths, folder, url)))
+    if given > 1 or (not given and sys.stdin.isatty()):
+        raise click.UsageError("Give either PATHs to read, --index DIR or --retriever URL.")
+    if encode and url is None:
+        raise click.UsageError("--encode goes with --retriever.")
+    report = None
+    if url is not None:
+        answers = _asked_of_server(question, url, encode, spec, top, max(top, retrieved))
+    else:
+        corpus, report = _opened(paths or (() if folder else ("-",)), folder, spec, not no_cache)
+        with corpus:
+            answers = corpus.ask(question, top=top, retrieved=max(top, retrieved))
     if as_json:
         click.echo(json.dumps(_record(answers, report), ensure_ascii=False))
     else:
-        _show(answers, explain=explain)
+        show_answers(answers, explain=explain)
     problems = report.problems if report else ()
     show_problems(problems)
-    code = _NOTHING_FOUND if answers.best is None else SOME_FAILED if problems else 0
+    code = _NOTHING_FOUND if not answers.answered else SOME_FAILED if problems else 0
     click.get_current_context().exit(code)
+
+
+def _asked_of_server(
+    question: str, url: str, encode: str | None, spec: str | None, top: int, retrieved: int
+) -> Answers:
+    from ..corpus import answer, connect
+
+    ranker = _ranker(spec)
+    with closing(connect(url, encode=_function(encode) if encode else None)) as server:
+        return answer(question, server, ranker, top=top, retrieved=retrieved)
+
+
+def _function(name: str) -> Callable[[str], Sequence[float]]:
+    """`package.module:function`, looked for in the current folder too."""
+    module, _, function = name.partition(":")
+    sys.path.insert(0, "")
+    try:
+        found: Callable[[str], Sequence[float]] = getattr(import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise click.UsageError(
+            f"--encode must be MODULE:FUNCTION, got {name!r}: {error}."
+        ) from error
+    finally:
+        sys.path.pop(0)
+    return found
+
+
+def _ranker(spec: str | None) -> Ranker:
+    from ..pipeline import DEFAULT_SPEC, load
+
+    return load(spec or DEFAULT_SPEC)
 
 
 def _opened(
@@ -96,13 +151,10 @@ def _opened(
 ) -> tuple[Corpus, AddReport | None]:
     """The corpus to ask, and what became of the files that went into it."""
     from ..corpus import Corpus
-    from ..corpus.asking import DEFAULT_RANKER
     from ..corpus.cache import folder_for
     from ..errors import CorpusError
-    from ..pipeline import load
 
-    name = spec or DEFAULT_RANKER
-    ranker = load(name) if name else None  # before reading: a wrong name is said at once
+    ranker = _ranker(spec)  # before reading: a wrong name is said at once
     if folder is not None:
         return Corpus.open(folder, ranker=ranker, must_exist=True), None
     with counting("Files") as step:
@@ -128,39 +180,7 @@ def _filled(
 def _record(answers: Answers, report: AddReport | None) -> dict[str, object]:
     """Answers as JSON; `start` and `end` slice the decoded file."""
     problems = report.problems if report else ()
-    return asdict(answers) | {"problems": [asdict(problem) for problem in problems]}
-
-
-def _show(answers: Answers, *, explain: bool) -> None:
-    best, *others = answers.answers or (None,)
-    if best is None:
-        click.echo("No answer found: no sentence shares a word with the question.")
-    else:
-        _show_best(best)
-    if others:
-        click.secho("Next best", dim=True)
-    for other in others:
-        if other is not None:
-            print_hanging("  ", f"{_clipped(other.text)}  [{from_here(other.place)}]", dim=True)
-    if explain:
-        print_funnel(answers.stages)
-
-
-def _show_best(best: Answer) -> None:
-    if best.before:
-        print_hanging("  ", _clipped(best.before), dim=True)
-    print_hanging("  ", _clipped(best.text), fg="green", bold=True)
-    if best.after:
-        print_hanging("  ", _clipped(best.after), dim=True)
-    notes = [
-        from_here(best.place),
-        *([best.heading] if best.heading else []),
-        f"score {best.score:.2f}",
-    ]
-    click.secho(f"  {' · '.join(notes)}", dim=True)
-
-
-def _clipped(text: str) -> str:
-    """On one line, and not without end."""
-    line = " ".join(text[: 2 * _SHOWN_CHARACTERS].split())
-    return line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]} …"
+    return asdict(answers) | {
+        "answered": answers.answered,
+        "problems": [asdict(problem) for problem in problems],
+    }

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import as_json, complete_ranker, measured_set, measures, question_set
+from .options import as_json, complete_ranker, deadline, measured_set, measures, question_set
 from .progress import progress
 from .tables import print_table
 
@@ -23,6 +23,7 @@ __all__ = ["eval_"]
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True, shell_complete=complete_ranker)
 @measured_set
 @measures
+@deadline
 @click.option("--run", "run_file", type=click.Path(path_type=Path), help="Write a TREC run here.")
 @click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), help="Write qrels here.")
 @as_json
@@ -30,6 +31,7 @@ def eval_(
     specs: tuple[str, ...],
     *,
     measures: str,
+    deadline_ms: float | None,
     run_file: Path | None,
     qrels_file: Path | None,
     as_json: bool,
@@ -46,11 +48,14 @@ def eval_(
     """
     from ..evaluation import evaluate, judgements, parse_measures, write_qrels, write_run
     from ..pipeline import load
+    from ..rankers import Within
 
     if run_file and len(specs) > 1:
         raise click.UsageError("--run takes the run of one ranker; name one SPEC.")
     parse_measures(measures)
     rankers = [load(spec) for spec in specs]
+    if deadline_ms is not None:
+        rankers = [Within(ranker, deadline_ms) for ranker in rankers]
     questions = question_set(**which)
     evaluations = []
     with progress(f"Ranking {questions.name}", len(questions) * len(rankers)) as step:

@@ -19,6 +19,7 @@ __all__ = [
     "complete_ranker",
     "complete_set",
     "data_root",
+    "deadline",
     "dev_set",
     "device",
     "measured_set",
@@ -34,6 +35,12 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 DEFAULT_MEASURES = "MAP,MRR,P@1,nDCG@10"
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+deadline = click.option(
+    "--deadline-ms",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Take the best ranking that is ready so many milliseconds after each question.",
+)
 
 data_root = click.option(
     "--data",

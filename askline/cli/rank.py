@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import as_json, complete_ranker
+from .options import as_json, complete_ranker, deadline
 from .tables import print_funnel, print_hanging
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = ["rank"]
 @click.argument("file", type=click.Path(allow_dash=True), default="-")
 @click.option("--ranker", "spec", shell_complete=complete_ranker, help="The ranker's spec text.")
 @click.option("--top", type=click.IntRange(min=1), help="Show only the first so many.")
+@deadline
 @click.option("--explain", is_flag=True, help="Show what each stage did, in candidates and time.")
 @click.option(
     "--requests",
@@ -36,6 +37,7 @@ def rank(
     *,
     spec: str | None,
     top: int | None,
+    deadline_ms: float | None,
     explain: bool,
     requests: str | None,
     as_json: bool,
@@ -56,7 +58,7 @@ def rank(
     asked = _many(requests) if requests else _one(question or "", file)
     ranker = load(spec or DEFAULT_SPEC)
     for text, candidates in asked:
-        ranking = trace(ranker, text, candidates)
+        ranking = trace(ranker, text, candidates, deadline_ms)
         if as_json or requests:
             click.echo(json.dumps(_record(text, candidates, ranking, top), ensure_ascii=False))
         else:
@@ -91,10 +93,14 @@ def _record(
     question: str, candidates: Sequence[str], ranking: Ranking, top: int | None
 ) -> dict[str, Any]:
     """A ranking as JSON: the hits with their texts, and what each stage did."""
+    cost = ranking.cost
     return {
         "question": question,
         "hits": [asdict(hit) | {"text": candidates[hit.index]} for hit in ranking.hits[:top]],
         "stages": [asdict(stage) for stage in ranking.stages],
+        "skipped": ranking.skipped,
+        "cost": cost
+        and {"candidate_layers": cost.candidate_share, "token_layers": cost.token_share},
     }
 
 
@@ -108,3 +114,9 @@ def _show(candidates: Sequence[str], ranking: Ranking, top: int | None, explain:
         print_hanging(margin, candidates[hit.index], bold=place == 1)
     if explain:
         print_funnel(ranking.stages)
+    elif ranking.skipped:
+        click.echo(
+            f"Time was up: {ranking.skipped:,} judgements were left out. "
+            "--explain shows at which stage.",
+            err=True,
+        )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
+from .train_cascade import cascade
 from .train_light import light_commands
+from .train_phrases import extractor, phrases
 from .train_transformer import transformer
 
 __all__ = ["train"]
@@ -15,5 +17,5 @@ def train() -> None:
     """Train a network and write it as a model folder."""
 
 
-for command in (*light_commands(), transformer):
+for command in (*light_commands(), transformer, cascade, extractor, phrases):
     train.add_command(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -137,6 +138,9 @@ def _command(network: str) -> click.Command:
 def _train(
     network: str, *, on: str, dev: str | None, out: Path, root: Path | None, **options: Any
 ) -> None:
+    # Read when torch is loaded. Steps are short: threads that wait by spinning take the processor
+    # from the one that works as soon as anything else runs beside them.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     torch_on(options["device"])
     _check_out(out)
     from .. import training

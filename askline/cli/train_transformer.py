@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from .options import complete_set, data_root, dev_set, device, out_folder, seed,
 
 if TYPE_CHECKING:
     from ..training import Epoch
+    from ..training.transformer import Journal
     from ..training.transformer.tanda import Tanda
     from ..types import QuestionSet
 
@@ -50,6 +51,12 @@ _HEADS = ("plain", "first-token", "mean")
     help="Lengthen each list of the transfer sets with other questions' candidates.",
 )
 @click.option(
+    "--negatives",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw the transfer lists anew for each step, with sentences from elsewhere: found by BM25 "
+    "(kept in this file), of the same article, and random ones that the network finds hard.",
+)
+@click.option(
     "--transfer-epochs",
     type=click.IntRange(min=1),
     help="How often to go through the transfer sets.  [default: 2]",
@@ -65,6 +72,11 @@ _HEADS = ("plain", "first-token", "mean")
     default=1.0,
     show_default=True,
     help="Write weights this far on the way from the start to what was trained.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Draw loss and dev measures into this file (.png, .svg or .pdf).",
 )
 @seed
 @device
@@ -83,37 +95,47 @@ def transformer(
 
     A training that was broken off goes on after its last whole epoch when the same command is given
     again. With the plain head the folder is one that sentence-transformers' CrossEncoder loads.
+    It also has the journal of the training, training.jsonl. On several GPUs, start it with
+    `accelerate launch "$(command -v askline)" train transformer --device cuda …`.
 
     \b
     askline train transformer --init DIR --transfer squadshifts:train --adapt wikiqa:train \\
         --dev wikiqa:dev --out DIR
     """
     torch = torch_on(options["device"])
-    from ..training.transformer import PairNetwork, save_network
+    from ..training.transformer import Crew, Journal, PairNetwork, plot_journal, save_network
     from ..training.transformer.cross_encoder import load_tokeniser
     from ..training.transformer.tanda import tanda
 
     how = _how(options)
+    crew = Crew.assembled()
     sets = [_load(name, root, options["pad_to"]) for name in transfer]
     target, held = (_load(name, root, None) if name else None for name in (adapt, dev))
     torch.manual_seed(options["seed"])  # a new head is drawn from it
     network = PairNetwork.start(init, head=options["head"], depth=options["depth"])
     tokeniser = load_tokeniser(init)
-    checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
     out.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
+    journal = Journal(out.with_name(f"{out.name}.jsonl"))
     history = tanda(
-        network.to(options["device"]),
+        network.to(crew.device or options["device"]),
         tokeniser,
         how,
         transfer=sets,
         adapt=target,
         dev=held,
+        negatives=options["negatives"],
         checkpoint=checkpoint,
-        on_epoch=_say,
-        on_note=lambda note: click.echo(note, err=True),
+        crew=crew,
+        **(_listeners(journal) if crew.leads else {}),
     )
+    if not crew.leads:
+        return
     save_network(network, tokeniser, out)
     _write_card(out, init, [*transfer, *filter(None, [adapt])], dev, history)
+    journal.path.replace(out / "training.jsonl")
+    if options["plot"]:
+        plot_journal(out / "training.jsonl", options["plot"])
     checkpoint.unlink(missing_ok=True)
     seconds = sum(epoch.seconds for epoch in history)
     click.echo(f"Trained in {seconds:.1f} s: {out}", err=True)
@@ -136,15 +158,25 @@ def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
     return found if pad_to is None else data.pad(found, to=pad_to)
 
 
-def _say(epoch: Epoch) -> None:
-    measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
-    click.echo(f"epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
+def _listeners(journal: Journal) -> dict[str, Callable[[Any], None]]:
+    """What becomes of a training's news: epochs to stdout, all to the journal, notes to stderr."""
+
+    def on_epoch(epoch: Epoch) -> None:
+        journal.epoch(epoch)
+        measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
+        click.echo(f"epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
+
+    return {
+        "on_epoch": on_epoch,
+        "on_step": journal.step,
+        "on_note": lambda note: click.echo(note, err=True),
+    }
 
 
 def _write_card(
     out: Path, init: str, sets: list[str], dev: str | None, history: tuple[Epoch, ...]
 ) -> None:
-    """The folder's README, and the history as JSON for plots."""
+    """The folder's README."""
     rows = [
         f"| {epoch.number} | {epoch.loss:.4f} | "
         + " ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
@@ -167,5 +199,3 @@ def _write_card(
         "",
     ]
     (out / "README.md").write_text("\n".join(lines), encoding="utf-8")
-    history_text = json.dumps([asdict(epoch) for epoch in history], indent=2)
-    (out / "training.json").write_text(history_text + "\n", encoding="utf-8")

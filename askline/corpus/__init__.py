@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from .answers import AddReport, Answer, Answers, FileReport, Found, Status
+from .answers import (
+    AddReport,
+    Answer,
+    Answers,
+    DocumentInfo,
+    FileReport,
+    Found,
+    Phrase,
+    Sentence,
+    Status,
+)
 from .asking import answer
+from .connectors import Connector, connect
 from .corpus import Corpus
 from .retrieval import Neighbours, Retriever
 
@@ -11,11 +22,16 @@ __all__ = [
     "AddReport",
     "Answer",
     "Answers",
+    "Connector",
     "Corpus",
+    "DocumentInfo",
     "FileReport",
     "Found",
     "Neighbours",
+    "Phrase",
     "Retriever",
+    "Sentence",
     "Status",
     "answer",
+    "connect",
 ]

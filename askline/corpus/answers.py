@@ -12,7 +12,19 @@ from typing import Literal
 from ..errors import Problem
 from ..types import StageReport
 
-__all__ = ["AddReport", "Answer", "Answers", "FileReport", "Found", "Outcome", "Status", "Unit"]
+__all__ = [
+    "AddReport",
+    "Answer",
+    "Answers",
+    "DocumentInfo",
+    "FileReport",
+    "Found",
+    "Outcome",
+    "Phrase",
+    "Sentence",
+    "Status",
+    "Unit",
+]
 
 Unit = Literal["line", "page", "paragraph"]
 Outcome = Literal["added", "changed", "unchanged", "removed", "failed"]
@@ -38,6 +50,19 @@ class Found:
     title: str
     score: float
     """Of the retrieval: higher is better, comparable within one question."""
+    row: int | None = None
+    """In csv, as a spreadsheet counts; in jsonl, the line; None in what has no rows."""
+    record: str = ""
+    """The row's own id, empty where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """The words of an answer that say it: `answer.text[start:end]`."""
+
+    text: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +87,21 @@ class Answer:
     before: str
     after: str
     """The neighbouring sentences, empty at either end of the document."""
+    row: int | None = None
+    """In csv, as a spreadsheet counts; in jsonl, the line; None in what has no rows."""
+    record: str = ""
+    """The row's own id, empty where it has none."""
+    phrase: Phrase | None = None
+    """None from a ranker that cannot read, or where no words of the sentence stand out."""
 
     @property
     def place(self) -> str:
-        """`notes.md:12`, or `paper.pdf, page 3`."""
+        """`notes.md:12`, `paper.pdf, page 3`, or `faq.csv:12, row 9, id q7`."""
+        place = f"{self.document}, {self.unit} {self.number}"
         if self.unit == "line":
-            return f"{self.document}:{self.number}"
-        return f"{self.document}, {self.unit} {self.number}"
+            place = f"{self.document}:{self.number}"
+        row = f", row {self.row}" if self.row not in (None, self.number) else ""
+        return f"{place}{row}, id {self.record}" if self.record else place + row
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +113,50 @@ class Answers:
     stages: tuple[StageReport, ...]
     """Retrieval first, which starts from every sentence of the corpus, then the ranker's stages."""
     seconds: float
+    threshold: float | None = None
+    """The confidence below which a sentence is no answer; None from a ranker without any."""
 
     @property
     def best(self) -> Answer | None:
         """The first answer; None where no sentence shares a word with the question."""
         return self.answers[0] if self.answers else None
+
+    @property
+    def answered(self) -> bool:
+        """Whether the best is worth calling an answer, or only the sentence that comes nearest."""
+        if self.best is None:
+            return False
+        if self.threshold is None or self.best.confidence is None:
+            return True
+        return self.best.confidence >= self.threshold
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentInfo:
+    """A document of the corpus, without its text."""
+
+    name: str
+    title: str
+    kind: str
+    unit: Unit
+    sentences: int
+    characters: int
+    problem: str | None
+    """Why it could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a document, or one of its headings."""
+
+    ordinal: int
+    text: str
+    start: int
+    end: int
+    number: int
+    """The line, page or paragraph, from 1."""
+    heading: str
+    is_heading: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..errors import InputError
-from ..rankers.algebra import trace
+from ..pipeline import DEFAULT_SPEC
+from ..rankers.algebra import answer_threshold, trace
+from ..rankers.reading import phrases_in
 from ..types import Hit, Ranker, Ranking, StageReport
-from .answers import Answer, Answers, Found
+from .answers import Answer, Answers, Found, Phrase
 from .retrieval import LONGEST, Neighbours, Retriever
+from .scoring import log_odds, standard
 
 __all__ = ["BLEND", "DEFAULT_RANKER", "RETRIEVED", "answer"]
 
-DEFAULT_RANKER: str | None = "cosinet"
+DEFAULT_RANKER: str | None = DEFAULT_SPEC
 """Lexical rankers after retrieval do worse than retrieval alone, which has read the passage."""
 BLEND = 1.0
 """Retrieval has seen the passage and the ranker the sentence; together they beat either alone."""
@@ -37,8 +39,11 @@ def answer(
 
     The ranker gets the sentences of a document next to each other and in their order, the document
     with the best sentence first. What its last stage puts on top is ordered by the sum of its
-    score and `blend` times the retrieval's, both as standard scores among themselves; with 0, as
-    the ranker says. Without a ranker, the answers come as they were found.
+    score (as log odds where it is a chance, as a standard score otherwise) and `blend` times the
+    retrieval's standard score; with 0, as the ranker says. Without a ranker, the answers come as
+    they were found.
+
+    The best answer has its phrase, where the ranker can read.
     """
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"The question must be a text with words in it, got {question!r}.")
@@ -54,17 +59,26 @@ def answer(
     )
     if ranker is None:
         ranking = Ranking(tuple(Hit(at, each.score) for at, each in enumerate(found)), ())
+        chances: dict[int, float] = {}
     else:
         found = in_document_order(found)
         ranking = trace(ranker, question, [sentence.text[:LONGEST] for sentence in found])
-        ranking = replace(ranking, hits=_blended(ranking.hits, found, blend))
+        chances = _chances(ranking)
+        ranking = replace(ranking, hits=_blended(ranking, found, blend))
     shift = 0 if ranker is None else 1  # retrieval is stage 0
-    answers = tuple(
-        _answer(found[hit.index], hit.score, hit.stage + shift, retriever)
+    answers = [
+        _answer(found[hit.index], hit, chances.get(hit.index), shift, retriever)
         for hit in ranking.hits[:top]
+    ]
+    if ranker is not None and answers:
+        answers[0] = replace(answers[0], phrase=_phrase(ranker, question, answers[0].text))
+    return Answers(
+        question,
+        tuple(answers),
+        (report, *ranking.stages),
+        time.perf_counter() - start,
+        None if ranker is None else answer_threshold(ranker),
     )
-    stages = (report, *ranking.stages)
-    return Answers(question, answers, stages, time.perf_counter() - start)
 
 
 def in_document_order(found: Sequence[Found]) -> list[Found]:
@@ -75,13 +89,20 @@ def in_document_order(found: Sequence[Found]) -> list[Found]:
     return sorted(found, key=lambda sentence: (place[sentence.document], sentence.ordinal))
 
 
-def _blended(hits: Sequence[Hit], found: Sequence[Found], blend: float) -> tuple[Hit, ...]:
+def _chances(ranking: Ranking) -> dict[int, float]:
+    """Of the candidates that a calibrated stage decided."""
+    return {hit.index: hit.score for hit in ranking.hits if ranking.stages[hit.stage].calibrated}
+
+
+def _blended(ranking: Ranking, found: Sequence[Found], blend: float) -> tuple[Hit, ...]:
+    hits = ranking.hits
     last = max((hit.stage for hit in hits), default=0)
     decided = [hit for hit in hits if hit.stage == last]
-    own = _standard([hit.score for hit in decided])
-    retrieval = _standard([found[hit.index].score for hit in decided])
+    sure = bool(decided) and ranking.stages[last].calibrated
+    own = [log_odds(hit.score) for hit in decided] if sure else standard([h.score for h in decided])
+    retrieval = standard([found[hit.index].score for hit in decided])
     if not blend or own is None or retrieval is None:
-        return tuple(hits)
+        return hits
     mixed = [
         replace(hit, score=a + blend * b) for hit, a, b in zip(decided, own, retrieval, strict=True)
     ]
@@ -89,22 +110,20 @@ def _blended(hits: Sequence[Hit], found: Sequence[Found], blend: float) -> tuple
     return (*sorted(mixed, key=lambda hit: -hit.score), *hits[len(decided) :])
 
 
-def _standard(scores: Sequence[float]) -> list[float] | None:
-    """How many standard deviations above the mean; None where that cannot be said."""
-    if not scores or not all(map(math.isfinite, scores)):
-        return None
-    mean = math.fsum(scores) / len(scores)
-    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
-    return [(score - mean) / (deviation or 1.0) for score in scores]
+def _phrase(ranker: Ranker, question: str, text: str) -> Phrase | None:
+    (span,) = phrases_in(ranker, question, [text[:LONGEST]])
+    return None if span is None else Phrase(text[span.start : span.end], span.start, span.end)
 
 
-def _answer(found: Found, score: float, stage: int, retriever: Retriever) -> Answer:
+def _answer(
+    found: Found, hit: Hit, confidence: float | None, shift: int, retriever: Retriever
+) -> Answer:
     around = retriever.neighbours(found) if isinstance(retriever, Neighbours) else ("", "")
     return Answer(
         text=found.text,
-        score=score,
-        stage=stage,
-        confidence=None,
+        score=hit.score,
+        stage=hit.stage + shift,
+        confidence=confidence,
         document=found.document,
         title=found.title,
         start=found.start,
@@ -114,4 +133,6 @@ def _answer(found: Found, score: float, stage: int, retriever: Retriever) -> Ans
         heading=found.heading,
         before=around[0],
         after=around[1],
+        row=found.row,
+        record=found.record,
     )

@@ -13,7 +13,7 @@ from ..errors import CorpusError, Problem
 from ..pipeline import load
 from ..types import Ranker
 from .adding import Adding, OnFile
-from .answers import AddReport, Answers, Status
+from .answers import AddReport, Answers, DocumentInfo, Sentence, Status
 from .asking import BLEND, DEFAULT_RANKER, RETRIEVED, answer
 from .faults import SearchDamage
 from .lock import LOCK_NAME, writer_of, writing
@@ -107,6 +107,30 @@ class Corpus:
             if found:
                 self._store.remove(found)
         return found
+
+    def remove_document(self, name: str) -> bool:
+        """Take out the document of just that name; whether it was there."""
+        with self._writing():
+            known = self._store.known(name) is not None
+            if known:
+                self._store.remove([name])
+        return known
+
+    def documents(self, *, after: str = "", limit: int = 100) -> list[DocumentInfo]:
+        """At most `limit` documents in the order of their names, beginning behind `after`."""
+        return [DocumentInfo(*row) for row in self._store.listing(after=after, limit=limit)]
+
+    def sentences(self, name: str, first: int = 0, last: int = 2**62) -> list[Sentence] | None:
+        """The sentences of a document by their ordinals, both included; None for no document."""
+        number = self._store.number(name)
+        if number is None:
+            return None
+        return [
+            Sentence(
+                row.ordinal, row.text, row.first, row.last, row.place, row.heading, row.is_heading
+            )
+            for row in self._store.sentences(number, first, last)
+        ]
 
     def ask(
         self,

@@ -13,11 +13,11 @@ from ..errors import DataError, MissingExtraError, Problem
 from ..text.reading import Document, read_document, sentences
 from ..text.reading.plain import read_plain
 from .answers import FileReport
-from .rows import SENTENCE_KINDS, DocumentRow, Known, SentenceRow
+from .rows import SENTENCE_KINDS, DocumentRow, Known, RecordRow, SentenceRow
 
 __all__ = ["READING", "STANDARD_INPUT", "Fresh", "Unchanged", "examine", "failed", "text_row"]
 
-READING = "1"
+READING = "2"
 """Raised when files are read or split in another way: then every file is read again."""
 
 STANDARD_INPUT = "-"
@@ -122,6 +122,7 @@ def _row(
         document.unit,
         len(document.text),
         rows=_sentence_rows(document),
+        records=_record_rows(document),
     )
 
 
@@ -138,6 +139,12 @@ def _sentence_rows(document: Document) -> Iterator[SentenceRow]:
             _storable(found.heading),
             _storable(document.text[found.start : found.end]),
         )
+
+
+def _record_rows(document: Document) -> Iterator[RecordRow]:
+    for part in document.parts:
+        first, _ = document.span(part.start, part.end) or (part.start, part.end)
+        yield RecordRow(first, part.row, _storable(part.id))
 
 
 def _storable(text: str) -> str:

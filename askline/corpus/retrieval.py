@@ -7,13 +7,12 @@ already run fits behind the same three methods. Knowing the neighbours of a sent
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
-from ..text.words import words
 from .answers import Found, Unit
-from .rows import SENTENCE_KINDS, SentenceRow
+from .rows import SENTENCE_KINDS, Described, SentenceRow
+from .scoring import bm25, stemmed
 from .search import PassageHit, SearchIndex
 from .store import Store
 
@@ -21,7 +20,6 @@ __all__ = ["EmbeddedRetriever", "Neighbours", "Retriever"]
 
 _PASSAGES_A_SENTENCE = 0.5
 """Looked through for each sentence asked for; for a hundred, fifty found as many as a hundred."""
-_K1, _B = 1.2, 0.75  # tantivy's, so that a sentence's score and its passage's can be added
 _HEADING = SENTENCE_KINDS.index("heading")
 LONGEST = 4_000
 """Characters of a sentence that are looked at: a longer one is data without full stops."""
@@ -82,11 +80,11 @@ class EmbeddedRetriever:
             for row in self._store.sentences(hit.document, hit.first, hit.last)
             if row.kind != _HEADING
         ]
-        scores = self._scores([row.text[:LONGEST] for _, row in inside], weights)
+        said = stemmed((row.text[:LONGEST] for _, row in inside), self._search.stem)
         candidates = [
             _Candidate(hit, row, hit.score + score)
-            for (hit, row), score in zip(inside, scores, strict=True)
-            if score is not None
+            for (hit, row), own, score in zip(inside, said, bm25(said, weights), strict=True)
+            if not weights.keys() >= set(own)
         ]
         best = sorted(candidates, key=lambda candidate: -candidate.score)[:k]
         return self._found(best)
@@ -106,41 +104,31 @@ class EmbeddedRetriever:
     def __str__(self) -> str:
         return "passages"
 
-    def _scores(self, texts: Sequence[str], weights: Mapping[str, float]) -> Iterator[float | None]:
-        """BM25 of each text with the weights given; None for one without a word of its own."""
-        said = [words(text) for text in texts]
-        average = max(1.0, sum(map(len, said)) / max(1, len(said)))
-        stems = {word: self._search.stem(word) for word in set(chain.from_iterable(said))}
-        asked = {word: stem for word, stem in stems.items() if stem in weights}
-        for own in said:
-            shared = [asked[word] for word in own if word in asked]
-            if len(shared) == len(own):
-                yield None
-                continue
-            norm = _K1 * (1 - _B + _B * len(own) / average)
-            score = 0.0
-            for term in dict.fromkeys(shared):  # in an order that is the same in every run
-                count = shared.count(term)
-                score += weights[term] * count * (_K1 + 1) / (count + norm)
-            yield score
-
     def _found(self, candidates: Sequence[_Candidate]) -> list[Found]:
         """Candidates with the names of their documents, without those removed in between."""
         numbers = {candidate.hit.document for candidate in candidates}
         documents = {number: self._store.document(number) for number in numbers}
         return [
-            Found(
-                document=document[0],
-                ordinal=row.ordinal,
-                text=row.text,
-                start=row.first,
-                end=row.last,
-                unit=cast(Unit, document[2]),
-                number=row.place,
-                heading=row.heading,
-                title=document[1],
-                score=score,
-            )
-            for hit, row, score in candidates
-            if (document := documents[hit.document]) is not None
+            self._as_found(document, candidate)
+            for candidate in candidates
+            if (document := documents[candidate.hit.document]) is not None
         ]
+
+    def _as_found(self, document: Described, candidate: _Candidate) -> Found:
+        hit, row, score = candidate
+        has_rows = document.kind in ("csv", "jsonl")
+        record = self._store.record(hit.document, row.first) if has_rows else None
+        return Found(
+            document=document.name,
+            ordinal=row.ordinal,
+            text=row.text,
+            start=row.first,
+            end=row.last,
+            unit=cast(Unit, document.unit),
+            number=row.place,
+            heading=row.heading,
+            title=document.title,
+            score=score,
+            row=record.row if record else None,
+            record=record.id if record else "",
+        )

@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["DOCUMENT_FIELDS", "SENTENCE_KINDS", "DocumentRow", "Known", "SentenceRow"]
+__all__ = [
+    "DOCUMENT_FIELDS",
+    "SENTENCE_KINDS",
+    "Described",
+    "DocumentRow",
+    "Known",
+    "RecordRow",
+    "SentenceRow",
+]
 
 SENTENCE_KINDS = ("sentence", "heading", "code", "cell")
 """By their number in the table."""
@@ -28,6 +36,28 @@ class SentenceRow(NamedTuple):
     kind: int
     heading: str
     text: str
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it stands above others rather than among them."""
+        return SENTENCE_KINDS[self.kind] == "heading"
+
+
+class RecordRow(NamedTuple):
+    """A row of csv or jsonl: where its text begins, its number, its own id or nothing."""
+
+    first: int
+    row: int
+    id: str
+
+
+class Described(NamedTuple):
+    """What a document is called, and in what its places are counted."""
+
+    name: str
+    title: str
+    unit: str
+    kind: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +81,8 @@ class DocumentRow:
     problem_line: int = 0
     rows: Iterable[SentenceRow] = field(default=(), repr=False)
     """Gone through once, while they are written."""
+    records: Iterable[RecordRow] = field(default=(), repr=False)
+    """So are these; in order."""
 
 
 class Known(NamedTuple):

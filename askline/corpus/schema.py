@@ -62,7 +62,18 @@ CREATE TABLE sentences (
 CREATE TABLE removals (document INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+# Found by the offset at which a sentence begins: the last one that begins before it holds it.
+_RECORDS = """
+CREATE TABLE records (
+    document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
+    first INTEGER NOT NULL,
+    row INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    PRIMARY KEY (document, first)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _RECORDS)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:

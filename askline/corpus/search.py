@@ -9,10 +9,8 @@ are put in.
 
 from __future__ import annotations
 
-import math
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +20,8 @@ import tantivy
 from ..text.words import words
 from .faults import SearchDamage, search_reading, search_writing
 from .passages import passages
+from .scoring import rarity
+from .stems import Stems
 from .store import Store
 
 __all__ = ["FORMAT", "PassageHit", "SearchIndex"]
@@ -31,7 +31,6 @@ FORMAT = 1
 
 _HEAP_BYTES = 64_000_000
 _ANALYSER = "askline"
-_WORD_BYTES = 100  # longer ones are no words but data; tantivy refuses those beyond 65,530
 
 
 class PassageHit(NamedTuple):
@@ -49,11 +48,10 @@ class SearchIndex:
     def __init__(self, index: tantivy.Index, folder: Path | None) -> None:
         self.folder = folder
         self._index = index
-        self._analyser = _analyser()
-        index.register_tokenizer(_ANALYSER, self._analyser)
+        stems = Stems()
+        index.register_tokenizer(_ANALYSER, stems.analyser)
         index.config_reader("manual")  # or a thread for each index waits for others' commits
-        self.stem: Callable[[str], str] = lru_cache(2**16)(self._stem)
-        """A word as the index knows it; empty for what it leaves out."""
+        self.stem, self.terms = stems.stem, stems.terms
 
     @classmethod
     def in_memory(cls) -> SearchIndex:
@@ -128,20 +126,7 @@ class SearchIndex:
             total = searcher.num_docs
             # Passages that were taken out stay in the counts until tantivy tidies up.
             counts = {term: min(searcher.doc_freq("text", term), total) for term in terms}
-        return {
-            term: math.log1p((total - count + 0.5) / (count + 0.5))
-            for term, count in counts.items()
-            if count
-        }
-
-    def terms(self, text: str) -> list[str]:
-        """The different terms of a text, as the index knows them, in order."""
-        stems = (self.stem(word) for word in words(text))
-        return list(dict.fromkeys(stem for stem in stems if stem))
-
-    def _stem(self, word: str) -> str:
-        found = self._analyser.analyze(word)
-        return found[0] if found else ""
+        return {term: rarity(count, total) for term, count in counts.items() if count}
 
     # Writing
 
@@ -175,27 +160,12 @@ class SearchIndex:
 def _put(writer: tantivy.IndexWriter, store: Store, document: int) -> None:
     """A document's passages in place of those it had, each under the document's title too."""
     writer.delete_documents_by_term("document", document)
-    _, title, _ = store.document(document) or ("", "", "")
+    described = store.document(document)
+    title = described.title if described else ""
     for first, last, text in passages(store.all_sentences(document)):
         # Line by line: in most of them all is ASCII, which goes three times as fast.
         said = " ".join(chain.from_iterable(map(words, (title, *text.splitlines()))))
         writer.add_document(tantivy.Document(document=document, first=first, last=last, text=said))
-
-
-def _analyser() -> tantivy.TextAnalyzer:
-    """
-    Words with their accents and endings off, the same for every language.
-
-    English endings: on French questions (PIAF) they did as well as French ones.
-    """
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
-    for step in (
-        tantivy.Filter.remove_long(_WORD_BYTES),
-        tantivy.Filter.ascii_fold(),
-        tantivy.Filter.stemmer("English"),
-    ):
-        builder = builder.filter(step)
-    return builder.build()
 
 
 def _schema() -> tantivy.Schema:

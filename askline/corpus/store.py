@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import CorpusError
 from .faults import store_faults
-from .rows import DOCUMENT_FIELDS, DocumentRow, Known, SentenceRow
+from .rows import DOCUMENT_FIELDS, Described, DocumentRow, Known, RecordRow, SentenceRow
 from .schema import is_current, migrate
 
 __all__ = ["Store"]
@@ -108,6 +108,15 @@ class Store:
         query = "SELECT name FROM documents WHERE name >= ? AND name < ? ORDER BY name"
         return [row[0] for row in self._all(query, prefix, prefix + "\U0010ffff")]
 
+    def listing(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
+        """Name, title, kind, unit, sentences, characters and problem, by name, from `after` on."""
+        return self._all(
+            "SELECT name, title, kind, unit, sentences, characters, problem FROM documents "
+            "WHERE name > ? ORDER BY name LIMIT ?",
+            after,
+            limit,
+        )
+
     def counts(self) -> tuple[int, int, int]:
         """Documents that could be read, their sentences, their characters."""
         row = self._one(
@@ -123,10 +132,10 @@ class Store:
             "ORDER BY name"
         )
 
-    def document(self, number: int) -> tuple[str, str, str] | None:
-        """Name, title and unit of place of a document by its id; None once it is removed."""
-        row = self._one("SELECT name, title, unit FROM documents WHERE id = ?", number)
-        return (row[0], row[1], row[2]) if row else None
+    def document(self, number: int) -> Described | None:
+        """What a document is called, by its id; None once it is removed."""
+        row = self._one("SELECT name, title, unit, kind FROM documents WHERE id = ?", number)
+        return Described(*row) if row else None
 
     def number(self, name: str) -> int | None:
         """The id of a document by its name."""
@@ -136,6 +145,16 @@ class Store:
     def sentences(self, document: int, first: int, last: int) -> list[SentenceRow]:
         """The sentences from `first` to `last`, both included."""
         return [SentenceRow(*row) for row in self._all(_SENTENCES, document, first, last)]
+
+    def record(self, document: int, offset: int) -> RecordRow | None:
+        """The row of csv or jsonl that holds a character of the original; None in other files."""
+        row = self._one(
+            "SELECT first, row, id FROM records WHERE document = ? AND first <= ? "
+            "ORDER BY first DESC LIMIT 1",
+            document,
+            offset,
+        )
+        return RecordRow(*row) if row else None
 
     def all_sentences(self, document: int) -> Iterator[SentenceRow]:
         """Every sentence of a document in order, few of them in memory at a time."""
@@ -229,6 +248,9 @@ class Store:
         connection.executemany(
             "INSERT INTO headings VALUES (?, ?, ?)",
             ((number, place, text) for text, place in headings.items()),
+        )
+        connection.executemany(
+            "INSERT INTO records VALUES (?, ?, ?, ?)", ((number, *record) for record in row.records)
         )
         count = max(count, 0)  # SQLite counts -1 where there was nothing to insert
         connection.execute("UPDATE documents SET sentences = ? WHERE id = ?", (count, number))

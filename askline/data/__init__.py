@@ -13,7 +13,7 @@ from .jsonl import read_jsonl, write_jsonl
 from .natural_questions import read_natural_questions
 from .padding import pad
 from .pairs import read_pairs
-from .registry import known_sets, load
+from .registry import known_sets, load, load_paragraphs
 from .selqa import read_selqa
 from .squad import AnswerSpan, Paragraph, ParagraphSet, SpanQuestion, read_paragraphs
 from .squad_sentences import hold_out, read_squad, to_sentences
@@ -30,6 +30,7 @@ __all__ = [
     "hold_out",
     "known_sets",
     "load",
+    "load_paragraphs",
     "pad",
     "read_asnq",
     "read_jsonl",

@@ -22,12 +22,12 @@ from .natural_questions import read_natural_questions
 from .pairs import read_pairs
 from .records import RowError, Unique
 from .selqa import read_selqa
-from .squad import read_paragraphs
+from .squad import Paragraph, read_paragraphs
 from .squad_sentences import hold_out, read_squad, to_sentences
 from .trecqa import read_trecqa, read_trecqa_all
 from .wikiqa import read_wikiqa
 
-__all__ = ["DATA_VARIABLE", "known_sets", "load"]
+__all__ = ["DATA_VARIABLE", "known_sets", "load", "load_paragraphs"]
 
 
 class _Reader(Protocol):
@@ -115,6 +115,26 @@ def load(name: str, *, root: str | PathLike[str] | None = None, seed: int = 0) -
             f"format write NAME:{name} with one of these names: {', '.join(_FILES)}."
         )
     raise UnknownNameError("dataset or .jsonl file", name, known_sets())
+
+
+def load_paragraphs(name: str, *, root: str | PathLike[str] | None = None) -> tuple[Paragraph, ...]:
+    """
+    The whole paragraphs of a set in SQuAD's format, named and split as `load` has it.
+
+    A set of another format has none.
+    """
+    if name in _FILES:
+        return load_paragraphs(f"{name}:{_only_split(name)}", root=root)
+    dataset, _, split = name.partition(":")
+    if _READERS.get(dataset) is not read_squad:
+        return ()
+    files = _FILES[dataset].get(split)
+    if files is None:
+        return read_paragraphs(split).paragraphs
+    parts = [read_paragraphs(_find(file, _folder(name, files, root), name)) for file in files]
+    if dataset in _OWN_SPLIT and split in ("train", "dev"):
+        parts = [hold_out(part)[split == "dev"] for part in parts]
+    return tuple(paragraph for part in parts for paragraph in part.paragraphs)
 
 
 def _only_split(dataset: str) -> str:

@@ -11,6 +11,14 @@ no measure settles them again. Runs read from files have scores only, so `read_r
 
 from __future__ import annotations
 
+from .calibration import (
+    Abstention,
+    Isotonic,
+    Temperature,
+    auroc,
+    choose_threshold,
+    expected_calibration_error,
+)
 from .evaluation import Evaluation, evaluate
 from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
 from .runs import Qrels, Ranked, Run, judgements
@@ -28,19 +36,25 @@ from .trec import read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
     "DEFAULT_MEASURES",
+    "Abstention",
     "Comparison",
     "Evaluation",
     "Interval",
+    "Isotonic",
     "Measure",
     "PhraseScores",
     "Qrels",
     "Ranked",
     "Run",
+    "Temperature",
+    "auroc",
     "bootstrap_interval",
+    "choose_threshold",
     "compare",
     "evaluate",
     "evaluation_rows",
     "exact_match",
+    "expected_calibration_error",
     "f1",
     "judgements",
     "markdown_table",

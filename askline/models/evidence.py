@@ -7,15 +7,14 @@ vectors bring it) and in the list, for a short list says little about which word
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, count
 
 import numpy as np
 
-from ..text.words import words
+from ..text.words import BREAK, words_in_row
 from .channels import FloatArray, IntArray
+from .products import product
 from .vectors import WordVectors
 
 __all__ = ["Listing", "Matches"]
@@ -46,29 +45,45 @@ class Listing:
     @classmethod
     def of(cls, question: str, candidates: Sequence[str], vectors: WordVectors) -> Listing:
         """Number the words and look each distinct one up."""
-        asked = words(question) or [""]
-        said = [words(text) or [""] for text in candidates]
-        number: defaultdict[str, int] = defaultdict(count().__next__)  # the next for a new word
-        ask = np.array([number[word] for word in asked], np.int64)
-        own = len(number)
-        lengths = np.fromiter(map(len, said), np.int64, len(said))
-        every = map(number.__getitem__, chain.from_iterable(said))
-        row = np.fromiter(every, np.int64, int(lengths.sum()))
-        distinct = list(number)
+        distinct, row, lengths = _numbered((question, *candidates))
         table, rarity = vectors.look_up(distinct)
-        if "" in number:
-            table[number[""]] = rarity[number[""]] = 0.0
+        for end in (0, -1):  # where the empty word stands if there is one
+            if distinct[end] == "":
+                table[end] = rarity[end] = 0.0
+        ask, row, lengths = row[: lengths[0]], row[lengths[0] :], lengths[1:]
         return cls(
             distinct,
             table,
             rarity,
             ask,
-            own,
+            int(ask.max()) + 1,
             row,
             lengths,
             np.cumsum(lengths) - lengths,
-            np.repeat(np.arange(len(said)), lengths),
+            np.repeat(np.arange(len(lengths)), lengths),
         )
+
+
+def _numbered(texts: Sequence[str]) -> tuple[list[str], IntArray, IntArray]:
+    """The distinct words in the order first met, the words of all texts, how many each has."""
+    said = words_in_row(texts)
+    seen = dict.fromkeys(said)
+    seen.pop(BREAK, None)
+    if said[:1] in ([], [BREAK]):  # the first text has no words
+        seen = {"": None} | seen
+    number = dict(zip(seen, range(len(seen)), strict=True))
+    number[BREAK] = -1
+    row = np.fromiter(map(number.__getitem__, said), np.int64, len(said))
+    ends = np.flatnonzero(row < 0)
+    lengths = np.diff(ends, prepend=-1, append=len(row)) - 1
+    row = row[row >= 0]
+    empty = np.flatnonzero(lengths == 0)
+    if len(empty):
+        word = list(seen | {"": None}).index("")
+        row = np.insert(row, np.cumsum(lengths)[empty], word)
+        lengths[empty] = 1
+        seen |= {"": None}
+    return list(seen), row, lengths
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,11 +100,13 @@ class Matches:
     def of(cls, listing: Listing) -> Matches:
         """Compare each question word with each distinct word once, then look up."""
         asked, size = listing.asked, len(listing.lengths)
-        related = np.clip(listing.vectors[:asked] @ listing.vectors.T, 0.0, _NEARLY_SAME)
+        cosine = product(listing.vectors, listing.vectors[:asked].T)  # (distinct, asked)
+        related = np.clip(cosine.T, 0.0, _NEARLY_SAME, order="C")
         _raise_inflections(related, listing.distinct, asked)
         real = np.array([word != "" for word in listing.distinct[:asked]])
         related[np.arange(asked), np.arange(asked)] = real
-        best = np.maximum.reduceat(related.T[listing.row], listing.starts, axis=0)
+        # One question word at a time: its row is short and stays in the nearest cache.
+        best = [np.maximum.reduceat(one.take(listing.row), listing.starts) for one in related]
         hit = listing.row < asked
         cells = listing.owner[hit] * asked + listing.row[hit]
         counts = np.bincount(cells, minlength=size * asked).reshape(size, asked) * real
@@ -97,7 +114,7 @@ class Matches:
         scarcity = np.log1p((size - having + 0.5) / (having + 0.5)) / np.log1p(size + 1.0)
         return cls(
             related,
-            best,
+            np.stack(best, axis=1),
             counts.astype(np.float32),
             listing.rarity[:asked],
             scarcity.astype(np.float32),

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .channels import FloatArray, IntArray
 from .evidence import Listing, Matches
+from .products import product, weighted_sum
 
 __all__ = ["FEATURES", "features"]
 
@@ -49,25 +50,25 @@ def features(listing: Listing, matches: Matches) -> FloatArray:
     squared = matches.best**2
     general = matches.rarity**2
     local = (0.3 + matches.scarcity) * general
-    covered_here = squared @ _share(local)
+    covered_here = product(squared, _share(local))
     bm25 = _bm25(listing, matches)
     different = _different(listing)
     weight = listing.rarity**2  # (distinct,)
     related = matches.related.max(axis=0) ** 2 * weight
     mass = _sums(related, listing)
-    weights = _sums(weight, listing) + 1e-3 * listing.lengths
+    weights = _sums(weight, listing) + np.float32(1e-3) * listing.lengths.astype(np.float32)
     centroid = _unit(general @ listing.vectors[: listing.asked])
-    columns = [
-        squared @ _share(general),
+    columns: list[NDArray[np.floating[Any]]] = [
+        product(squared, _share(general)),
         covered_here,
-        exact @ _share(local),
+        product(exact, _share(local)),
         bm25,
         _jaccard(listing, exact, different),
         _pairs(listing),
         np.log1p(listing.lengths) / 4,
         mass / weights,
         mass / 5,
-        _sums(listing.vectors @ centroid * weight, listing) / weights,
+        _sums(product(listing.vectors, centroid) * weight, listing) / weights,
         *_heaviest(matches.best, local),
         *_feedback(listing, different, covered_here + 0.5 * bm25, weight, weights),
     ]
@@ -91,7 +92,7 @@ def _bm25(listing: Listing, matches: Matches) -> FloatArray:
     mean = max(float(listing.lengths.mean()), 1.0)
     norm = _K1 * (1 - _B + _B * listing.lengths / mean)
     saturated = matches.counts / (matches.counts + norm[:, None])
-    return np.asarray(saturated @ _share(matches.scarcity * matches.rarity))
+    return product(saturated.astype(np.float32), _share(matches.scarcity * matches.rarity))
 
 
 def _jaccard(listing: Listing, exact: FloatArray, different: _Different) -> FloatArray:
@@ -158,7 +159,7 @@ def _feedback(
     sums = np.bincount(owner, spoken[word], minlength=size)
     shared = sums / np.sqrt(np.bincount(owner, minlength=size) + 5)
     said = np.bincount(listing.row, (trust / listing.lengths)[listing.owner], minlength=distinct)
-    direction = _unit((said * weight).astype(np.float32) @ listing.vectors)
-    towards = _sums(listing.vectors @ direction * weight, listing) / weights
+    direction = _unit(weighted_sum((said * weight).astype(np.float32), listing.vectors))
+    towards = _sums(product(listing.vectors, direction) * weight, listing) / weights
     top = max(float(shared.max()), 1e-9)
     return np.asarray(shared / top, np.float32), np.asarray(towards, np.float32)

@@ -23,7 +23,7 @@ from ..errors import ModelError
 from ..text.writing import replacing
 from .vectors import SHIPPED, WordVectors
 
-__all__ = ["ModelFolder", "check_shapes", "write_folder"]
+__all__ = ["ModelFolder", "about_pickles", "check_shapes", "write_folder"]
 
 _FORMAT = 1
 _CONFIG, _WEIGHTS, _VECTORS, _CARD = (
@@ -62,16 +62,19 @@ class ModelFolder:
 
     def tensors(self) -> dict[str, NDArray[np.float32]]:
         """All weights by name, as float32."""
+        return {name: np.asarray(value, np.float32) for name, value in self.stored().items()}
+
+    def stored(self) -> dict[str, NDArray[Any]]:
+        """All weights by name, in the precision that they are kept in."""
         path = self.path / _WEIGHTS
         if not path.is_file():
-            raise ModelError(f"No {_WEIGHTS} in {self.path}.{_about_pickles(self.path)}")
+            raise ModelError(f"No {_WEIGHTS} in {self.path}.{about_pickles(self.path)}")
         try:
-            found = load_file(path)
+            return load_file(path)
         except (SafetensorError, OSError, ValueError) as error:
             raise ModelError(
                 f"{path} is damaged or no safetensors file ({error}). Copy the folder again."
             ) from error
-        return {name: np.asarray(value, np.float32) for name, value in found.items()}
 
     def vectors(self) -> WordVectors:
         """The word vectors that the model was trained with."""
@@ -107,24 +110,31 @@ def write_folder(
     path: str | PathLike[str],
     *,
     config: Mapping[str, Any],
-    tensors: Mapping[str, NDArray[np.float32]],
+    tensors: Mapping[str, NDArray[Any]],
     card: str,
-    vectors: WordVectors,
+    vectors: WordVectors | None = None,
+    files: Mapping[str, bytes] | None = None,
 ) -> Path:
     """
-    Write a folder that `ModelFolder.open` reads.
+    Write a folder that `ModelFolder.open` reads; `files` are what else it holds, by name.
 
     Each file is put in place whole, the config last: a folder cut short has none.
     """
     folder = Path(path).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
-    own = vectors.name != SHIPPED
-    named = {"file": _VECTORS} if own else {"name": SHIPPED}
-    entries = {**config, "format": _FORMAT, "vectors": named}
-    weights = {name: np.ascontiguousarray(value) for name, value in tensors.items()}
+    entries = {**config, "format": _FORMAT}
+    if vectors is not None:
+        own = vectors.name != SHIPPED
+        entries["vectors"] = {"file": _VECTORS} if own else {"name": SHIPPED}
+        if own:
+            vectors.save(folder / _VECTORS)
+    for name, content in (files or {}).items():
+        _put(folder / name, content)
+    # ascontiguousarray makes a row of a single number.
+    weights = {
+        name: np.ascontiguousarray(value).reshape(value.shape) for name, value in tensors.items()
+    }
     _put(folder / _WEIGHTS, save(weights))
-    if own:
-        vectors.save(folder / _VECTORS)
     _put(folder / _CARD, card.encode())
     _put(folder / _CONFIG, (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode())
     return folder
@@ -139,7 +149,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ModelError(f"No {path.name} in {path.parent}.{_about_pickles(path.parent)}") from None
+        raise ModelError(f"No {path.name} in {path.parent}.{about_pickles(path.parent)}") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} must be a JSON object: {error}") from error
     if not isinstance(config, dict):
@@ -147,7 +157,8 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _about_pickles(folder: Path) -> str:
+def about_pickles(folder: Path) -> str:
+    """What to add to "no weights here" for a folder that has pickled ones; else nothing."""
     found = sorted(file.name for file in folder.iterdir() if file.suffix in _PICKLES)
     if not found:
         return ""

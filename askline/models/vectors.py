@@ -110,7 +110,8 @@ class WordVectors:
     def look_up(self, words: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """What `of` and `idf` give, for the price of one."""
         place = self._places(words)
-        vectors = np.multiply(self.rows[place], self.scales[place, None], dtype=np.float32)
+        vectors = self.rows.take(place, axis=0).astype(np.float32)
+        vectors *= self.scales.take(place)[:, None]
         rarity = self.rarity[place]
         unknown = np.flatnonzero(place < 0)
         if len(unknown):

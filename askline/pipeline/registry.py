@@ -19,11 +19,12 @@ __all__ = ["DEFAULT_SPEC", "OptionValue", "build", "ranker_names"]
 
 OptionValue = bool | int | float | str
 
-DEFAULT_SPEC = "cosinet"
+DEFAULT_SPEC = "cosinet % 100 >> cascade"
 """What is used where no ranker is named: the best that comes with askline."""
 
 _BUILT_IN = {
     "bm25": "askline.rankers.bm25:BM25",
+    "cascade": "askline.rankers.cascade:Cascade",
     "compare-aggregate": "askline.rankers.compare_aggregate:CompareAggregate",
     "cosinet": "askline.rankers.cosinet:Cosinet",
     "idf-overlap": "askline.rankers.overlap:IdfOverlap",

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
-from .algebra import Composable, Cut, Pipeline, ScoringRanker, Traceable, trace
+from .algebra import (
+    Calibrated,
+    Composable,
+    Cut,
+    Interruptible,
+    Pipeline,
+    ScoringRanker,
+    Traceable,
+    answer_threshold,
+    trace,
+)
 from .bm25 import BM25
+from .cascade import Cascade
 from .compare_aggregate import CompareAggregate
 from .cosinet import Cosinet
 from .jaccard import Jaccard
@@ -12,14 +23,18 @@ from .overlap import IdfOverlap, TieRule, WordOverlap, WordOverlapThenOrder
 from .random_order import RandomOrder
 from .relational_cnn import RelationalCNN
 from .sorting import by_score
+from .within import Within
 
 __all__ = [
     "BM25",
+    "Calibrated",
+    "Cascade",
     "CompareAggregate",
     "Composable",
     "Cosinet",
     "Cut",
     "IdfOverlap",
+    "Interruptible",
     "Jaccard",
     "OriginalOrder",
     "Pipeline",
@@ -28,8 +43,10 @@ __all__ = [
     "ScoringRanker",
     "TieRule",
     "Traceable",
+    "Within",
     "WordOverlap",
     "WordOverlapThenOrder",
+    "answer_threshold",
     "by_score",
     "trace",
 ]

@@ -5,42 +5,44 @@ Rankers as algebra: `a % 20 >> b` is a ranker like `a` and `b`.
 original order, for some rankers read that order. What was dropped follows the survivors, in the
 order of the stage that dropped it, so that every candidate keeps a place and its measure stays
 defined. A sequence inside a sequence is the same as one long sequence.
+
+Where a question has a deadline, every stage is a point to stop at, and so is every batch of a stage
+that can be interrupted. What was not judged in time keeps the place that the stage before gave it.
 """
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
-from ..errors import InputError, RankerError
-from ..types import Hit, Ranker, Ranking, StageReport
+from ..errors import InputError
+from ..types import Hit, Ranker, Ranking
+from .deadline import Deadline, Stop
 from .sorting import FloatArray, by_score
+from .tracing import Interruptible, Race, Traceable, spec_text, trace, trace_until
 
-__all__ = ["Composable", "Cut", "Pipeline", "ScoringRanker", "Traceable", "trace"]
+__all__ = [
+    "Calibrated",
+    "Composable",
+    "Cut",
+    "Interruptible",
+    "Pipeline",
+    "ScoringRanker",
+    "Traceable",
+    "answer_threshold",
+    "last_ranker",
+    "trace",
+]
 
 
 @runtime_checkable
-class Traceable(Protocol):
-    """A ranker of several stages, which can say what each of them did."""
+class Calibrated(Protocol):
+    """A ranker whose scores are chances; a best one below `threshold` means "no answer here"."""
 
-    def trace(self, question: str, candidates: Sequence[str]) -> Ranking:
-        """The hits that `rank` gives, with a report for each stage."""
-        ...
-
-
-def trace(ranker: Ranker, question: str, candidates: Sequence[str]) -> Ranking:
-    """Rank, and report candidates and seconds for each stage. Works for any ranker."""
-    if isinstance(ranker, Traceable):
-        return ranker.trace(question, candidates)
-    start = time.perf_counter()
-    hits = tuple(ranker.rank(question, candidates))
-    seconds = time.perf_counter() - start
-    _check_permutation(ranker, hits, len(candidates))
-    report = StageReport(spec_text(ranker), len(candidates), len(hits), seconds)
-    return Ranking(hits, (report,))
+    @property
+    def threshold(self) -> float: ...
 
 
 class Composable:
@@ -78,11 +80,42 @@ class ScoringRanker(Composable, ABC):
         return by_score(self.score(question, candidates)) if candidates else []
 
     def __str__(self) -> str:
-        return spec_text(self)
+        options = [
+            f"{option.name}={value}"
+            for option in fields(self)  # type: ignore[arg-type]
+            if option.init and (value := getattr(self, option.name)) != option.default
+        ]
+        return f"{self.name}({', '.join(options)})" if options else self.name
+
+
+class Staged(Composable, ABC):
+    """A ranker of several stages: `rank` and `trace` for what gives `trace_until`."""
+
+    @abstractmethod
+    def trace_until(
+        self,
+        question: str,
+        candidates: Sequence[str],
+        time_is_up: Stop | None,
+        order: Sequence[int] | None,
+    ) -> Ranking:
+        """As `Interruptible` has it."""
+
+    def rank(
+        self, question: str, candidates: Sequence[str], deadline_ms: float | None = None
+    ) -> list[Hit]:
+        """Every candidate exactly once, best first: the best ranking ready by the deadline."""
+        return list(self.trace(question, candidates, deadline_ms).hits)
+
+    def trace(
+        self, question: str, candidates: Sequence[str], deadline_ms: float | None = None
+    ) -> Ranking:
+        """The hits that `rank` gives, with a report for each stage."""
+        return self.trace_until(question, candidates, Deadline.after(deadline_ms), None)
 
 
 @dataclass(frozen=True)
-class Cut(Composable):
+class Cut(Staged):
     """Ranks as its ranker does; in a sequence, only the first `keep` go on."""
 
     ranker: Ranker
@@ -94,16 +127,18 @@ class Cut(Composable):
         if self.keep < 1:
             raise InputError(f"keep must be at least 1, got {self.keep}.")
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        """The ranking of the ranker that is cut, whole."""
-        return self.ranker.rank(question, candidates)
-
-    def trace(self, question: str, candidates: Sequence[str]) -> Ranking:
-        """The same, and the report of the last stage says how many are kept."""
-        ranking = trace(self.ranker, question, candidates)
+    def trace_until(
+        self,
+        question: str,
+        candidates: Sequence[str],
+        time_is_up: Stop | None,
+        order: Sequence[int] | None,
+    ) -> Ranking:
+        """The whole ranking; the report of the last stage says how many are kept."""
+        ranking = trace_until(self.ranker, question, candidates, time_is_up, order)
         *earlier, last = ranking.stages
         last = replace(last, ranker=f"{last.ranker} % {self.keep}", kept=min(self.keep, last.kept))
-        return Ranking(ranking.hits, (*earlier, last))
+        return replace(ranking, stages=(*earlier, last))
 
     def __str__(self) -> str:
         inner = spec_text(self.ranker)
@@ -111,7 +146,7 @@ class Cut(Composable):
 
 
 @dataclass(frozen=True)
-class Pipeline(Composable):
+class Pipeline(Staged):
     """Stages in sequence: each ranks what the one before it kept."""
 
     stages: tuple[Ranker, ...] = field()
@@ -124,43 +159,38 @@ class Pipeline(Composable):
             raise InputError("A pipeline needs at least one ranker, got none.")
         object.__setattr__(self, "stages", tuple(flat))
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
+    def trace_until(
+        self,
+        question: str,
+        candidates: Sequence[str],
+        time_is_up: Stop | None,
+        order: Sequence[int] | None,
+    ) -> Ranking:
         """Survivors of all stages first, then what each stage dropped, latest stage first."""
-        return list(self.trace(question, candidates).hits)
-
-    def trace(self, question: str, candidates: Sequence[str]) -> Ranking:
-        """The hits that `rank` gives, with a report for each stage."""
         check_input(question, candidates)
-        going = list(range(len(candidates)))  # positions still in the race, in original order
-        hits: tuple[Hit, ...] = ()
-        dropped: tuple[Hit, ...] = ()
-        reports: list[StageReport] = []
-        for ranker in self.stages:
-            part = trace(ranker, question, [candidates[position] for position in going])
-            hits = tuple(
-                Hit(going[hit.index], hit.score, hit.stage + len(reports)) for hit in part.hits
-            )
-            if isinstance(ranker, Cut):
-                hits, dropped = hits[: ranker.keep], hits[ranker.keep :] + dropped
-            going = sorted(hit.index for hit in hits)
-            reports.extend(part.stages)
-        return Ranking(hits + dropped, tuple(reports))
+        race = Race(question, candidates, time_is_up)
+        for place, ranker in enumerate(self.stages):
+            if place and time_is_up is not None and time_is_up():
+                race.skip(ranker)
+            else:
+                race.run(ranker, order, keep=ranker.keep if isinstance(ranker, Cut) else None)
+        return Ranking(race.hits + race.dropped, tuple(race.reports), race.unjudged)
 
     def __str__(self) -> str:
         return " >> ".join(spec_text(stage) for stage in self.stages)
 
 
-def spec_text(ranker: Ranker) -> str:
-    """The ranker as a spec text; the class name for one that has no text of its own."""
-    if isinstance(ranker, ScoringRanker) and type(ranker).__str__ is ScoringRanker.__str__:
-        options = [
-            f"{option.name}={value}"
-            for option in fields(ranker)  # type: ignore[arg-type]
-            if option.init and (value := getattr(ranker, option.name)) != option.default
-        ]
-        return f"{ranker.name}({', '.join(options)})" if options else ranker.name
-    own_text = type(ranker).__str__ is not object.__str__
-    return str(ranker) if own_text else type(ranker).__name__
+def last_ranker(ranker: Ranker) -> Ranker:
+    """The one whose scores come out at the end."""
+    while isinstance(ranker, (Cut, Pipeline)):
+        ranker = ranker.ranker if isinstance(ranker, Cut) else ranker.stages[-1]
+    return ranker
+
+
+def answer_threshold(ranker: Ranker) -> float | None:
+    """Below which best score there is no answer; None where scores are not calibrated."""
+    last = last_ranker(ranker)
+    return last.threshold if isinstance(last, Calibrated) else None
 
 
 def check_input(question: str, candidates: Sequence[str]) -> None:
@@ -177,11 +207,3 @@ def check_input(question: str, candidates: Sequence[str]) -> None:
 
 def _is_pipeline(ranker: Ranker) -> bool:
     return isinstance(ranker, Pipeline) and len(ranker.stages) > 1
-
-
-def _check_permutation(ranker: Ranker, hits: Sequence[Hit], expected: int) -> None:
-    if len(hits) != expected or {hit.index for hit in hits} != set(range(expected)):
-        raise RankerError(
-            f"{spec_text(ranker)} must rank each of {expected} candidates exactly once, "
-            f"but gave {len(hits)} hits over {len({hit.index for hit in hits})} of them."
-        )

@@ -13,7 +13,7 @@ from ..models.channels import FloatArray, IntArray
 from ..models.folder import ModelFolder, check_shapes
 from ..models.layouts import CompareAggregateLayout
 from ..models.vectors import WordVectors
-from ..runtime.convolution import pooled_convolution
+from ..runtime.convolution import pooled_convolutions
 from ..runtime.lists import list_shapes, read_list
 from . import sorting
 from .algebra import ScoringRanker
@@ -76,14 +76,14 @@ class CompareAggregate(ScoringRanker):
         lengths = np.full(len(block.rows), len(question))
         sides = (("question", by_question, lengths), ("candidate", by_candidate, block.lengths))
         pooled = [
-            pooled_convolution(words, own, self.tensors[f"{side}.{n}.weight"], self._bias(side, n))
-            for side, words, own in sides
-            for n in range(len(self.layout.widths))
+            pooled_convolutions(words, own, self._filters(side)) for side, words, own in sides
         ]
         return np.tanh(np.concatenate(pooled, axis=1))
 
-    def _bias(self, side: str, number: int) -> FloatArray:
-        return self.tensors[f"{side}.{number}.bias"]
+    def _filters(self, side: str) -> list[tuple[FloatArray, FloatArray]]:
+        """The weight and the bias of each width."""
+        names = [f"{side}.{number}" for number in range(len(self.layout.widths))]
+        return [(self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]) for name in names]
 
     def __str__(self) -> str:
         return f"{self.name}({self.folder!r})"

@@ -9,22 +9,25 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..models.channels import FloatArray
+from ..models.channels import FloatArray, IntArray
 from ..models.evidence import Listing, Matches
 from ..models.features import features
-from ..models.filter_layout import (
-    COVERAGE_SCALE,
-    FILTER_CHANNELS,
-    LONGEST,
-    FilterLayout,
-)
-from .taps import Taps, blocks
+from ..models.filter_layout import COVERAGE_SCALE, LONGEST, FilterLayout
+from ..models.products import product, weighted_sum
+from ..models.segments import folded
+from .taps import Taps
 
 __all__ = ["FilterNetwork"]
 
 _LEADING = 64  # principal components; all 128 are no better here, and twice the work
 _SHARPNESS = 2.0  # of the trust in the best candidates
 _WORTH_A_THREAD = 8_000  # words in a list; below, a thread takes longer to start than it saves
+
+_KEPT_FREE = 2**24
+"""
+Bytes. Linux's C library hands freed memory back to the kernel until it has seen a block as large
+as this come and go, and getting the pages back takes up to a quarter of a call.
+"""
 
 _One = TypeVar("_One")
 _Other = TypeVar("_Other")
@@ -40,6 +43,7 @@ class FilterNetwork:
     def scores(self, listing: Listing) -> FloatArray:
         """One number a candidate; it depends on the other candidates, not on their order."""
         take = self.tensors
+        np.empty(_KEPT_FREE, np.uint8)  # comes and goes, untouched
         matches = Matches.of(listing)
         said, (direct, texts) = _both(
             lambda: self._candidates(listing, matches),  # (candidates, filters)
@@ -49,9 +53,10 @@ class FilterNetwork:
         direct = (direct - take["features.mean"]) / take["features.scale"]
         asked = self._question(listing)  # (filters,)
         seen = [direct, self._coverages(listing, matches), asked * said, asked - said]
-        hidden = np.concatenate(seen, axis=1) @ take["hidden.weight"].T + take["hidden.bias"]
-        scores = np.maximum(hidden, 0.0) @ take["score.weight"][0] + take["score.bias"]
-        scores += direct @ take["direct.weight"][0] + take["direct.bias"]
+        hidden = product(np.concatenate(seen, axis=1), take["hidden.weight"].T)
+        hidden = np.maximum(hidden + take["hidden.bias"], 0.0)
+        scores = product(hidden, take["score.weight"][0]) + take["score.bias"]
+        scores += product(direct, take["direct.weight"][0]) + take["direct.bias"]
         return np.asarray(scores + self._second_look(texts, scores))
 
     def _second_look(self, texts: FloatArray, scores: FloatArray) -> FloatArray:
@@ -62,8 +67,8 @@ class FilterNetwork:
         subject with sentences that meet them.
         """
         trust = np.exp(_SHARPNESS * (scores - scores.max()))
-        subject = trust @ texts
-        near = texts @ (subject / max(float(np.linalg.norm(subject)), 1e-6))
+        subject = weighted_sum(trust, texts)
+        near = product(texts, subject / max(float(np.linalg.norm(subject)), 1e-6))
         return np.asarray(self.layout.feedback * np.log(len(scores)) * near, np.float32)
 
     def _coverages(self, listing: Listing, matches: Matches) -> FloatArray:
@@ -76,8 +81,8 @@ class FilterNetwork:
         weights = np.logaddexp(raw, 0.0)  # softplus, (asked, coverages)
         weights = weights / (weights.sum(axis=0) + 1e-3)
         squared = matches.best**2
-        exact = matches.counts > 0
-        met = [squared @ weights[:, 0], squared**2 @ weights[:, 1], exact @ weights[:, 2]]
+        exact = (matches.counts > 0).astype(np.float32)
+        met = [product(*pair) for pair in zip((squared, squared**2, exact), weights.T, strict=True)]
         return np.asarray(np.stack(met, axis=1) * COVERAGE_SCALE, np.float32)
 
     def _question(self, listing: Listing) -> FloatArray:
@@ -87,21 +92,22 @@ class FilterNetwork:
         return np.asarray(values.max(axis=0) + take["question.bias"], np.float32)
 
     def _candidates(self, listing: Listing, matches: Matches) -> FloatArray:
+        # The channels hang on the word alone here, so they are part of its taps.
         exact = np.zeros(len(listing.distinct), np.float32)
         exact[: listing.asked] = [word != "" for word in listing.distinct[: listing.asked]]
-        # The channels hang on the word alone here, so they are part of its row; row 0 is zero.
-        own = listing.vectors.shape[1]
-        table = np.zeros((len(listing.distinct) + 1, own + FILTER_CHANNELS), np.float32)
-        table[1:, :own] = listing.vectors
-        beside = (matches.related.max(axis=0), exact, listing.rarity, exact * listing.rarity)
-        table[1:, own:] = np.stack(beside, axis=1)
-        taps = Taps.of(table, self.tensors["candidate.weight"], self.tensors["candidate.bias"])
-        place = np.arange(len(listing.row)) - listing.starts[listing.owner]
-        read = place < LONGEST
-        lengths = np.minimum(listing.lengths, LONGEST)
-        row = listing.row[read] + 1
-        nothing = np.zeros((len(row), 0), np.float32)
-        return taps.pooled(row, nothing, lengths)
+        channels = (matches.related.max(axis=0), exact, listing.rarity, exact * listing.rarity)
+        weight, bias = self.tensors["candidate.weight"], self.tensors["candidate.bias"]
+        taps = Taps.of_words(listing.vectors, np.stack(channels, axis=1), weight, bias)
+        row, lengths = _beginnings(listing)
+        return taps.pooled(row + 1, np.zeros((len(row), 0), np.float32), lengths)
+
+
+def _beginnings(listing: Listing) -> tuple[IntArray, IntArray]:
+    """The words of each candidate up to `LONGEST`, and how many they are."""
+    if listing.lengths.max() <= LONGEST:
+        return listing.row, listing.lengths
+    place = np.arange(len(listing.row)) - listing.starts[listing.owner]
+    return listing.row[place < LONGEST], np.minimum(listing.lengths, LONGEST)
 
 
 def _both(
@@ -119,12 +125,7 @@ def _both(
 def _texts(listing: Listing) -> FloatArray:
     """(candidates, leading components): what each says, by its rare words, at length 1."""
     words = listing.vectors[:, :_LEADING] * listing.rarity[:, None] ** 2
-    texts = np.empty((len(listing.lengths), words.shape[1]), np.float32)
-    ends = listing.starts + listing.lengths
-    for some in blocks(ends):
-        starts = listing.starts[some]
-        row = listing.row[starts[0] : ends[some][-1]]
-        texts[some] = np.add.reduceat(words.take(row, axis=0), starts - starts[0], axis=0)
+    texts = folded(np.add, words, listing.starts, listing.lengths, words=listing.row)
     texts /= np.maximum(np.linalg.norm(texts, axis=1, keepdims=True), 1e-6)
     return texts
 

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..models.channels import FloatArray, IntArray
+from ..models.products import product
+from ..models.segments import folded
 
-__all__ = ["Taps", "blocks"]
+__all__ = ["Taps"]
 
-_POSITIONS_AT_ONCE = 2_048  # a block of values stays in the cache
+_VALUES_AT_ONCE = 2**20  # bounds memory; a block of values stays near
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,9 +36,26 @@ class Taps:
         """From (distinct words, dimensions) and a (filters, inputs, width) weight, as torch's."""
         own, (filters, _, width) = vectors.shape[1], weight.shape
         taps = weight[:, :own].transpose(1, 2, 0).reshape(own, width * filters)
-        words = (vectors @ taps).reshape(-1, filters)
+        words = product(vectors, taps).reshape(-1, filters)
         beside = weight[:, own:].transpose(2, 1, 0).reshape(-1, filters)
         return cls(words, width, np.ascontiguousarray(beside), bias)
+
+    @classmethod
+    def of_words(
+        cls, vectors: FloatArray, beside: FloatArray, weight: FloatArray, bias: FloatArray
+    ) -> Taps:
+        """
+        For channels that hang on the word alone, (distinct words, channels): there are none left.
+
+        The zero word is put before the others, so word 0 becomes word 1.
+        """
+        own, (filters, inputs, width) = vectors.shape[1], weight.shape
+        taps = weight.transpose(1, 2, 0).reshape(inputs, width * filters)
+        words = np.empty((len(vectors) + 1, width * filters), np.float32)
+        words[0] = 0.0
+        product(vectors, taps[:own], out=words[1:])
+        words[1:] += product(beside, taps[own:])
+        return cls(words.reshape(-1, filters), width, np.zeros((0, filters), np.float32), bias)
 
     @property
     def margin(self) -> int:
@@ -57,11 +76,12 @@ class Taps:
         beside = np.zeros((size, channels.shape[1]), np.float32)
         row[at], beside[at] = words, channels
         out = np.empty((len(lengths), self.words.shape[1]), np.float32)
-        for some in blocks(place + lengths):
-            edges = np.stack([place[some], place[some] + lengths[some]], axis=1)
-            begin, end = edges[0, 0] - self.margin, edges[-1, 1] + self.margin
+        for some in _blocks(place + lengths, _VALUES_AT_ONCE // len(self.bias)):
+            begin = int(place[some][0]) - self.margin
+            end = int((place + lengths)[some][-1]) + self.margin
             values = self._values(row[begin:end], beside[begin:end])
-            out[some] = np.maximum.reduceat(values, (edges - begin).ravel(), axis=0)[::2]
+            starts = place[some] - begin - self.width // 2
+            out[some] = folded(np.maximum, values, starts, lengths[some])
         return np.asarray(out + self.bias)
 
     def pooled_beside(self, words: IntArray, channels: FloatArray) -> FloatArray:
@@ -70,9 +90,10 @@ class Taps:
         row = np.zeros(length + 2 * self.margin, np.int64)
         row[self.margin : -self.margin] = words
         nothing = np.zeros((len(row), own), np.float32)
-        alone = self._values(row, nothing)[self.margin : -self.margin]  # (words, filters)
+        lead = self.margin - self.width // 2
+        alone = self._values(row, nothing)[lead : lead + length]  # (words, filters)
         out = np.empty((pairs, alone.shape[1]), np.float32)
-        step = max(1, _POSITIONS_AT_ONCE // length)
+        step = max(1, _VALUES_AT_ONCE // len(self.bias) // length)
         for first in range(0, pairs, step):
             windows = _windows(channels[first : first + step], self.width)
             values = windows @ self.channels + alone  # (some pairs, words, filters)
@@ -80,25 +101,24 @@ class Taps:
         return np.asarray(out + self.bias)
 
     def _values(self, row: IntArray, channels: FloatArray) -> FloatArray:
-        """(positions, filters), right for those that have the margin on both sides."""
-        count = len(row)
-        out = _windows(channels[None], self.width)[0] @ self.channels
+        """(positions, filters), but for the first and last that lack half a window."""
+        count = len(row) - self.width + 1
         first = row * self.width  # of each word's taps
-        for tap in range(self.width):
-            shift = tap - self.width // 2
-            here = slice(max(0, -shift), min(count, count - shift))
-            there = slice(max(0, shift), min(count, count + shift))
-            out[here] += self.words.take(first[there] + tap, axis=0)
-        return np.asarray(out)
+        out = self.words.take(first[:count], axis=0)
+        for tap in range(1, self.width):
+            out += self.words.take(first[tap : tap + count] + tap, axis=0)
+        if channels.shape[1]:
+            windows = _windows(channels[None], self.width)[0]
+            out += windows[self.width // 2 :][:count] @ self.channels
+        return out
 
 
-def blocks(ends: IntArray) -> Iterator[slice]:
-    """Texts in order by where each ends, as many at once as stay in the cache, at least one."""
+def _blocks(ends: IntArray, positions: int) -> Iterator[slice]:
+    """Texts in order by where each ends, so many positions at once, at least one text."""
     first = 0
     while first < len(ends):
         before = int(ends[first - 1]) if first else 0
-        fits = int(np.searchsorted(ends, before + _POSITIONS_AT_ONCE, side="right"))
-        last = max(first + 1, fits)
+        last = max(first + 1, int(np.searchsorted(ends, before + positions, side="right")))
         yield slice(first, last)
         first = last
 

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
-__all__ = ["TOKENISER", "normalise", "words"]
+__all__ = ["BREAK", "TOKENISER", "normalise", "words", "words_in_row"]
 
 TOKENISER = "unicode-words"
 """The name under which figures cite this rule."""
+
+BREAK = "\0"
+"""Stands between two texts in `words_in_row`. It is no word, so no text gives it."""
 
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 # In plain ASCII the rule is one look-up a character, three times as fast as a regular expression.
@@ -37,3 +41,12 @@ def words(text: str) -> list[str]:
     if text.isascii():
         return text.translate(_ASCII).split()
     return _WORD.findall(normalise(text))
+
+
+def words_in_row(texts: Iterable[str]) -> list[str]:
+    """What `words` gives for each text, in one row with a BREAK between two texts: faster."""
+    spaced = [
+        text.translate(_ASCII) if text.isascii() else " ".join(_WORD.findall(normalise(text)))
+        for text in texts
+    ]
+    return f" {BREAK} ".join(spaced).split()

@@ -34,6 +34,11 @@ class Ragged:
             torch.as_tensor(np.asarray(lengths), device=device),
         )
 
+    def to(self, device: str) -> Ragged:
+        """The same on another device."""
+        parts = (self.values, self.starts, self.lengths)
+        return Ragged(*(part.to(device) for part in parts))
+
     def padded(self, rows: Tensor) -> Tensor:
         """Some rows as (rows, longest, …), with zeros after the end of each."""
         lengths = self.lengths[rows]

@@ -7,7 +7,7 @@ from .modules import parameter_count
 
 __all__ = ["card"]
 
-_LICENCES = {
+LICENCES = {
     "wikiqa": "Microsoft Research Data License: for research, not for shipping",
     "trecqa": "none stated (newswire): for measuring only",
     "squadshifts": "CC BY 4.0",
@@ -22,7 +22,7 @@ _LICENCES = {
 
 def card(trained: Trained, *, dev: str | None, command: str, vectors: str) -> str:
     """Markdown. The licence is that of the data, where the data's name is known."""
-    licence = _LICENCES.get(trained.on.partition(":")[0], "that of the data it was trained on")
+    licence = LICENCES.get(trained.on.partition(":")[0], "that of the data it was trained on")
     lines = [
         f"# {trained.layout.kind}",
         "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -35,6 +35,11 @@ class EncodedSet:
 
     def __len__(self) -> int:
         return len(self.sizes)
+
+    def to(self, device: str) -> EncodedSet:
+        """The same on another device."""
+        names = ("vectors", "questions", "candidates", "asked", "said", "labels")
+        return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
     def batch(self, chosen: Sequence[int] | IntArray) -> Batch:
         """These questions with all their candidates."""

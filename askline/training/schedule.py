@@ -6,7 +6,7 @@ __all__ = ["slanted_triangular"]
 
 
 def slanted_triangular(
-    step: int, total: int, *, rise: float = 0.1, lowest: float = 1 / 32
+    step: float, total: float, *, rise: float = 0.1, lowest: float = 1 / 32
 ) -> float:
     """The share of the peak rate at `step` of `total`: up over the first tenth, then down."""
     done = step / total

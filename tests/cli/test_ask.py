@@ -9,6 +9,7 @@ import pytest
 
 from askline.corpus import Corpus
 
+from ..corpus.connectors.engine import Engine
 from .conftest import Run
 
 ROCK = "The rock is far out.\nIts first lighthouse was lit in 1698. A storm took it in 1703.\n"
@@ -37,7 +38,7 @@ def test_ask_shows_the_answer_its_neighbours_and_its_place(run: Run) -> None:
         "  Its first lighthouse was lit in 1698.",
         "  A storm took it in 1703.",
     ]
-    assert "notes/rock.txt:2 · score " in result.stdout
+    assert "notes/rock.txt:2 · sure (" in result.stdout
     assert "Next best" in result.stdout
 
 
@@ -64,7 +65,7 @@ def test_ask_explains_the_funnel(run: Run) -> None:
 def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
     result = run("ask", QUESTION, *arguments, stdin=ROCK)
     assert result.exit_code == 0
-    assert "-:2 · score" in result.stdout
+    assert "-:2 · sure (" in result.stdout
 
 
 def test_ask_remembers_what_it_read(
@@ -119,10 +120,51 @@ def test_ask_takes_an_index(run: Run, tmp_path: Path) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-def test_ask_wants_paths_or_an_index(run: Run) -> None:
-    result = run("ask", QUESTION, "notes", "--index", "index")
+@pytest.mark.parametrize("second", [["--index", "index"], ["--retriever", "opensearch://h/i"]])
+def test_ask_wants_one_place_to_look(run: Run, second: list[str]) -> None:
+    result = run("ask", QUESTION, "notes", *second)
     assert result.exit_code == 2
-    assert "Give either PATHs to read or --index DIR." in result.stderr
+    assert "Give either PATHs to read, --index DIR or --retriever URL." in result.stderr
+
+
+def test_ask_takes_a_server(run: Run) -> None:
+    with Engine({"notes": {"rock": {"body": ROCK}}}) as engine:
+        url = f"opensearch://ann:sesame@localhost:{engine.port}/notes"
+        result = run("ask", QUESTION, "--retriever", url, "--explain")
+        record = json.loads(run("ask", QUESTION, "--retriever", url, "--json").stdout)
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[:3] == [
+        "  The rock is far out.",
+        "  Its first lighthouse was lit in 1698.",
+        "  A storm took it in 1703.",
+    ]
+    assert "rock:2 · sure (" in result.stdout
+    assert "opensearch/notes % 100" in result.stdout
+    assert "sesame" not in result.output
+    best = record["answers"][0]
+    assert (best["document"], ROCK[best["start"] : best["end"]]) == ("rock", best["text"])
+
+
+def test_ask_says_which_server_is_not_there(run: Run) -> None:
+    result = run("ask", QUESTION, "--retriever", "opensearch://ann:sesame@localhost:9/notes")
+    assert result.exit_code == 1
+    assert "opensearch://localhost:9/notes: It cannot be reached" in result.stderr
+    assert "sesame" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--retriever", "notes"], "No kind of server ''. Known: elasticsearch, opensearch"),
+        (["--retriever", "opensearch://h/i", "--encode", "json:lods"], "must be MODULE:FUNCTION"),
+        (["--retriever", "opensearch://h/i", "--encode", "json:loads"], "takes encode"),
+        (["notes", "--encode", "json:loads"], "--encode goes with --retriever"),
+    ],
+)
+def test_ask_refuses_servers_it_cannot_mean(run: Run, arguments: list[str], message: str) -> None:
+    result = run("ask", QUESTION, *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_ask_names_a_missing_index(run: Run) -> None:
@@ -148,3 +190,23 @@ def test_ask_refuses_bad_input(run: Run, arguments: list[str], message: str) -> 
 def test_a_sentence_without_end_is_clipped(run: Run) -> None:
     result = run("ask", "lamp", "-", stdin="The lamp " + "burns " * 50_000)
     assert max(map(len, result.stdout.splitlines())) < 700
+
+
+def test_ask_marks_the_phrase_in_json(run: Run) -> None:
+    record = json.loads(run("ask", QUESTION, "notes", "--json").stdout)
+    best = record["answers"][0]
+    phrase = best["phrase"]
+    assert (record["answered"], phrase["text"]) == (True, "1698")
+    assert best["text"][phrase["start"] : phrase["end"]] == "1698"
+
+
+def test_ask_offers_the_nearest_sentence_where_nothing_answers(run: Run) -> None:
+    result = run("ask", "Which rock band sang of a storm in Lima?", "notes")
+    assert result.exit_code == 4
+    assert result.stdout.startswith("No answer found. The sentence that comes nearest:\n")
+    assert "· doubtful (" in result.stdout
+
+
+def test_ask_with_a_ranker_that_is_not_calibrated_shows_its_score(run: Run) -> None:
+    result = run("ask", QUESTION, "notes", "--ranker", "bm25")
+    assert "notes/rock.txt:2 · score " in result.stdout

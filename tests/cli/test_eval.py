@@ -143,7 +143,8 @@ def test_completion_prints_a_script(run: Run, shell: str) -> None:
 def test_demo_answers_with_its_source(run: Run) -> None:
     result = run("demo")
     assert result.exit_code == 0
-    assert ".txt, line " in result.stdout or ".md, line " in result.stdout
+    assert "  It measures 9,289 kilometres.\n" in result.stdout
+    assert "  trans-siberian-railway.txt:3 · likely (" in result.stdout
 
 
 def commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -161,3 +162,8 @@ def test_every_command_and_option_is_explained(path: str, command: click.Command
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"{path} {parameter.name} has no help"
+
+
+def test_eval_by_a_deadline_names_it(run: Run, questions: Path) -> None:
+    result = run("eval", "wo+rr % 1 >> rr", "--on", str(questions), "--deadline-ms", "5000")
+    assert "wo+rr % 1 >> rr within 5000 ms" in result.stdout

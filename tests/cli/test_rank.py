@@ -99,3 +99,29 @@ def test_rank_suggests_the_ranker_that_was_meant(run: Run) -> None:
     result = run("rank", "Who?", "--ranker", "jacard", stdin=LINES)
     assert result.exit_code == 2
     assert "Did you mean 'jaccard'?" in result.stderr
+
+
+DEADLINE = ["--ranker", "wo+rr % 1 >> rr", "--deadline-ms", "0.001"]
+
+
+def test_rank_by_a_deadline_says_what_was_left_out(run: Run) -> None:
+    result = run("rank", "Who wrote Emma?", *DEADLINE, stdin=LINES)
+    assert result.stdout.splitlines()[0] == "1  2.0000  Jane Austen wrote Emma."
+    assert "Time was up: 1 judgements were left out." in result.stderr
+
+
+def test_rank_by_a_deadline_explains_at_which_stage(run: Run) -> None:
+    lines = run("rank", "Who?", *DEADLINE, "--explain", stdin=LINES).stdout.splitlines()
+    assert lines[2].split() == ["stage", "in", "kept", "ms", "skipped"]
+    assert lines[4].split() == ["rr", "1", "1", "0.00", "1"]
+
+
+def test_rank_by_a_deadline_tells_json_what_was_skipped(run: Run) -> None:
+    record = json.loads(run("rank", "Who?", *DEADLINE, "--json", stdin=LINES).stdout)
+    assert (record["skipped"], record["cost"]) == (1, None)
+
+
+def test_rank_refuses_a_deadline_in_the_past(run: Run) -> None:
+    result = run("rank", "Who?", "--deadline-ms", "0", stdin=LINES)
+    assert result.exit_code == 2
+    assert "x>0" in result.stderr

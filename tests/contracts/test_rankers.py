@@ -19,6 +19,7 @@ PIPELINES = [
     "jaccard % 100 >> bm25",
     "wo % 4 >> rr % 2 >> bm25",
     "(wo % 2 >> rr) % 3 >> jaccard",
+    "cosinet % 3 >> cascade",
 ]
 
 

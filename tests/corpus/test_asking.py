@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from askline import load
-from askline.corpus import Corpus, Found, Neighbours, Retriever, answer
+from askline.corpus import Corpus, Found, Neighbours, Phrase, Retriever, answer
 from askline.corpus.asking import in_document_order
 from askline.errors import InputError
-from askline.types import Hit, Ranker
+from askline.runtime.staged import Span
+from askline.types import Hit, Ranker, Ranking, StageReport
 
 
 def _found(document: str, ordinal: int, text: str = "Text.", score: float = 1.0) -> Found:
@@ -175,3 +176,58 @@ def test_retrieval_gives_at_most_k_and_nothing_for_unknown_words(corpus: Corpus)
 def test_the_same_question_gets_the_same_answers(corpus: Corpus) -> None:
     first, second = (corpus.ask("When was it lit?").answers for _ in range(2))
     assert first == second
+
+
+class Reading(Recorder):
+    """A ranker whose scores are chances, and which points at the last word of a candidate."""
+
+    threshold = 0.4
+
+    def __init__(self, *chances: float, mute: bool = False) -> None:
+        self.chances = chances
+        self.mute = mute
+
+    def trace(self, question: str, candidates: Sequence[str]) -> Ranking:
+        hits = sorted((Hit(at, chance) for at, chance in enumerate(self.chances)), key=_worst_last)
+        count = len(candidates)
+        return Ranking(tuple(hits), (StageReport("reading", count, count, 0.0, calibrated=True),))
+
+    def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
+        no_answer = 9.0 if self.mute else -9.0
+        return [Span(text.rindex(" ") + 1, len(text) - 1, 0.0, no_answer) for text in candidates]
+
+
+def _worst_last(hit: Hit) -> float:
+    return -hit.score
+
+
+def test_chances_are_confidences_whatever_retrieval_makes_of_the_order() -> None:
+    found = (_found("d", 0, "It was lit in 1698.", 9.0), _found("d", 1, "It was lit late.", 1.0))
+    plain = answer("When?", Engine(*found), Reading(0.5, 0.6), blend=0.0)
+    mixed = answer("When?", Engine(*found), Reading(0.5, 0.6), blend=5.0)
+    assert [each.confidence for each in plain.answers] == [0.6, 0.5]
+    assert [each.confidence for each in mixed.answers] == [0.5, 0.6]
+    assert mixed.best is not None
+    assert mixed.best.phrase == Phrase("1698", 14, 18)
+    assert mixed.best.text[14:18] == "1698"
+    assert mixed.answers[1].phrase is None
+
+
+@pytest.mark.parametrize(("chance", "answered"), [(0.39, False), (0.41, True)])
+def test_best_chance_below_the_threshold_is_no_answer(chance: float, answered: bool) -> None:
+    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Reading(chance))
+    assert (said.threshold, said.answered) == (0.4, answered)
+    assert said.best is not None
+
+
+def test_pointing_at_nothing_is_no_phrase() -> None:
+    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Reading(0.9, mute=True))
+    assert said.best is not None
+    assert said.best.phrase is None
+
+
+def test_without_a_calibrated_ranker_every_best_sentence_is_an_answer() -> None:
+    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Recorder())
+    assert (said.threshold, said.answered) == (None, True)
+    assert said.best is not None
+    assert said.best.confidence is None

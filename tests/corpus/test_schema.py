@@ -54,7 +54,9 @@ def test_migrate_stays_at_the_old_version_when_a_step_fails(connection: sqlite3.
 
 def test_a_newer_store_is_refused(connection: sqlite3.Connection) -> None:
     migrate(connection, (*MIGRATIONS, SECOND))
-    with pytest.raises(CorpusError, match=r"newer askline: version 2, and this one reads up to 1"):
+    have = len(MIGRATIONS)
+    message = rf"newer askline: version {have + 1}, and this one reads up to {have}\."
+    with pytest.raises(CorpusError, match=message):
         is_current(connection)
 
 
@@ -62,3 +64,11 @@ def test_a_file_of_another_program_is_refused(connection: sqlite3.Connection) ->
     connection.execute("PRAGMA user_version = 1")
     with pytest.raises(CorpusError, match="another program"):
         is_current(connection)
+
+
+@pytest.mark.parametrize("have", range(len(MIGRATIONS)))
+def test_every_older_store_becomes_the_newest(connection: sqlite3.Connection, have: int) -> None:
+    migrate(connection, MIGRATIONS[:have])
+    migrate(connection)
+    assert is_current(connection)
+    assert _columns(connection, "records") == ["document", "first", "row", "id"]

@@ -3,11 +3,12 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from askline.corpus.rows import DocumentRow, SentenceRow
+from askline.corpus.rows import DocumentRow, RecordRow, SentenceRow
 from askline.corpus.store import Store
 from askline.errors import CorpusError
 
@@ -152,3 +153,19 @@ def test_open_refuses_what_it_cannot_read(
         connection.close()
     with pytest.raises(CorpusError, match=message):
         Store.open(path, may_migrate=False)
+
+
+def test_records_are_found_by_the_offset_of_a_sentence(store: Store) -> None:
+    records = [RecordRow(10, 2, "q1"), RecordRow(50, 3, "")]
+    store.put([replace(row("a.csv", "One."), records=iter(records)), row("b.txt", "Two.")])
+    number = _number(store, "a.csv")
+    assert [store.record(number, at) for at in (9, 10, 49, 50, 999)] == [
+        None,
+        records[0],
+        records[0],
+        records[1],
+        records[1],
+    ]
+    assert store.record(_number(store, "b.txt"), 10) is None
+    store.remove(["a.csv"])
+    assert store.record(number, 10) is None

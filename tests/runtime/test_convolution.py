@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.runtime.convolution import pooled_convolution
+from askline.runtime.convolution import pooled_convolution, pooled_convolutions
 
 
 def test_width_one_by_hand() -> None:
@@ -26,3 +26,20 @@ def test_windows_are_those_of_a_padded_convolution(width: int) -> None:
         starts = width - width // 2 + np.arange(length)
         values = [np.einsum("kd,fdk->f", line[start : start + width], weight) for start in starts]
         np.testing.assert_allclose(found[text], np.max(values, axis=0), atol=1e-5)
+
+
+def test_several_widths_are_each_as_alone() -> None:
+    random = np.random.default_rng(0)
+    lengths = np.array([2, 700, 1, *[5] * 400])  # more windows than are computed at once
+    inside = np.arange(700) < lengths[:, None]
+    words = random.standard_normal((len(lengths), 700, 3)).astype(np.float32) * inside[..., None]
+    filters = [
+        (
+            random.standard_normal((4, 3, width)).astype(np.float32),
+            np.array([1, 2, 3, width], np.float32),
+        )
+        for width in (1, 4, 2)
+    ]
+    alone = [pooled_convolution(words, lengths, *one) for one in filters]
+    together = pooled_convolutions(words, lengths, filters)
+    np.testing.assert_allclose(together, np.concatenate(alone, axis=1), atol=1e-5)

@@ -29,10 +29,11 @@ def taps(request: pytest.FixtureRequest) -> tuple[Taps, FloatArray, FloatArray, 
 
 
 def test_pooled_is_a_convolution_and_a_maximum(
-    taps: tuple[Taps, FloatArray, FloatArray, FloatArray],
+    taps: tuple[Taps, FloatArray, FloatArray, FloatArray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own, table, weight, bias = taps
     rng = np.random.default_rng(1)
+    monkeypatch.setattr("askline.runtime.taps._VALUES_AT_ONCE", 2_048 * FILTERS)
     # Longer than a block, a block of many, and the shortest.
     lengths = np.array([1, 5, 2_500, 2, 7, 1, *[30] * 200])
     words = rng.integers(1, 50, lengths.sum())
@@ -68,3 +69,17 @@ def test_a_text_scores_alike_in_any_company(
     together = own.pooled(words, channels, lengths)
     alone = own.pooled(words[20:50], channels[20:50], lengths[1:2])
     assert together[1] == pytest.approx(alone[0], abs=1e-6)
+
+
+def test_channels_of_the_word_alone_are_part_of_its_taps(
+    taps: tuple[Taps, FloatArray, FloatArray, FloatArray],
+) -> None:
+    _, table, weight, bias = taps
+    rng = np.random.default_rng(4)
+    beside = rng.normal(size=(49, CHANNELS)).astype(np.float32)
+    words, lengths = rng.integers(0, 49, 12), np.array([4, 1, 7])
+    own = Taps.of_words(table[1:], beside, weight, bias)
+    pooled = own.pooled(words + 1, np.zeros((12, 0), np.float32), lengths)
+    inputs = np.concatenate([table[1:], beside], axis=1)[words]
+    assert pooled[0] == pytest.approx(_naive(inputs[:4], weight, bias), abs=1e-4)
+    assert pooled[2] == pytest.approx(_naive(inputs[5:], weight, bias), abs=1e-4)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.text.words import words
+from askline.text.words import BREAK, words, words_in_row
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,11 @@ def test_words_are_never_empty_nor_hold_space(text: str) -> None:
 def test_words_of_ascii_and_other_text_follow_one_rule(text: str) -> None:
     with_other_letter = words(text + " ж")
     assert with_other_letter == [*words(text), "ж"]
+
+
+@given(st.lists(st.text(alphabet="aB9_ ,.\0\n\x1cé東\u2028", max_size=12), min_size=1))
+def test_words_in_a_row_are_those_of_each_text(texts: list[str]) -> None:
+    expected = words(texts[0])
+    for text in texts[1:]:
+        expected += [BREAK, *words(text)]
+    assert words_in_row(texts) == expected

@@ -7,7 +7,10 @@ torch = pytest.importorskip("torch", reason="training needs torch: pip install '
 from torch import Tensor, nn  # noqa: E402
 
 from askline.training.batches import Texts  # noqa: E402
-from askline.training.modules.pooled_convolution import PooledConvolution  # noqa: E402
+from askline.training.modules.pooled_convolution import (  # noqa: E402
+    PooledConvolution,
+    _first_maximum,
+)
 
 
 def _texts(count: int) -> tuple[Texts, Tensor]:
@@ -52,3 +55,10 @@ def test_texts_of_several_pairs_are_read_through_their_owner() -> None:
     layer = PooledConvolution(8, 1, 6, 5)
     repeated = Texts(texts.vectors, texts.words[owner], texts.lengths[owner])
     torch.testing.assert_close(layer(texts, channels, owner), layer(repeated, channels))
+
+
+def test_of_equal_values_the_first_is_chosen() -> None:
+    values = torch.tensor([[[1.0, 5.0], [2.0, 5.0], [2.0, -1.0]]])
+    highest, place = _first_maximum(values)
+    assert highest.tolist() == [[2.0, 5.0]]
+    assert place.tolist() == [[1, 0]]

@@ -35,14 +35,14 @@ def read_csv(source: str, *, field: str | None = None) -> Content:
         raise Unreadable("The first row is empty. Begin with the names of the columns.")
     column = header.index(choose_field(header, field, "column"))
     labels = [_column(header, name) for name in ("id", "title")]
-    for record in records:
+    for row, record in enumerate(records, start=2):
         line = bisect_right(starts, record[0][0])
         if len(record) != len(header):
             if record[0][0] < record[-1][1]:  # not a blank line
                 rows.problem(line, f"{len(record)} fields where the header has {len(header)}.")
             continue
         part_id, title = ("" if at is None else _value(source, *record[at]) for at in labels)
-        rows.add(_pieces(source, *record[column]), part_id.strip() or str(line), title.strip())
+        rows.add(_pieces(source, *record[column]), part_id.strip(), title.strip(), row)
     return rows.content(starts)
 
 

@@ -57,7 +57,10 @@ class Part(NamedTuple):
     start: int
     end: int
     id: str
+    """Its own, empty where it has none."""
     title: str
+    row: int
+    """As a spreadsheet counts, the header being the first; in jsonl, the line."""
 
 
 @dataclass(frozen=True, slots=True)

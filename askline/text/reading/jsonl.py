@@ -43,7 +43,7 @@ def _add_row(rows: RowsBuilder, line: str, at: int, number: int, field: str | No
     if not value.isascii() and any("\ud800" <= mark <= "\udfff" for mark in value):
         raise Unreadable(f"{name!r} holds half a character. Write the file anew.")
     part_id, title = (_label(members.get(key, ("", 0, 0))[0]) for key in ("id", "title"))
-    rows.add(_pieces(line, start + 1, end - 1, at), part_id or str(number), title)
+    rows.add(_pieces(line, start + 1, end - 1, at), part_id, title, number)
 
 
 def _label(value: object) -> str:

@@ -28,7 +28,7 @@ class RowsBuilder:
         self._parts: list[Part] = []
         self._problems: list[Problem] = []
 
-    def add(self, pieces: Iterable[Piece], part_id: str, title: str) -> None:
+    def add(self, pieces: Iterable[Piece], part_id: str, title: str, row: int) -> None:
         """A row; one without text leaves nothing behind."""
         start = self._builder.length
         at = 0
@@ -38,7 +38,7 @@ class RowsBuilder:
         end = self._builder.length
         if end > start:
             self._blocks.add(start, end, "text")
-            self._parts.append(Part(start, end, part_id, title))
+            self._parts.append(Part(start, end, part_id, title, row))
             self._builder.gap("\n", at)
 
     def problem(self, line: int, message: str) -> None:

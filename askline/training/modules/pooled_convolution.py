@@ -65,23 +65,25 @@ class _Highest(torch.autograd.Function):
     ) -> Tensor:
         """→ (pairs, filters)."""
         dimensions, width = vectors.shape[1], weight.shape[2]
-        table = vectors @ weight[:, :dimensions].permute(1, 2, 0).flatten(1)
-        table = table.view(len(vectors) * width, -1)  # what each tap makes of each word
+        table = _table(vectors, weight)
         shared = weight[:, dimensions:].permute(2, 1, 0).flatten(0, 1)
         rows = around * width + torch.arange(width, device=around.device)
         highest = windows.new_empty(len(windows), len(weight))
         chosen = lengths.new_empty(highest.shape)  # the position of each
         for pairs in _by_length(lengths):
-            own, longest = lengths[pairs], int(lengths[pairs].max())
+            own = lengths[pairs]
+            # Beyond its end a text repeats its last position, which changes no maximum.
+            place = torch.arange(int(own.max()), device=own.device)
+            place = place.minimum(own[:, None] - 1)  # (some pairs, longest of them)
             # Pairs that share a text share its sums.
-            text, place = torch.unique_consecutive(owner[pairs], return_inverse=True)
-            bags = rows[text, :longest].flatten(0, 1)
-            sums = F.embedding_bag(bags, table, mode="sum").view(len(text), longest, -1)
-            values = sums[place] if len(text) < len(pairs) else sums
-            values += windows[pairs, :longest] @ shared
-            outside = torch.arange(longest, device=own.device) >= own[:, None]
-            values.masked_fill_(outside[..., None], -torch.inf)
-            highest[pairs], chosen[pairs] = values.max(1)
+            text, at = torch.unique_consecutive(owner[pairs], return_inverse=True)
+            shares = len(text) < len(pairs)
+            bags = rows[text, : place.shape[1]] if shares else rows[text[:, None], place]
+            sums = F.embedding_bag(bags.flatten(0, 1), table, mode="sum")
+            if shares:
+                sums = sums.view(len(text), place.shape[1], -1)[at[:, None], place].flatten(0, 1)
+            sums.addmm_(windows[pairs[:, None], place].flatten(0, 1), shared)
+            highest[pairs], chosen[pairs] = _first_maximum(sums.view(*place.shape, -1))
         ctx.save_for_backward(weight, windows, vectors, around, owner, chosen)
         return highest
 
@@ -90,19 +92,45 @@ class _Highest(torch.autograd.Function):
         """For each filter and tap the vectors of the words it chose, weighted by its gradients."""
         weight, windows, vectors, around, owner, chosen = ctx.saved_tensors
         filters, _, width = weight.shape
-        words = around[owner].gather(1, chosen[..., None].expand(-1, -1, width))
-        bags = words.permute(2, 1, 0).flatten(0, 1)  # (width * filters, pairs)
-        weights = gradient.T.repeat(width, 1)
+        longest = around.shape[1]
+        by_filter = gradient.T.contiguous()  # (filters, pairs)
+        # Filters by pairs throughout, so that a filter's bag lies in one piece.
+        at = (chosen + owner[:, None] * longest).T.flatten()
+        words = around.permute(2, 0, 1).flatten(1).index_select(1, at)  # (width, filters * pairs)
+        bags, weights = words.view(width * filters, -1), by_filter.repeat(width, 1)
         sums = F.embedding_bag(bags, vectors, per_sample_weights=weights, mode="sum")
         by_words = sums.view(width, filters, -1).permute(1, 2, 0)
-        at = chosen[..., None].expand(-1, -1, windows.shape[2])
-        by_channels = torch.einsum("pfc,pf->fc", windows.gather(1, at), gradient)
-        by_channels = by_channels.view(filters, width, -1).transpose(1, 2)
+        pairs = torch.arange(len(chosen), device=chosen.device)
+        at = (chosen + pairs[:, None] * longest).T.flatten()
+        beside = windows.permute(2, 0, 1).flatten(1).index_select(1, at)  # (width * channels, …)
+        by_channels = (beside.view(-1, *by_filter.shape) * by_filter).sum(2)
+        by_channels = by_channels.view(width, -1, filters).permute(2, 1, 0)
         back = None
         if ctx.needs_input_grad[1]:
             shared = weight[:, vectors.shape[1] :].transpose(1, 2).flatten(1)  # (filters, …)
+            at = chosen[..., None].expand(-1, -1, windows.shape[2])
             back = torch.zeros_like(windows).scatter_add_(1, at, gradient[..., None] * shared)
         return torch.cat([by_words, by_channels], dim=1), back, None, None, None, None
+
+
+def _table(vectors: Tensor, weight: Tensor) -> Tensor:
+    """(distinct * width, filters): what each tap makes of each word."""
+    taps = weight[:, : vectors.shape[1]].permute(1, 2, 0).flatten(1)  # (…, width * filters)
+    if vectors.is_cuda:
+        return (vectors @ taps).view(-1, len(weight))
+    # The longest part of a step on a CPU. numpy's OpenBLAS takes two thirds of the time that
+    # torch's MKL takes on an AMD processor.
+    return torch.from_numpy(vectors.numpy() @ taps.numpy()).view(-1, len(weight))
+
+
+def _first_maximum(values: Tensor) -> tuple[Tensor, Tensor]:
+    """As `values.max(1)`, whose search for the place takes most of its time on a CPU."""
+    if values.is_cuda:
+        return values.max(1)
+    highest = values.amax(1, keepdim=True)
+    back = torch.arange(values.shape[1], 0, -1, dtype=values.dtype)  # the first counts most
+    place = values.shape[1] - torch.where(values == highest, back[:, None], 0.0).amax(1)
+    return highest.squeeze(1), place.long()
 
 
 def _by_length(lengths: Tensor) -> Iterator[Tensor]:

@@ -8,18 +8,23 @@ and `save_network` writes a folder, for the plain head one that sentence-transfo
 from __future__ import annotations
 
 from .averaging import average, blend
+from .crew import Crew
 from .cross_encoder import load_cross_encoder, save_cross_encoder
 from .folder import load_network, save_network
+from .journal import Journal, plot_journal
 from .loop import Dev, Phase, TransformerRecipe, train_transformer
 from .network import HEADS, Head, PairNetwork
-from .pairs import PairSet, encode_pairs
+from .pairs import PairSet
 from .ranker import TransformerRanker
 from .tanda import Tanda, tanda
+from .texts import encode_pairs
 
 __all__ = [
     "HEADS",
+    "Crew",
     "Dev",
     "Head",
+    "Journal",
     "PairNetwork",
     "PairSet",
     "Phase",
@@ -31,6 +36,7 @@ __all__ = [
     "encode_pairs",
     "load_cross_encoder",
     "load_network",
+    "plot_journal",
     "save_cross_encoder",
     "save_network",
     "tanda",

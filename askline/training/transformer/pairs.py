@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...errors import InputError
-from ...types import QuestionSet
+from ..packed.packing import Packed
 
-__all__ = ["PairSet", "encode_pairs", "encode_texts", "token_batches"]
+__all__ = ["PairSet", "encode_texts", "token_batches"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,36 +40,59 @@ class PairSet:
             [np.arange(self.offsets[at], self.offsets[at + 1]) for at in questions]
         )
 
+    def take(self, questions: Sequence[int] | NDArray[np.int64]) -> PairSet:
+        """Some of the questions as a set of their own."""
+        rows = self.rows(questions)
+        sizes = np.diff(self.offsets)[np.asarray(questions, np.int64)]
+        return replace(
+            self,
+            tokens=tuple(self.tokens[row] for row in rows),
+            segments=self.segments and tuple(self.segments[row] for row in rows),
+            labels=self.labels[rows],
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        )
+
+    def draw(self, chosen: NDArray[np.int64], *_: object) -> PairSet:
+        """The lists of these questions as they are: a `ListSource` in which nothing is random."""
+        return self.take(chosen)
+
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Tokens in each of these pairs."""
         return np.array([len(self.tokens[row]) for row in rows])
 
     def collate(self, rows: NDArray[np.int64], device: torch.device | str) -> dict[str, Tensor]:
         """These pairs as an encoder takes them, padded to the longest."""
-        longest = int(self.lengths(rows).max())
-        tokens = np.full((len(rows), longest), self.padding, np.int64)
-        inside = np.zeros((len(rows), longest), np.int64)
-        segments = np.zeros((len(rows), longest), np.int64)
-        for place, row in enumerate(rows):
-            count = len(self.tokens[row])
-            tokens[place, :count] = self.tokens[row]
-            inside[place, :count] = 1
-            if self.segments is not None:
-                segments[place, :count] = self.segments[row]
-        arrays = {"input_ids": tokens, "attention_mask": inside}
-        if self.segments is not None:
-            arrays["token_type_ids"] = segments
-        return {name: torch.from_numpy(array).to(device) for name, array in arrays.items()}
+        return self.pack(rows, device).padded()
 
+    def pack(self, rows: NDArray[np.int64], device: torch.device | str) -> Packed:
+        """These pairs end to end."""
+        tokens = [self.tokens[row] for row in rows]
+        lengths = np.array([len(row) for row in tokens])
+        ends = np.cumsum(lengths)
+        flat = np.concatenate(tokens)
+        segments = (
+            np.zeros(len(flat), np.int8)
+            if self.segments is None
+            else np.concatenate([self.segments[row] for row in rows])
+        )
+        owners = np.repeat(np.arange(len(rows)), lengths)
+        starts = np.concatenate([[0], ends])
 
-def encode_pairs(questions: QuestionSet, tokeniser: Any, *, max_tokens: int = 256) -> PairSet:
-    """The pairs of a set; of a pair that is too long, the longer text is cut."""
-    texts = [(question.text, text) for question in questions for text in question.texts]
-    labels = [candidate.is_answer for question in questions for candidate in question.candidates]
-    sizes = [len(question.candidates) for question in questions]
-    return encode_texts(
-        texts, tokeniser, sizes=sizes, labels=labels, name=questions.name, max_tokens=max_tokens
-    )
+        def on(array: NDArray[Any], kind: type = np.int64) -> Tensor:
+            return torch.from_numpy(array.astype(kind)).to(device, non_blocking=True)
+
+        return Packed(
+            tokens=on(flat),
+            segments=on(segments),
+            places=on(np.arange(ends[-1]) - starts[owners]),
+            owners=on(owners),
+            starts=on(starts, np.int32),
+            second=on(np.bincount(owners, segments == 0, len(rows))),
+            in_second=on(segments == 1, np.bool_),
+            longest=int(lengths.max()),
+            padding=self.padding,
+            has_segments=self.segments is not None,
+        )
 
 
 def encode_texts(

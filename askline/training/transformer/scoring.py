@@ -33,11 +33,15 @@ def pair_scores(
 ) -> Tensor:
     """(rows,) in the order of `rows`, whatever the batches are; gradients flow if they are on."""
     device = next(network.parameters()).device
+    packed = device.type == "cuda" and network.packs
     parts, places = [], []
-    with autocast(device):
-        for batch in token_batches(pairs.lengths(rows), budget):
-            parts.append(network(pairs.collate(rows[batch], device)))
-            places.append(batch)
+    for batch in token_batches(pairs.lengths(rows), budget):
+        places.append(batch)
+        if packed:
+            parts.append(network.packed(pairs.pack(rows[batch], device)))
+        else:
+            with autocast(device):
+                parts.append(network(pairs.collate(rows[batch], device)))
     back = np.argsort(np.concatenate(places), kind="stable")
     return torch.cat(parts)[torch.from_numpy(back).to(device)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,14 @@ from ...errors import InputError
 from ...types import QuestionSet
 from ..recipe import Epoch
 from .averaging import blend
+from .crew import Crew
+from .journal import Step
 from .loop import Dev, Phase, TransformerRecipe, train_transformer
+from .negatives import Negatives
 from .network import PairNetwork
 from .objectives import Objective
-from .pairs import encode_pairs
+from .sampling import Part, Plan, SampledLists
+from .texts import encode_pairs
 
 __all__ = ["ADAPT", "TRANSFER", "Tanda", "tanda"]
 
@@ -36,6 +40,8 @@ class Tanda:
     share: float = 1.0
     """How far to go from the start to what was trained; 0.8 did best where lists are long."""
     max_tokens: int = 256
+    plan: Plan = field(default_factory=Plan)
+    """Of the transfer lists, where they get negatives from elsewhere."""
 
     def with_seed(self, seed: int) -> Tanda:
         """The same with another seed in both steps."""
@@ -52,20 +58,31 @@ def tanda(
     transfer: Sequence[QuestionSet] = (),
     adapt: QuestionSet | None = None,
     dev: QuestionSet | None = None,
+    negatives: Path | None = None,
     checkpoint: Path | None = None,
+    crew: Crew | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
+    on_step: Callable[[Step], None] = lambda _: None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> tuple[Epoch, ...]:
     """
     Train the network in place on one set, or on several as if they were one, or on both steps.
 
-    The transfer step takes questions with an answer, the adapt step all that have candidates.
+    The transfer step takes questions with an answer, the adapt step all that have candidates. With
+    `negatives`, a file that is made where it is not there yet, the transfer lists are drawn anew
+    for every step, with sentences from elsewhere (`SampledLists`).
     """
     phases = []
     if transfer:
         joined = tuple(question for part in transfer for question in select(part, "answerable"))
         name = " + ".join(part.name for part in transfer)
-        phases.append(_phase(QuestionSet(name, joined), tokeniser, how.transfer, how.max_tokens))
+        if negatives is None:
+            own = QuestionSet(name, joined)
+            phases.append(_phase(own, tokeniser, how.transfer, how.max_tokens))
+        else:
+            mined = Negatives.at(negatives, joined)
+            lists = SampledLists(name, [Part(joined, how.plan)], mined, tokeniser)
+            phases.append(Phase(lists, how.transfer))
     if adapt is not None:
         kept = tuple(question for question in adapt if question.candidates)
         phases.append(_phase(QuestionSet(adapt.name, kept), tokeniser, how.adapt, how.max_tokens))
@@ -77,7 +94,14 @@ def tanda(
         held = Dev(answerable, encode_pairs(answerable, tokeniser, max_tokens=how.max_tokens))
     start: Mapping[str, Tensor] = deepcopy(network.state_dict()) if how.share < 1 else {}
     history = train_transformer(
-        network, phases, dev=held, checkpoint=checkpoint, on_epoch=on_epoch, on_note=on_note
+        network,
+        phases,
+        dev=held,
+        checkpoint=checkpoint,
+        crew=crew,
+        on_epoch=on_epoch,
+        on_step=on_step,
+        on_note=on_note,
     )
     if how.share < 1:
         network.load_state_dict(blend(start, network.state_dict(), how.share))

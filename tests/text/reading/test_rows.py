@@ -21,8 +21,8 @@ from .samples import check, originals, read, refusal, shown
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 
 
-def parts(document: Document) -> list[tuple[str, str, str]]:
-    return [(p.id, p.title, document.text[p.start : p.end]) for p in document.parts]
+def parts(document: Document) -> list[tuple[int, str, str, str]]:
+    return [(p.row, p.id, p.title, document.text[p.start : p.end]) for p in document.parts]
 
 
 def test_jsonl_lines_are_documents(tmp_path: Path) -> None:
@@ -33,8 +33,8 @@ def test_jsonl_lines_are_documents(tmp_path: Path) -> None:
     ]
     document = read(tmp_path, "a.jsonl", "\n".join(rows))
     assert parts(document) == [
-        ("7", "Bridges", 'It était "old".\nIt fell.'),
-        ("3", "", "Second 😀 one."),
+        (1, "7", "Bridges", 'It était "old".\nIt fell.'),
+        (3, "", "", "Second 😀 one."),
     ]
     assert originals(document) == [
         'It \\u00e9tait \\"old\\".',
@@ -48,7 +48,7 @@ def test_jsonl_lines_are_documents(tmp_path: Path) -> None:
     ]
     last = document.part(document.text.index("Second"))
     assert last is not None
-    assert last.id == "3"
+    assert (last.row, last.id) == (3, "")
     assert document.part(len(document.text)) is None
     check(document)
 
@@ -85,8 +85,8 @@ CSV = (
 def test_csv_rows_are_documents(tmp_path: Path) -> None:
     document = read(tmp_path, "a.csv", CSV)
     assert parts(document) == [
-        ("1", "One", 'He said "no".\nThen; he left.'),
-        ("2", "", "Plain text."),
+        (2, "1", "One", 'He said "no".\nThen; he left.'),
+        (4, "2", "", "Plain text."),
     ]
     assert originals(document) == ['He said ""no"".', "Then; he left.", "Plain text."]
     assert [document.place(s.start).number for s in sentences(document)] == [2, 3, 5]

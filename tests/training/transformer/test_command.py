@@ -48,11 +48,9 @@ def test_command_writes_a_folder_with_a_card(
     network, _ = load_network(out)
     assert (network.depth, network.head) == (2, head)
     assert "Started from: bert" in (out / "README.md").read_text()
-    assert [epoch["number"] for epoch in json.loads((out / "training.json").read_text())] == [
-        1,
-        2,
-        3,
-    ]
+    rows = [json.loads(line) for line in (out / "training.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    assert rows[0]["dev"].keys() == {"MAP", "MRR", "P@1"}
     assert not list(tmp_path.glob("*.checkpoint.pt"))
 
 

@@ -9,7 +9,7 @@ import torch
 from askline.errors import ModelError
 from askline.training.transformer.folder import load_network, save_network
 from askline.training.transformer.network import PairNetwork
-from askline.training.transformer.pairs import encode_pairs
+from askline.training.transformer.texts import encode_pairs
 from askline.types import QuestionSet
 
 

@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from askline.data import select
 from askline.errors import InputError
 from askline.training.recipe import Epoch
 from askline.training.transformer.loop import Dev, Phase, TransformerRecipe, train_transformer
+from askline.training.transformer.negatives import mine
 from askline.training.transformer.network import PairNetwork
 from askline.training.transformer.objectives import Objective
-from askline.training.transformer.pairs import encode_pairs
+from askline.training.transformer.sampling import Part, Plan, SampledLists
 from askline.training.transformer.scoring import measure
+from askline.training.transformer.texts import encode_pairs
 from askline.types import QuestionSet
 
 RECIPE = TransformerRecipe(Objective(point=1, list=1), epochs=2, rate=1e-2, batch=2)
@@ -35,7 +39,7 @@ def dev(tokeniser: Any, questions: QuestionSet) -> Dev:
 
 def test_training_learns_a_tiny_set(bert_folder: Path, phases: list[Phase], dev: Dev) -> None:
     network = PairNetwork.start(bert_folder)
-    long = Phase(phases[0].pairs, TransformerRecipe(epochs=25, rate=5e-3, batch=4))
+    long = Phase(phases[0].lists, TransformerRecipe(epochs=30, rate=5e-3, batch=4, seed=1))
     history = train_transformer(network, [long], dev=dev)
     assert history[0].dev["MAP"] < 75.0  # all there is: one of four has no answer
     assert max(epoch.dev["MAP"] for epoch in history) == 75.0
@@ -75,7 +79,7 @@ def test_gradients_do_not_depend_on_the_token_budget(
         for part in network.modules():
             if isinstance(part, torch.nn.Dropout):
                 part.p = 0.0
-        train_transformer(network, [Phase(phases[0].pairs, recipe)])
+        train_transformer(network, [Phase(phases[0].lists, recipe)])
         results.append(network.state_dict())
     for name, value in results[0].items():
         assert torch.allclose(value, results[1][name], atol=1e-5), name
@@ -97,7 +101,7 @@ def test_out_of_memory_is_answered_with_smaller_pieces(
     notes: list[str] = []
     recipe = TransformerRecipe(epochs=1, batch=4, tokens=2048)
     with pytest.raises(torch.cuda.OutOfMemoryError):  # 512 is the least that is tried
-        train_transformer(network, [Phase(phases[0].pairs, recipe)], on_note=notes.append)
+        train_transformer(network, [Phase(phases[0].lists, recipe)], on_note=notes.append)
     assert notes == [
         "Out of memory: going on with 1024 tokens at once.",
         "Out of memory: going on with 512 tokens at once.",
@@ -122,7 +126,7 @@ def test_the_callers_random_state_is_left_alone(bert_folder: Path, phases: list[
     assert torch.rand(1) == expected
 
 
-@pytest.mark.parametrize("name", ["epochs", "batch", "rate", "tokens", "clip"])
+@pytest.mark.parametrize("name", ["epochs", "batch", "rate", "tokens", "clip", "seconds"])
 def test_recipe_refuses_nothing_or_less(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} must be above 0, got 0"):
         TransformerRecipe(**{name: 0})  # type: ignore[arg-type]
@@ -131,3 +135,50 @@ def test_recipe_refuses_nothing_or_less(name: str) -> None:
 def test_training_on_nothing_is_refused(bert_folder: Path) -> None:
     with pytest.raises(InputError, match="at least one set"):
         train_transformer(PairNetwork.start(bert_folder), [])
+
+
+def test_time_that_runs_out_cuts_steps(bert_folder: Path, phases: list[Phase]) -> None:
+    notes: list[int] = []
+
+    class Counting(PairNetwork):
+        def forward(self, batch: Any) -> torch.Tensor:
+            notes.append(len(batch["input_ids"]))
+            return super().forward(batch)
+
+    network = Counting(PairNetwork.start(bert_folder).encoder, "plain", None)
+    recipe = TransformerRecipe(epochs=2, batch=1, seconds=1e-6)
+    history = train_transformer(network, [Phase(phases[0].lists, recipe)])
+    assert len(history) == 2
+    assert len(notes) == 2  # one step an epoch, where four would be due
+
+
+def test_the_last_epoch_is_kept_on_request(
+    bert_folder: Path, phases: list[Phase], dev: Dev
+) -> None:
+    recipe = TransformerRecipe(epochs=3, rate=1e-2, batch=2)
+    network, plain = PairNetwork.start(bert_folder), PairNetwork.start(bert_folder)
+    train_transformer(network, [Phase(phases[0].lists, replace(recipe, keep="last"))], dev=dev)
+    train_transformer(plain, [Phase(phases[0].lists, recipe)])  # without dev there is no best
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, plain.state_dict()[name]), name
+
+
+def test_lists_drawn_by_the_network_can_be_learned_and_resumed(
+    tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet
+) -> None:
+    asked = select(questions, "answerable").questions
+    lists = SampledLists("tiny", [Part(asked, Plan(elsewhere=1, drawn=4))], mine(asked), tokeniser)
+    phase = Phase(lists, TransformerRecipe(epochs=2, batch=2, rate=1e-2))
+    whole, again = PairNetwork.start(bert_folder), PairNetwork.start(bert_folder)
+    expected = train_transformer(whole, [phase])
+
+    def kill(_: Epoch) -> None:
+        raise KilledError
+
+    with pytest.raises(KilledError):
+        train_transformer(again, [phase], checkpoint=tmp_path / "c.pt", on_epoch=kill)
+    again = PairNetwork.start(bert_folder)
+    history = train_transformer(again, [phase], checkpoint=tmp_path / "c.pt")
+    assert [epoch.loss for epoch in history] == [epoch.loss for epoch in expected]
+    for name, value in whole.state_dict().items():
+        assert torch.equal(value, again.state_dict()[name]), name

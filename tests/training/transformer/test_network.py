@@ -9,7 +9,7 @@ import torch
 from askline.errors import InputError, ModelError, UnknownNameError
 from askline.training.transformer.heads import FirstTokenHead, MeanHead
 from askline.training.transformer.network import PairNetwork
-from askline.training.transformer.pairs import encode_pairs
+from askline.training.transformer.texts import encode_pairs
 from askline.types import QuestionSet
 
 

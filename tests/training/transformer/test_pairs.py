@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askline.errors import InputError
-from askline.training.transformer.pairs import encode_pairs, token_batches
+from askline.training.transformer.pairs import token_batches
+from askline.training.transformer.texts import encode_pairs
 from askline.types import Question, QuestionSet
 
 

@@ -58,3 +58,16 @@ def test_seed_is_set_in_both_steps() -> None:
 def test_no_set_is_refused(bert_folder: Path, tokeniser: Any) -> None:
     with pytest.raises(InputError, match="got neither"):
         tanda(PairNetwork.start(bert_folder), tokeniser, FAST)
+
+
+def test_transfer_lists_are_drawn_where_negatives_are_asked_for(
+    tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet
+) -> None:
+    path = tmp_path / "negatives.npz"
+    states = []
+    for negatives in (None, path):
+        network = PairNetwork.start(bert_folder)
+        tanda(network, tokeniser, FAST, transfer=[questions], negatives=negatives)
+        states.append(network.state_dict()["encoder.classifier.weight"])
+    assert path.exists()
+    assert not torch.equal(*states)

@@ -1,0 +1,244 @@
+"""`askline train extractor` and `askline train phrases`: phrase-indexed question answering."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ..errors import InputError
+from .options import data_root, device, out_folder, seed, torch_on
+
+if TYPE_CHECKING:
+    from ..data.squad import Paragraph
+    from ..training.phrases.steps import Means
+    from ..training.phrases.teaching import PairText
+
+__all__ = ["extractor", "phrases"]
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def _common(function: _Function) -> _Function:
+    options = [
+        click.option(
+            "--on",
+            "files",
+            multiple=True,
+            required=True,
+            type=click.Path(path_type=Path),
+            help="A file in SQuAD's format, here or under --data; may be given again.",
+        ),
+        click.option(
+            "--dev", type=click.Path(path_type=Path), help="A file in SQuAD's format to measure on."
+        ),
+        click.option(
+            "--language",
+            type=click.Choice(["en", "fr"]),
+            default="en",
+            show_default=True,
+            help="Whose articles do not count when phrases are compared.",
+        ),
+        click.option(
+            "--epochs",
+            type=click.IntRange(min=1),
+            default=6,
+            show_default=True,
+            help="How often every paragraph is seen.",
+        ),
+        click.option(
+            "--rate",
+            type=float,
+            default=1e-4,
+            show_default=True,
+            help="The peak of the learning rate.",
+        ),
+        click.option(
+            "--window",
+            type=click.IntRange(min=128),
+            default=384,
+            show_default=True,
+            help="Tokens that the encoder sees at a time.",
+        ),
+        click.option(
+            "--batch",
+            type=click.IntRange(min=1),
+            default=32,
+            show_default=True,
+            help="Paragraphs a step.",
+        ),
+        out_folder,
+        data_root,
+        seed,
+        device,
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+@click.command()
+@click.option("--init", required=True, help="A Hugging Face folder or hub name to start from.")
+@click.option(
+    "--ends",
+    type=click.Choice(["conditional", "classic"]),
+    default="conditional",
+    show_default=True,
+    help="Ends scored beside their start, or alone.",
+)
+@_common
+def extractor(init: str, *, ends: Any, out: Path, **options: Any) -> None:
+    """
+    Train an extractor: the phrases of a text that could answer something.
+
+    \b
+    askline train extractor --init DIR --on squadshifts/new_wiki_v1.0.json --out DIR
+    """
+    torch_on(options["device"])
+    from ..training.phrases.export import save_extractor
+    from ..training.phrases.steps import fit_extractor
+
+    means, text = _means(init, options)
+    train, dev = _paragraphs(options)
+    network, measured = fit_extractor(init, train, _recipe(options), means, ends=ends, dev=dev)
+    card = _card("extractor", init, options, measured)
+    save_extractor(network.cpu(), text, out, card=card)
+    _say(measured, out)
+
+
+@click.command()
+@click.option(
+    "--extractor",
+    "extractor_folder",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The folder that `askline train extractor` wrote.",
+)
+@click.option("--init", help="Start from this encoder instead of the extractor's.")
+@click.option(
+    "--form",
+    type=click.Choice(["markers", "span"]),
+    default="markers",
+    show_default=True,
+    help="A phrase as two marks beside its text, or as the tokens at its ends.",
+)
+@click.option("--lexical/--no-lexical", default=True, help="Weights for the words around a phrase.")
+@click.option("--teacher", help="An encoder to train two readers from, which then teach.")
+@click.option(
+    "--pairs",
+    type=click.Path(path_type=Path),
+    help="JSON lines with 'question' and 'sentence', whose answers the readers mark.",
+)
+@_common
+def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
+    """
+    Train the phrase model: vectors of phrases and questions that are near when one answers other.
+
+    \b
+    askline train phrases --extractor DIR --teacher DIR --on squadshifts/new_wiki_v1.0.json \\
+        --out DIR
+    """
+    torch_on(options["device"])
+    from ..training.phrases.export import export_phrases, load_extractor
+    from ..training.phrases.steps import Plan, fit_phrases
+
+    pairs = _pairs(options)
+    means, text = _means(extractor_folder, options)
+    train, dev = _paragraphs(options)
+    recipe, teacher = _recipe(options), options["teacher"]
+    plan = Plan(
+        options["form"],
+        options["lexical"],
+        options["init"],
+        teacher=(teacher, recipe) if teacher else None,
+        pairs=pairs,
+    )
+    found = load_extractor(extractor_folder).to(means.device)
+    network, measured = fit_phrases(found, train, recipe, means, plan=plan, dev=dev)
+    card = _card("phrases", options["init"] or extractor_folder.name, options, measured)
+    export_phrases(network.cpu(), text, out, card=card)
+    _say(measured, out)
+
+
+def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
+    """What training needs, and the tokeniser as the text of its file."""
+    from ..phrases.tokenising import load_tokeniser
+    from ..training.phrases.steps import Means
+
+    if Path(init).is_dir():
+        tokeniser = load_tokeniser(init)
+    else:
+        from ..training.transformer.cross_encoder import load_tokeniser as from_hub
+
+        tokeniser = from_hub(init).backend_tokenizer
+        tokeniser.no_truncation()
+        tokeniser.no_padding()
+    means = Means(
+        tokeniser,
+        options["device"],
+        options["language"],
+        options["window"],
+        note=lambda note: click.echo(note, err=True),
+    )
+    return means, tokeniser.to_str()
+
+
+def _recipe(options: dict[str, Any]) -> Any:
+    from ..training.phrases.fitting import PhraseRecipe
+
+    return PhraseRecipe(options["epochs"], options["rate"], options["batch"], seed=options["seed"])
+
+
+def _paragraphs(options: dict[str, Any]) -> tuple[list[Paragraph], list[Paragraph]]:
+    from ..data.squad import read_paragraphs
+
+    def read(file: Path) -> list[Paragraph]:
+        return list(read_paragraphs(_found(file, options["root"])).paragraphs)
+
+    train = [paragraph for file in options["files"] for paragraph in read(file)]
+    return train, read(options["dev"]) if options["dev"] else []
+
+
+def _pairs(options: dict[str, Any]) -> list[PairText]:
+    from ..training.phrases.teaching import join_pairs
+
+    if not options["pairs"]:
+        return []
+    if not options["teacher"]:
+        raise InputError("--pairs needs --teacher: their answers are marked by what it trains.")
+    lines = _found(options["pairs"], options["root"]).read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines if line.strip()]
+    return join_pairs((row["question"], row["sentence"]) for row in rows)
+
+
+def _found(file: Path, root: Path | None) -> Path:
+    return file if file.exists() or root is None else root / file
+
+
+def _card(name: str, init: str, options: dict[str, Any], measured: dict[str, float]) -> str:
+    rows = [f"- {measure} on {options['dev']}: {value:.2f}" for measure, value in measured.items()]
+    lines = [
+        f"# {name}",
+        "",
+        f"- Started from: {Path(init).name}",
+        f"- Trained on: {', '.join(file.name for file in options['files'])}. "
+        "Their licences are those of the weights.",
+        *rows,
+        "",
+        "```",
+        shlex.join(["askline", *sys.argv[1:]]),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _say(measured: dict[str, float], out: Path) -> None:
+    if measured:
+        click.echo("  ".join(f"{name} {value:.2f}" for name, value in measured.items()))
+    click.echo(f"Written: {out}", err=True)

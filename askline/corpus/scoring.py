@@ -1,0 +1,54 @@
+"""BM25 over texts that are at hand: sentences inside passages, passages inside documents."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+
+from ..text.words import words
+
+__all__ = ["bm25", "log_odds", "rarity", "standard", "stemmed"]
+
+_K1, _B = 1.2, 0.75  # tantivy's, so that a sentence's score and its passage's can be added
+
+
+def stemmed(texts: Iterable[str], stem: Callable[[str], str]) -> list[list[str]]:
+    """The terms of each text, with those that the index leaves out as empty ones."""
+    said = [words(text) for text in texts]
+    stems = {word: stem(word) for word in set(chain.from_iterable(said))}
+    return [[stems[word] for word in own] for own in said]
+
+
+def bm25(said: Sequence[Sequence[str]], weights: Mapping[str, float]) -> list[float]:
+    """How much of the weighted terms each text says, against the average length of the texts."""
+    average = max(1.0, sum(map(len, said)) / max(1, len(said)))
+    scores = []
+    for own in said:
+        norm = _K1 * (1 - _B + _B * len(own) / average)
+        score = 0.0
+        for term, count in Counter(term for term in own if term in weights).items():
+            score += weights[term] * count * (_K1 + 1) / (count + norm)
+        scores.append(score)
+    return scores
+
+
+def rarity(count: int, total: int) -> float:
+    """The inverse document frequency of a term that `count` of `total` texts have."""
+    return math.log1p((total - count + 0.5) / (count + 0.5))
+
+
+def standard(scores: Sequence[float]) -> list[float] | None:
+    """How many standard deviations above the mean; None where that cannot be said."""
+    if not scores or not all(map(math.isfinite, scores)):
+        return None
+    mean = math.fsum(scores) / len(scores)
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+    return [(score - mean) / (deviation or 1.0) for score in scores]
+
+
+def log_odds(chance: float) -> float:
+    """The logit, finite also where the chance was rounded to 0 or 1."""
+    inside = min(max(chance, 1e-12), 1 - 1e-12)
+    return math.log(inside / (1 - inside))

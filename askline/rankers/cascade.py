@@ -1,0 +1,166 @@
+"""
+`cascade`: one encoder with a classifier at several depths (Soldaini & Moschitti, 2020).
+
+All candidates enter the first layers; behind a classifier only the best go deeper. A candidate that
+was dropped keeps the place that its last classifier gave it. What is dropped where is a schedule:
+the model folder's own, which was tuned on dev sets, or one of the options.
+
+The ranker is the same whatever runs the layers: `runtime/staged.py` says what it asks of an engine.
+
+A sequence of encoders trained for one depth each, which the paper calls SR, is a pipeline:
+`cascade(DIR4) % 90 >> cascade(DIR6) % 63 >> cascade(DIR8)`. Nothing is handed on but the
+candidates, so every stage begins at the first layer again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from os import PathLike, fspath
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, ModelError
+from ..models.folder import ModelFolder
+from ..runtime.opening import open_encoder
+from ..runtime.staged import Span, StagedEncoder
+from ..types import Ranking, StageReport
+from .algebra import Staged, check_input
+from .calibration import UNCALIBRATED, Line, read_calibration, read_threshold
+from .deadline import Stop
+from .descent import Descent
+from .schedule import Drop, Keeps, Learned, Schedule, parse_keeps
+
+__all__ = ["Cascade", "shipped_folder"]
+
+
+@dataclass(frozen=True, eq=False)
+class Cascade(Staged):
+    """Scores are chances, by the calibration of each depth; `Hit.stage` counts the classifiers."""
+
+    name: ClassVar[str] = "cascade"
+
+    encoder: StagedEncoder = field(repr=False)
+    schedule: Schedule
+    calibration: Mapping[int, Line] = field(default_factory=dict)
+    """By depth; where there is none, the chance is the sigmoid of the logit."""
+    threshold: float = 0.5
+    """A best score below it means that no candidate answers the question."""
+    folder: str = ""
+    options: str = ""
+    """As given to `load`, for the spec text."""
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | PathLike[str] = "",
+        *,
+        alpha: float | None = None,
+        keeps: str = "",
+        depth: int = 0,
+    ) -> Cascade:
+        """
+        A model folder, or the cascade that comes with askline, with its tuned schedule.
+
+        In place of that schedule: `alpha` drops the same share behind every classifier, `keeps` has
+        numbers (see `parse_keeps`), and `depth` alone looks once, at that depth. Together with one
+        of the others, `depth` is where the cascade ends.
+        """
+        opened = ModelFolder.open(fspath(folder) or shipped_folder(), kind=cls.name)
+        encoder = open_encoder(opened)
+        return cls(
+            encoder,
+            _schedule(encoder.depths, opened, alpha=alpha, keeps=keeps, depth=depth),
+            read_calibration(opened.config),
+            read_threshold(opened.config),
+            fspath(folder),
+            _options(alpha=alpha, keeps=keeps, depth=depth),
+        )
+
+    def trace_until(
+        self,
+        question: str,
+        candidates: Sequence[str],
+        time_is_up: Stop | None,
+        order: Sequence[int] | None,
+    ) -> Ranking:
+        """Judge in `order`, where there is one; a report for each classifier."""
+        check_input(question, candidates)
+        if not candidates:
+            return Ranking((), (StageReport(str(self), 0, 0, 0.0),))
+        start = time.perf_counter()
+        descent = Descent(self, self.encoder.begin(question, candidates), order, start)
+        for step in self.schedule.plan(len(candidates)):
+            descent.take(step, time_is_up)
+        return descent.ranking()
+
+    def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
+        """
+        What the reading head points at inside each candidate, at full depth.
+
+        For the few at the top of a ranking; None for all where the model has no reading head.
+        """
+        check_input(question, candidates)
+        if not candidates:
+            return []
+        run, rows = self.encoder.begin(question, candidates), np.arange(len(candidates))
+        run.advance(rows, self.encoder.layers)
+        return run.read(rows)
+
+    def chances(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Logits of the classifier at that depth as chances."""
+        return self.calibration.get(depth, UNCALIBRATED)(logits)
+
+    def at(self, depth: int) -> str:
+        """The spec text of the one classifier at that depth."""
+        return _spec(self.folder, f"depth={depth}")
+
+    def __str__(self) -> str:
+        return _spec(self.folder, self.options)
+
+
+def shipped_folder() -> Path:
+    """The cascade that comes with askline."""
+    path = Path(str(files("askline.models"))) / "shipped" / Cascade.name
+    if not path.is_dir():
+        raise ModelError(
+            "No cascade comes with this copy of askline. Name a model folder, as in "
+            "cascade('DIR'); `askline train cascade` and `askline export` make one."
+        )
+    return path
+
+
+def _schedule(
+    depths: Sequence[int], opened: ModelFolder, *, alpha: float | None, keeps: str, depth: int
+) -> Schedule:
+    if depth and depth not in depths:
+        known = ", ".join(map(str, depths))
+        raise InputError(f"depth must be one of {known}, got {depth}: classifiers stand there.")
+    if alpha is not None and keeps:
+        raise InputError("Give alpha or keeps, not both.")
+    used = tuple(own for own in depths if not depth or own <= depth)
+    if alpha is not None:
+        return Drop(used, alpha)
+    if keeps:
+        return Keeps(used, parse_keeps(keeps, used))
+    tuned = opened.config.get("schedule")
+    return Keeps(used) if depth or not tuned else Learned.from_config(used, tuned)
+
+
+def _options(*, alpha: float | None, keeps: str, depth: int) -> str:
+    given = {
+        "alpha": "" if alpha is None else str(alpha),
+        "keeps": repr(keeps) if keeps else "",
+        "depth": str(depth) if depth else "",
+    }
+    return ", ".join(f"{key}={value}" for key, value in given.items() if value)
+
+
+def _spec(folder: str, options: str) -> str:
+    inside = ", ".join(filter(None, [repr(folder) if folder else "", options]))
+    return f"{Cascade.name}({inside})" if inside else Cascade.name

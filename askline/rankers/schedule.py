@@ -1,0 +1,202 @@
+"""
+Drop schedules: which classifiers of a cascade look, and how many candidates each lets through.
+
+A schedule makes a plan from the number of candidates alone. A classifier that would drop nothing is
+not run. Three kinds:
+
+- `Drop`: every classifier drops the same share, as Soldaini & Moschitti (2020) do.
+- `Keeps`: a number after each of some classifiers.
+- `Learned`: numbers found for some lengths of list by `askline tune cascade`, and a smooth line
+  through them for the lengths between.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+from ..errors import InputError, ModelError
+
+__all__ = ["Drop", "Keeps", "Learned", "Row", "Schedule", "Step", "parse_keeps"]
+
+_ROUNDING = 1e-9  # 0.29 * 100 is 28.999…, and 29 is meant
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Run on to a depth, and let so many through."""
+
+    depth: int
+    keep: int
+
+
+class Schedule(Protocol):
+    """How a cascade treats a list of candidates, by its length."""
+
+    def plan(self, count: int) -> tuple[Step, ...]:
+        """
+        The steps for so many candidates, at least one: depths rise, keeps fall.
+
+        The last step keeps all that came to it, for there is nothing to drop them for.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """After each classifier but the last, ⌊α·k⌋ of the k candidates are dropped."""
+
+    depths: tuple[int, ...]
+    alpha: float
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.alpha, (int, float)) and not isinstance(self.alpha, bool)
+        if not number or not 0 <= self.alpha < 1:
+            raise InputError(f"alpha must be at least 0 and below 1, got {self.alpha!r}.")
+
+    def plan(self, count: int) -> tuple[Step, ...]:
+        """128 candidates, α 0.3: 90, 63, 45, 32."""
+        keeps = {}
+        left = count
+        for depth in self.depths[:-1]:
+            left -= math.floor(self.alpha * left + _ROUNDING)
+            keeps[depth] = left
+        return _plan(self.depths, keeps, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeps:
+    """So many after each of these depths; without any, one look at the last depth."""
+
+    depths: tuple[int, ...]
+    keeps: tuple[Step, ...] = ()
+
+    def __post_init__(self) -> None:
+        for step in self.keeps:
+            if step.depth not in self.depths[:-1]:
+                raise InputError(
+                    f"keeps must stand at one of the depths {_listed(self.depths[:-1])}, "
+                    f"got {step.depth}. All that is left goes on to depth {self.depths[-1]}."
+                )
+            if step.keep < 1:
+                raise InputError(f"keep must be at least 1, got {step.keep}.")
+        for before, after in pairwise(self.keeps):
+            if after.depth <= before.depth or after.keep > before.keep:
+                raise InputError(
+                    "keeps must go deeper and not rise, got "
+                    f"{after.depth}:{after.keep} after {before.depth}:{before.keep}."
+                )
+
+    def plan(self, count: int) -> tuple[Step, ...]:
+        """The keeps as given, as far as there are more candidates than that."""
+        return _plan(self.depths, {step.depth: step.keep for step in self.keeps}, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was found best for lists of `count` candidates: keeps by depth."""
+
+    count: int
+    keeps: tuple[Step, ...]
+
+    def at(self, depth: int) -> int:
+        """How many are left behind that depth."""
+        before = [step.keep for step in self.keeps if step.depth <= depth]
+        return min([self.count, *before])
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """
+    Keeps found for some counts.
+
+    Between two of them, and from one candidate to the first, log keep is a straight line in log
+    count; past the last, the line goes on.
+    """
+
+    depths: tuple[int, ...]
+    rows: tuple[Row, ...]
+
+    def plan(self, count: int) -> tuple[Step, ...]:
+        """Keeps on the line, rounded up."""
+        keeps = {depth: self._keep(depth, count) for depth in self.depths[:-1]}
+        return _plan(self.depths, keeps, count)
+
+    def _keep(self, depth: int, count: int) -> int:
+        points = [(1, 1), *((row.count, row.at(depth)) for row in self.rows)]
+        after = next((at for at, point in enumerate(points) if point[0] >= count), len(points) - 1)
+        (n0, k0), (n1, k1) = points[max(1, after) - 1], points[max(1, after)]
+        slope = math.log(k1 / k0) / math.log(n1 / n0)
+        if count > n1:
+            n0, k0, slope = n1, k1, min(1.0, max(0.0, slope))
+        on_line: float = k0 * (count / n0) ** slope
+        return math.ceil(on_line - _ROUNDING)
+
+    @classmethod
+    def from_config(cls, depths: Sequence[int], config: Mapping[str, Any]) -> Learned:
+        """From the `schedule` of a model folder."""
+        try:
+            rows = tuple(
+                Row(
+                    int(row["count"]),
+                    tuple(Step(int(depth), int(keep)) for depth, keep in row["keeps"].items()),
+                )
+                for row in config["rows"]
+            )
+            for row in rows:
+                Keeps(tuple(depths), row.keeps)
+            counts = [1, *(row.count for row in rows)]
+            if len(counts) < 2 or any(b <= a for a, b in pairwise(counts)):
+                raise ValueError("counts must rise from 2 or more")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ModelError(
+                'A schedule must have the form {"rows": [{"count": 400, "keeps": {"4": 60}}]}, '
+                f"with depths out of {_listed(depths)}: {error}"
+            ) from error
+        return cls(tuple(depths), rows)
+
+    def as_config(self) -> dict[str, Any]:
+        """What `from_config` reads."""
+        return {
+            "rows": [
+                {"count": row.count, "keeps": {str(step.depth): step.keep for step in row.keeps}}
+                for row in self.rows
+            ]
+        }
+
+
+def parse_keeps(text: str, depths: Sequence[int]) -> tuple[Step, ...]:
+    """
+    `"90,40,10"`: after the first, second and third classifier; `"4:90,8:10"`: after these layers.
+
+    The two forms do not mix.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if all(re.fullmatch(r"\d+", part) for part in parts) and len(parts) < len(depths):
+        return tuple(Step(depth, int(keep)) for depth, keep in zip(depths, parts, strict=False))
+    if all(re.fullmatch(r"\d+:\d+", part) for part in parts):
+        return tuple(Step(*map(int, part.split(":"))) for part in parts)
+    raise InputError(
+        f"keeps must be at most {len(depths) - 1} numbers, as in '90,40,10', or DEPTH:NUMBER, as "
+        f"in '{depths[0]}:90', with commas between; got {text!r}."
+    )
+
+
+def _plan(depths: Sequence[int], keeps: Mapping[int, int], count: int) -> tuple[Step, ...]:
+    """Steps that drop something, and the last."""
+    steps = []
+    left = count
+    for depth in depths[:-1]:
+        keep = max(1, min(left, keeps.get(depth, left)))
+        if keep < left:
+            steps.append(Step(depth, keep))
+            left = keep
+    return (*steps, Step(depths[-1], left))
+
+
+def _listed(depths: Iterable[int]) -> str:
+    return ", ".join(map(str, depths)) or "none"

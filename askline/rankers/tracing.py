@@ -1,0 +1,139 @@
+"""
+Rankings with a report of what each stage did, and rankings that are ready by a deadline.
+
+Both are small optional protocols, looked up in one place: a ranker without them is one stage that
+just runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+from ..errors import RankerError
+from ..types import Hit, Ranker, Ranking, StageReport
+from .deadline import Deadline, Stop
+
+__all__ = ["Interruptible", "Race", "Traceable", "spec_text", "trace", "trace_until"]
+
+
+@runtime_checkable
+class Traceable(Protocol):
+    """A ranker of several stages, which can say what each of them did."""
+
+    def trace(self, question: str, candidates: Sequence[str]) -> Ranking:
+        """The hits that `rank` gives, with a report for each stage."""
+        ...
+
+
+@runtime_checkable
+class Interruptible(Protocol):
+    """A ranker that can stop half way and give the best ranking so far."""
+
+    def trace_until(
+        self,
+        question: str,
+        candidates: Sequence[str],
+        time_is_up: Stop | None,
+        order: Sequence[int] | None,
+    ) -> Ranking:
+        """
+        As `trace`, but once time is up no further batch is begun.
+
+        `order` has the positions of the candidates, the most promising first, where a stage before
+        has found them: they are to be judged in that order, so that time runs out on the others.
+        """
+        ...
+
+
+def trace(
+    ranker: Ranker, question: str, candidates: Sequence[str], deadline_ms: float | None = None
+) -> Ranking:
+    """
+    Rank, and report candidates and seconds for each stage. Works for any ranker.
+
+    With a deadline, the best ranking that was ready by then, and what was skipped; a ranker that
+    cannot be interrupted just runs.
+    """
+    return trace_until(ranker, question, candidates, Deadline.after(deadline_ms), None)
+
+
+def trace_until(
+    ranker: Ranker,
+    question: str,
+    candidates: Sequence[str],
+    time_is_up: Stop | None,
+    order: Sequence[int] | None,
+) -> Ranking:
+    """The one place that looks up what a ranker can do: be interrupted, be traced, or just run."""
+    if isinstance(ranker, Interruptible):
+        return ranker.trace_until(question, candidates, time_is_up, order)
+    if isinstance(ranker, Traceable):
+        return ranker.trace(question, candidates)
+    start = time.perf_counter()
+    hits = tuple(ranker.rank(question, candidates))
+    seconds = time.perf_counter() - start
+    _check_permutation(ranker, hits, len(candidates))
+    report = StageReport(spec_text(ranker), len(candidates), len(hits), seconds)
+    return Ranking(hits, (report,))
+
+
+class Race:
+    """The state of one question on its way through a pipeline."""
+
+    def __init__(self, question: str, candidates: Sequence[str], time_is_up: Stop | None) -> None:
+        self.question = question
+        self.candidates = candidates
+        self.time_is_up = time_is_up
+        self.hits: tuple[Hit, ...] = ()  # of those still in the race, best first
+        self.dropped: tuple[Hit, ...] = ()
+        self.reports: list[StageReport] = []
+        self.unjudged = 0
+
+    def run(self, ranker: Ranker, order: Sequence[int] | None, *, keep: int | None) -> None:
+        """One stage over what is still in the race, handed on in the original order."""
+        if not self.reports:
+            going = list(range(len(self.candidates)))
+        else:
+            going = sorted(hit.index for hit in self.hits)
+            place = {position: own for own, position in enumerate(going)}
+            order = [place[hit.index] for hit in self.hits]
+        texts = [self.candidates[position] for position in going]
+        part = trace_until(ranker, self.question, texts, self.time_is_up, order)
+        hits = tuple(
+            Hit(going[hit.index], hit.score, hit.stage + len(self.reports)) for hit in part.hits
+        )
+        if part.unjudged and self.reports:
+            judged = hits[: -part.unjudged]
+            seen = {hit.index for hit in judged}
+            hits = (*judged, *(hit for hit in self.hits if hit.index not in seen))
+        elif part.unjudged:
+            self.unjudged = part.unjudged
+        times = len(self.candidates) / max(1, len(going))
+        self.reports += [
+            replace(stage, cost=stage.cost and stage.cost.among(times)) for stage in part.stages
+        ]
+        if keep is not None:
+            hits, self.dropped = hits[:keep], hits[keep:] + self.dropped
+        self.hits = hits
+
+    def skip(self, ranker: Ranker) -> None:
+        """Time is up: the stage before has the last word."""
+        count = len(self.hits)
+        self.reports.append(StageReport(spec_text(ranker), count, count, 0.0, skipped=count))
+
+
+def spec_text(ranker: Ranker) -> str:
+    """The ranker as a spec text; the class name for one that has no text of its own."""
+    own_text = type(ranker).__str__ is not object.__str__
+    return str(ranker) if own_text else type(ranker).__name__
+
+
+def _check_permutation(ranker: Ranker, hits: Sequence[Hit], expected: int) -> None:
+    if len(hits) != expected or {hit.index for hit in hits} != set(range(expected)):
+        raise RankerError(
+            f"{spec_text(ranker)} must rank each of {expected} candidates exactly once, "
+            f"but gave {len(hits)} hits over {len({hit.index for hit in hits})} of them."
+        )

@@ -1,0 +1,80 @@
+"""EfficientQA's tables (Chaybouti, Saghe and Shabou, 2021)."""
+
+from __future__ import annotations
+
+from ..places import Place, Step, place
+from .link import Absent, Extra, Measured, TableLinks
+
+__all__ = ["TABLES"]
+
+_OTHERS = Absent("another group's system, not made anew here")
+_EXTRACTOR = "a MiniLM encoder and 29,500 questions, where the paper has RoBERTa-base and 88,000"
+_READER = "the cascade's reading head, 33 M parameters, trained on 29,500 questions"
+
+
+def _both(file: str, *steps: Step, scale: float = 1.0) -> tuple[Place, Place]:
+    found = (place(file, *steps, measure, scale=scale) for measure in ("EM", "F1"))
+    exact, soft = found
+    return exact, soft
+
+
+def _extracted(encoder: str, ends: str, decoding: str) -> Measured:
+    row = f"{encoder} {ends}"
+    steps = ("rows", row, "measured", f"SQuAD v1.1 dev, {decoding}")
+    return Measured(_both("phrase_extractor", *steps), _EXTRACTOR)
+
+
+_MINI = "all-MiniLM-L6-v2"
+
+TABLES: dict[str, TableLinks] = {
+    "phrases-1": TableLinks(
+        {
+            "classic, independent ends": _extracted(_MINI, "classic", "joint"),
+            "classic, beam": _extracted(_MINI, "classic", "beam"),
+            "start, then end": _extracted(_MINI, "conditional", "beam"),
+        },
+        run="phrase_extractor",
+        extras=(
+            Extra("start, then end, the best pairs", _extracted(_MINI, "conditional", "joint")),
+            Extra(
+                "start, then end, 12 layers",
+                _extracted("ms-marco-MiniLM-L-12-v2", "conditional", "beam"),
+            ),
+        ),
+    ),
+    "phrases-2": TableLinks(
+        {
+            **dict.fromkeys(("LSTM + SA", "LSTM + SA + ELMo", "DENSPI", "Ocean-Q"), _OTHERS),
+            "EfficientQA": Measured(_both("phrases", "rows", "within, nearest"), _EXTRACTOR),
+            "RoBERTa that reads with the question": Measured(
+                _both("cascade_training", "final", "read-squad"), _READER, "cascade_training"
+            ),
+        },
+        run="phrases",
+        extras=(
+            Extra(
+                "all paragraphs in one index, the nearest phrase",
+                Measured(_both("phrases", "rows", "open, nearest"), "a whole corpus in one index"),
+            ),
+            Extra(
+                "all paragraphs in one index, judged by a ranker",
+                Measured(
+                    _both("phrases", "rows", "open, judged by cosinet"),
+                    "a whole corpus in one index",
+                ),
+            ),
+        ),
+    ),
+    "phrases-3": TableLinks(
+        {
+            "EfficientQA": Measured(
+                _both("phrases_fr", "rows", "within, nearest"),
+                "an English encoder; trained on English questions",
+            ),
+            "CamemBERT that reads with the question": Absent(
+                "no French encoder is among the weights at hand"
+            ),
+        },
+        run="phrases_fr",
+    ),
+}

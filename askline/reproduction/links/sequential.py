@@ -1,0 +1,159 @@
+"""The Sequential rerankers' tables (Matsubara, Vu and Moschitti, 2020)."""
+
+from __future__ import annotations
+
+from ..places import Place, place
+from .cosinet import light
+from .link import Absent, Extra, Link, Measured, TableLinks
+
+__all__ = ["TABLES"]
+
+_NO_ASNQ = Absent("ASNQ is not among the data at hand; `askline data` reads it")
+_NO_GPD = Absent("GPD has never been published")
+_OTHERS = Absent("another group's system, not made anew here")
+_NO_LARGE = Absent("no encoder of that size was trained; the small one stands with BERT-base")
+_SELECTOR = "the cascade at full depth, 33 M parameters, in place of BERT-base"
+_CHOSEN = {"start": "general", "loss": "point"}  # the loss that is best on dev
+_THIRD = "; every third question, on which all candidates give another figure"
+_FIRST = {
+    "Jaccard": "jaccard",
+    "BM25": "bm25",
+    "idf-overlap": "idf-overlap",
+    "Cosinet": "cosinet",
+    "CA": "compare-aggregate",
+}
+
+
+def _padded(count: int) -> str:
+    return f"wikiqa:test padded to {count}"
+
+
+def after(first: str, keep: int, count: int) -> Place:
+    """P@1 of the selector on what a first stage keeps."""
+    own = (_padded(count), first, "kept", str(keep))
+    return place("sequential", *own, "P@1", interval=(*own, "95 %"))
+
+
+def _all(count: int) -> Place:
+    return place(
+        "sequential", _padded(count), "all", "P@1", interval=(_padded(count), "all", "95 %")
+    )
+
+
+def _third(count: int) -> Place:
+    own = (_padded(count), "all, every third question")
+    return place("sequential", *own, "P@1", interval=(*own, "95 %"))
+
+
+def _seconds(spec: str, count: int) -> Place:
+    chosen = {"system": spec, "candidates": count}
+    return place("peers", "rows", chosen, "ms p50", scale=0.001)
+
+
+def _table(count: int) -> dict[str, Link]:
+    differs = f"other data; {_SELECTOR}; seconds are of two CPU cores, the paper's of a V100"
+    return {
+        "BERT-base after Jaccard": Measured(
+            (after("jaccard", 100, count), _seconds("jaccard % 100 >> cascade", count)), differs
+        ),
+        "BERT-base after CA": Measured(
+            (after("compare-aggregate", 100, count), None),
+            differs + (_THIRD if count > 400 else ""),
+        ),
+        "BERT-base on all": Measured(
+            (_all(count), _seconds("cascade, full depth", count)), differs
+        ),
+    }
+
+
+def _extras(count: int) -> tuple[Extra, ...]:
+    named = {"BM25": "bm25", "idf-overlap": "idf-overlap", "Cosinet": "cosinet"}
+    return tuple(
+        Extra(
+            f"after {name}, {keep} kept",
+            Measured((after(spec, keep, count), None), _SELECTOR),
+        )
+        for name, spec in named.items()
+        for keep in (100, 20)
+    )
+
+
+def _curve() -> tuple[Extra, ...]:
+    return tuple(
+        Extra(
+            f"{name}, {keep} kept",
+            Measured((after(spec, keep, 1300),), _SELECTOR + (_THIRD if name == "CA" else "")),
+        )
+        for name, spec in _FIRST.items()
+        for keep in (5, 10, 20, 50, 100, 200, 400)
+    )
+
+
+_CA_2 = Measured(
+    (light("wikiqa", "CA", "MAP"), light("wikiqa", "CA", "MRR"), None, None),
+    "CA as Cosinet's paper lays it out; not trained on TrecQA",
+    "light_rankers",
+)
+_BERT_2 = Measured(
+    (
+        *(
+            place("transformers", "rows", "adapt_wikiqa", _CHOSEN, "test", measure)
+            for measure in ("MAP", "MRR")
+        ),
+        *(
+            place("transformers", "rows", "blend_on_test", 0, "test", "TrecQA", measure)
+            for measure in ("MAP", "MRR")
+        ),
+    ),
+    "the general transformer of 33 M parameters, adapted to WikiQA; TrecQA without adapting",
+    "transformers",
+)
+
+TABLES: dict[str, TableLinks] = {
+    "sequential-1": TableLinks({"GPD": _NO_GPD, "ASNQ": _NO_ASNQ, "ASNQ++": _NO_ASNQ}),
+    "sequential-2": TableLinks(
+        {
+            "CA, Wang and Jiang": _OTHERS,
+            "CA + LM + LC, Yoon et al.": _OTHERS,
+            "CA": _CA_2,
+            "BERT-base": _BERT_2,
+        },
+        run="transformers",
+    ),
+    "sequential-3": TableLinks(
+        dict.fromkeys(
+            ("Jaccard 100", "Jaccard 200", "Jaccard 250", "Jaccard 300", "CA 100", "all"), _NO_GPD
+        )
+    ),
+    "sequential-4": TableLinks(
+        _table(400)
+        | dict.fromkeys(
+            ("BERT-large after Jaccard", "BERT-large after CA", "BERT-large on all"), _NO_LARGE
+        ),
+        run="sequential",
+        stand_in="WikiQA test padded to 400 candidates stands in place of ASNQ",
+        extras=_extras(400),
+    ),
+    "sequential-5": TableLinks(
+        _table(1300),
+        run="sequential",
+        stand_in="WikiQA test padded to 1,300 candidates stands in place of ASNQ++",
+        extras=_extras(1300),
+    ),
+    "sequential-figure-2": TableLinks(
+        {
+            "Jaccard, 100 kept": Measured((after("jaccard", 100, 1300),), _SELECTOR),
+            "CA, 100 kept": Measured((after("compare-aggregate", 100, 1300),), _SELECTOR + _THIRD),
+            "all": Measured((_all(1300),), _SELECTOR),
+        },
+        run="sequential",
+        stand_in="WikiQA test padded to 1,300 candidates stands in place of ASNQ",
+        extras=(
+            Extra(
+                "all, every third question",
+                Measured((_third(1300),), _SELECTOR),
+            ),
+            *_curve(),
+        ),
+    ),
+}

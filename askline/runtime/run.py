@@ -1,0 +1,149 @@
+"""One question's way through the layers: what is where, and who is still on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .batches import equal_batches
+from .reading import TokenSpan, best_span
+from .staged import Span
+from .windows import IntArray, Windows
+
+if TYPE_CHECKING:
+    from .encoder import OnnxEncoder
+
+__all__ = ["EncoderRun"]
+
+FloatArray = NDArray[np.float32]
+
+_HELD = 98_304  # tokens whose states are kept, 150 MB at width 384; others begin anew if they go on
+
+
+_IN_ORDER = 32  # rows that are sorted by length together where there is a deadline
+
+_NOWHERE = -1  # the level of a window whose states are not kept
+
+
+class EncoderRun:
+    """A `StagedRun`. Memory stays the same however many candidates there are."""
+
+    def __init__(self, encoder: OnnxEncoder, windows: Windows, candidates: Sequence[str]) -> None:
+        self._encoder = encoder
+        self._windows = windows
+        self._candidates = candidates
+        self._states: list[FloatArray | None] = [None] * len(windows)  # (tokens, width)
+        self._levels = np.full(len(windows), _NOWHERE)  # of the states
+        self.tokens = windows.tokens(len(candidates))
+
+    def advance(
+        self, rows: IntArray, depth: int, *, stop: Callable[[], bool] | None = None
+    ) -> FloatArray:
+        """The logits at that depth; a candidate in several windows has its best window's."""
+        encoder = self._encoder
+        if depth not in encoder.depths:
+            known = ", ".join(map(str, encoder.depths))
+            raise InputError(f"depth must be one of {known}, got {depth}.")
+        own = self._own(rows)
+        self._forget(own)
+        held = self._held(own, wanted=depth < encoder.layers or encoder.layout.reader)
+        logits = np.full(len(self._windows), np.nan, np.float32)
+        level = encoder.levels[encoder.depths.index(depth)]
+
+        def work(batch: IntArray) -> None:
+            states = self._at(batch, level)
+            logits[batch] = encoder.logits(states, depth)
+            self._keep(batch, states, level, held)
+
+        # Where time may run out, it runs out on the rows that were named last.
+        parts = [own] if stop is None else [self._own(part) for part in _parts(rows)]
+        batches = [batch for part in parts for batch in self._batches(part)]
+        encoder.crew.work_off(batches, work, stop=stop)
+        return self._best(logits)[rows]
+
+    def read(self, rows: IntArray) -> list[Span | None]:
+        """The best span of each candidate over its windows."""
+        encoder, windows = self._encoder, self._windows
+        found: list[list[TokenSpan]] = [[] for _ in self._candidates]
+        if encoder.layout.reader:
+            begin = len(windows.head)
+
+            def work(batch: IntArray) -> None:
+                ends = encoder.ends(self._at(batch, encoder.levels[-1]))
+                for one, logits in zip(batch.tolist(), ends, strict=True):
+                    span = best_span(logits, begin)
+                    if span is not None:
+                        shift = int(windows.start[one]) - begin
+                        found[windows.owner[one]].append(span.shifted(shift))
+
+            encoder.crew.work_off(self._batches(self._own(rows)), work)
+        return [self._span(row, found[row]) for row in rows.tolist()]
+
+    def _own(self, rows: IntArray) -> IntArray:
+        """The windows of these candidates."""
+        going = np.zeros(len(self._candidates), bool)
+        going[rows] = True
+        return np.flatnonzero(going[self._windows.owner])
+
+    def _batches(self, windows: IntArray) -> list[IntArray]:
+        lengths, levels = self._windows.lengths[windows], self._levels[windows]
+        return equal_batches(windows, lengths, levels, threads=self._encoder.crew.threads)
+
+    def _at(self, batch: IntArray, level: int) -> FloatArray:
+        """The states of a batch at that level, from where it stands."""
+        now = int(self._levels[batch[0]])
+        held = [states for one in batch.tolist() if (states := self._states[one]) is not None]
+        if not held:
+            return self._encoder.embed(*self._windows.batch(batch), level)
+        return self._encoder.climb(np.stack(held), now, level)
+
+    def _keep(
+        self, batch: IntArray, states: FloatArray, level: int, held: NDArray[np.bool_]
+    ) -> None:
+        for one, own in zip(batch.tolist(), states, strict=True):
+            self._states[one] = own if held[one] else None
+        self._levels[batch] = np.where(held[batch], level, _NOWHERE)
+
+    def _held(self, windows: IntArray, *, wanted: bool) -> NDArray[np.bool_]:
+        """Whose states are kept behind this depth: as many, in order, as there is room for."""
+        held = np.zeros(len(self._windows), bool)
+        if wanted:
+            held[windows] = np.cumsum(self._windows.lengths[windows]) <= _HELD
+        return held
+
+    def _forget(self, going: IntArray) -> None:
+        """Let go of the states of those that were left behind."""
+        left = np.ones(len(self._windows), bool)
+        left[going] = False
+        for one in np.flatnonzero(left & (self._levels != _NOWHERE)).tolist():
+            self._states[one] = None
+        self._levels[left] = _NOWHERE
+
+    def _best(self, logits: FloatArray) -> FloatArray:
+        """(windows,) → (candidates,): the maximum, nan where a window was not reached."""
+        best = np.full(len(self._candidates), -np.inf, np.float32)
+        with np.errstate(invalid="ignore"):  # nan is meant
+            np.maximum.at(best, self._windows.owner, logits)
+        return best
+
+    def _span(self, row: int, found: list[TokenSpan]) -> Span | None:
+        """
+        The best of a candidate's windows, as places in its text.
+
+        It has no answer only if none of its windows has one.
+        """
+        if not found:
+            return None
+        best = max(found, key=lambda span: (span.score, -span.start))
+        pieces = self._encoder.tokeniser.pieces(self._candidates[row])
+        start, end = pieces[best.start][1], pieces[best.end][2]
+        return Span(start, end, best.score, min(span.no_answer for span in found))
+
+
+def _parts(rows: IntArray) -> list[IntArray]:
+    """In the order given, a few batches each."""
+    return np.split(rows, range(_IN_ORDER, len(rows), _IN_ORDER))

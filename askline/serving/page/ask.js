@@ -1,0 +1,134 @@
+// The first tab: a question, the line that answers it, and the way it came.
+
+import { call, element, percent, score, show, working } from "./shared.js";
+import { funnel } from "./funnel.js";
+
+const form = document.getElementById("ask-form");
+const question = document.getElementById("question");
+const text = document.getElementById("text");
+const place = document.getElementById("ask-result");
+
+export function startAsking(info) {
+  if (info && !info.has_index) {
+    document.getElementById("own-text").open = true;
+    text.placeholder = "This service has no index. Paste a text to answer from.";
+  }
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    working(form, place, ask);
+  });
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName ?? "");
+    if (event.key === "/" && !typing && !document.getElementById("ask").hidden) {
+      event.preventDefault();
+      question.focus();
+    }
+  });
+}
+
+async function ask() {
+  const body = { question: question.value, explain: true, top: 4 };
+  if (text.value.trim()) body.documents = [{ id: "your text", text: text.value }];
+  const result = await call("/v1/ask", body);
+  const [best, ...others] = result.answers;
+  show(
+    place,
+    result.no_answer ? noAnswer(result, best) : answerCard(best, result),
+    others.length && !result.no_answer ? nextBest(others) : null,
+    funnel(result),
+  );
+}
+
+function answerCard(best, result) {
+  return element("article", { class: "card answer" }, paragraph(best), meta(best, result));
+}
+
+function noAnswer(result, best) {
+  const why = best
+    ? `Nothing here is likely to answer that: the best line is below the threshold of ${percent(result.threshold)}.`
+    : "No sentence here shares a word with the question.";
+  return element(
+    "article",
+    { class: "card none" },
+    element("p", {}, element("strong", {}, "No answer here")),
+    element("p", {}, why),
+    best && element("details", {}, element("summary", {}, "Show the nearest line"), paragraph(best), meta(best, result)),
+  );
+}
+
+function paragraph(answer) {
+  const { phrase } = answer;
+  const characters = Array.from(answer.text); // offsets count characters, not UTF-16 units
+  const cut = (start, end) => characters.slice(start, end).join("");
+  const sentence = phrase
+    ? [cut(0, phrase.start), element("mark", {}, cut(phrase.start, phrase.end)), cut(phrase.end)]
+    : [answer.text];
+  return element(
+    "blockquote",
+    {},
+    answer.before && `${answer.before} `,
+    element("span", { class: "sentence" }, ...sentence),
+    answer.after && ` ${answer.after}`,
+  );
+}
+
+function meta(answer, result) {
+  const chance = answer.confidence;
+  const sure =
+    chance === null
+      ? element("span", {}, `score ${score(answer.score)}`)
+      : element(
+          "span",
+          {},
+          "confidence ",
+          element("meter", { min: 0, max: 1, low: result.threshold ?? 0.5, value: chance, "aria-hidden": "true" }),
+          ` ${percent(chance)}`,
+        );
+  return element("p", { class: "meta" }, sourceLink(answer), answer.source.heading || null, sure, `by ${result.ranker}`);
+}
+
+function sourceLink(answer) {
+  const { document: id, unit, number, record } = answer.source;
+  const name = id.split(/[\\/]/).at(-1);
+  const label = `${name}, ${unit} ${number}${record ? `, ${record}` : ""}`;
+  if (id === "your text") return element("span", {}, label);
+  const href = `/v1/documents/${id.split("/").map(encodeURIComponent).join("/")}`;
+  return element("a", { href, title: id, onclick: (event) => openSource(event, href, name, answer) }, label);
+}
+
+async function openSource(event, href, name, answer) {
+  event.preventDefault();
+  const dialog = document.getElementById("source");
+  const content = document.getElementById("source-text");
+  document.getElementById("source-title").textContent = name;
+  show(content, element("p", { class: "empty" }, "Reading …"));
+  dialog.showModal();
+  try {
+    const found = await call(`${href}?limit=2000`);
+    show(content, ...paragraphs(found.sentences, answer.source));
+    content.querySelector(".sentence")?.scrollIntoView({ block: "center" });
+  } catch (error) {
+    show(content, element("p", {}, error.message));
+  }
+}
+
+function paragraphs(sentences, source) {
+  const made = [];
+  let last = null;
+  for (const sentence of sentences) {
+    const start = sentence.is_heading || !made.length || last.number !== sentence.number || last.is_heading;
+    if (start) made.push(element(sentence.is_heading ? "h3" : "p"));
+    else made.at(-1).append(" ");
+    const own = sentence.start === source.start && sentence.end === source.end;
+    made.at(-1).append(element("span", { class: own ? "sentence" : null }, sentence.text));
+    last = sentence;
+  }
+  return made;
+}
+
+function nextBest(others) {
+  const lines = others.map((answer) =>
+    element("li", {}, answer.text, " ", element("span", { class: "hint" }, sourceLink(answer))),
+  );
+  return element("section", {}, element("h2", {}, "Next best"), element("ol", { class: "plain next" }, ...lines));
+}

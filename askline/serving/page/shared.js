@@ -1,0 +1,78 @@
+// What both tabs need: calls of the service, elements, numbers.
+
+let key = null; // of the service, kept for as long as the page is open
+
+export async function call(path, body) {
+  const headers = { Accept: "application/json" };
+  if (body) headers["Content-Type"] = "application/json";
+  if (key) headers.Authorization = `Bearer ${key}`;
+  const options = { headers, method: body ? "POST" : "GET", body: body && JSON.stringify(body) };
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch {
+    throw new Error("The service cannot be reached.");
+  }
+  if (response.status === 401) {
+    await askForKey();
+    return call(path, body);
+  }
+  const content = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(content.message || `The service answered ${response.status}.`);
+  return content;
+}
+
+function askForKey() {
+  const form = document.getElementById("key");
+  const field = document.getElementById("key-value");
+  form.hidden = false;
+  field.value = "";
+  field.focus();
+  return new Promise((resolve) => {
+    form.onsubmit = (event) => {
+      event.preventDefault();
+      key = field.value;
+      form.hidden = true;
+      resolve();
+    };
+  });
+}
+
+// element("p", { class: "meta" }, "text", other): texts become text nodes, never HTML.
+export function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) {
+    if (attribute.startsWith("on")) made.addEventListener(attribute.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(attribute, value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function show(place, ...children) {
+  place.replaceChildren(...children.filter(Boolean));
+}
+
+export function alertCard(message) {
+  return element("p", { class: "card alert", role: "alert" }, message);
+}
+
+// Runs the work of a form with its button off, and shows what went wrong where the result would be.
+export async function working(form, place, work) {
+  const button = form.querySelector(":scope > button, .row > button");
+  button.disabled = true;
+  place.setAttribute("aria-busy", "true");
+  try {
+    await work();
+  } catch (error) {
+    show(place, alertCard(error.message));
+  } finally {
+    button.disabled = false;
+    place.removeAttribute("aria-busy");
+  }
+}
+
+export const count = (number) => number.toLocaleString("en");
+export const ms = (number) => `${number < 10 ? number.toFixed(1) : Math.round(number)}\u00a0ms`;
+export const score = (number) => (Math.abs(number) >= 100 ? number.toFixed(0) : number.toFixed(2));
+export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.99 || chance < 0.01 ? 1 : 0)}\u00a0%`;

@@ -1,0 +1,208 @@
+"""
+A cascade on a GPU, stage by stage: `Cascade(TorchEncoder.load(DIR), Drop(depths, 0.3))`.
+
+It is what `runtime/staged.py` asks of an engine. Candidates lie end to end with no padding between
+them, in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered, so a
+dropped candidate costs nothing more. On a CPU it is the float reference that the torch-free engine
+is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ...errors import InputError, ModelError
+from ...runtime.staged import Span
+from ..packed.bert import bert_embed, bert_layer, is_bert
+from ..packed.packing import Packed, Rows, TokenTable, Window, pack
+from ..packed.templates import PairTemplate
+from .folder import load_cascade
+from .network import CascadeNetwork
+from .reading import best_spans
+from .windows import windows
+
+__all__ = ["TorchEncoder", "TorchRun"]
+
+BUDGET = {"cuda": 262_144, "cpu": 8_192}
+"""Tokens that go through a layer at once; `stop` is asked between two such batches."""
+
+
+class TorchEncoder:
+    """An encoder with classifiers; runs share its weights and nothing else."""
+
+    def __init__(
+        self, network: CascadeNetwork, tokeniser: Any, *, limit: int = 512, budget: int = 0
+    ) -> None:
+        if not is_bert(network.encoder):
+            kind = type(network.encoder).__name__
+            raise ModelError(f"Only BERT encoders can be run in stages, got {kind}.")
+        self.network, self.tokeniser, self.limit = network.eval(), tokeniser, limit
+        self.device = next(network.parameters()).device
+        self.budget = budget or BUDGET[self.device.type]
+        self.template = PairTemplate.of(tokeniser)
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str], *, device: str = "cpu") -> TorchEncoder:
+        """A folder that `askline train cascade` wrote."""
+        network, tokeniser = load_cascade(folder)
+        encoder: Any = network.encoder
+        if device == "cuda":
+            encoder.encoder.bfloat16()  # once, not in every layer
+        reach: int = encoder.config.max_position_embeddings
+        return cls(network.to(device), tokeniser, limit=min(reach, tokeniser.model_max_length))
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Where classifiers stand."""
+        return self.network.shape.depths
+
+    @property
+    def layers(self) -> int:
+        """All of them."""
+        return self.depths[-1]
+
+    def begin(self, question: str, candidates: Sequence[str]) -> TorchRun:
+        """Tokenise, and cut candidates that are too long into windows."""
+        return TorchRun(self, TokenTable.of([question, *candidates], self.tokeniser), candidates)
+
+
+class TorchRun:
+    """One question. Batches hold whole candidates of like length."""
+
+    def __init__(self, encoder: TorchEncoder, table: TokenTable, candidates: Sequence[str]) -> None:
+        self._encoder, self._table, self._candidates = encoder, table, candidates
+        rows = np.arange(1, len(candidates) + 1)
+        zeros = np.zeros_like(rows)
+        self._of, self._start, self._length = windows(
+            table, zeros, rows, encoder.template, limit=encoder.limit
+        )
+        asked = min(int(table.lengths(zeros[:1])[0]), 64) if len(rows) else 0
+        cost = self._length + asked + encoder.template.extra
+        self._tokens = np.bincount(self._of, cost, len(candidates)).astype(np.int64)
+        self._batches = [_Batch(part, self._pack(part)) for part in _runs(cost, encoder.budget)]
+        self._depth = 0
+
+    @property
+    def tokens(self) -> NDArray[np.int64]:
+        """Tokens of each candidate, over its windows."""
+        return self._tokens
+
+    @torch.inference_mode()
+    def advance(
+        self, rows: NDArray[np.int64], depth: int, *, stop: Callable[[], bool] | None = None
+    ) -> NDArray[np.float32]:
+        """See `StagedRun`."""
+        if depth not in self._encoder.depths or depth <= self._depth:
+            raise InputError(
+                f"depth must be one of {self._encoder.depths} and above {self._depth}, got {depth}."
+            )
+        self.keep(rows)
+        best = torch.full((len(self._candidates),), -torch.inf, device=self._encoder.device)
+        late = False
+        for batch in self._batches:
+            late = late or (stop is not None and stop())
+            if late:
+                batch.windows = batch.windows[:0]
+                continue
+            if len(batch.windows):
+                self._run(batch, depth, best)
+        self._depth = depth
+        found = best.cpu().numpy()[rows]
+        return np.where(np.isneginf(found), np.nan, found).astype(np.float32)
+
+    @torch.inference_mode()
+    def read(self, rows: NDArray[np.int64]) -> list[Span | None]:
+        """See `StagedRun`; of a candidate's windows the one with the best span speaks."""
+        reader = self._encoder.network.reader
+        if reader is None:
+            return [None] * len(rows)
+        if self._depth != self._encoder.layers:
+            raise InputError(f"Read after depth {self._encoder.layers}, not after {self._depth}.")
+        wanted = np.zeros(len(self._candidates), bool)
+        wanted[rows] = True
+        found: dict[int, NDArray[np.float64]] = {}
+        for batch in self._batches:
+            if not len(batch.windows) or not wanted[self._of[batch.windows]].any():
+                continue
+            assert batch.states is not None  # it came to the last depth
+            spans = best_spans(reader(batch.states.float()), batch.packed)
+            for window, values in zip(batch.windows.tolist(), spans, strict=True):
+                row = int(self._of[window])
+                if row not in found or values[2] > found[row][2]:
+                    shift = self._start[window] if values[0] >= 0 else 0
+                    found[row] = values + np.array([shift, shift, 0, 0])
+        return [self._span(int(row), found.get(int(row))) for row in rows]
+
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Forget all others now, which `advance` would do when it is next called."""
+        alive = np.zeros(len(self._candidates), bool)
+        alive[rows] = True
+        for batch in self._batches:
+            self._filter(batch, alive)
+
+    def _filter(self, batch: _Batch, alive: NDArray[np.bool_]) -> None:
+        """Only the windows of candidates that go on; their states are gathered."""
+        kept = alive[self._of[batch.windows]]
+        if not kept.all():
+            places = torch.from_numpy(np.flatnonzero(kept)).to(self._encoder.device)
+            batch.packed, chosen = batch.packed.keep(places)
+            batch.states = None if batch.states is None else batch.states[chosen]
+        batch.windows = batch.windows[kept]
+
+    def _run(self, batch: _Batch, depth: int, best: Tensor) -> None:
+        network: Any = self._encoder.network
+        states = batch.states
+        if states is None:
+            states = bert_embed(network.encoder, batch.packed)
+        for layer in network.encoder.encoder.layer[self._depth : depth]:
+            batch.states = states = bert_layer(layer, states, batch.packed)  # the old ones go
+        scores = network.classifiers[str(depth)](states, batch.packed)
+        owners = torch.from_numpy(self._of[batch.windows]).to(best.device)
+        best.scatter_reduce_(0, owners, scores.float(), "amax")
+
+    def _pack(self, chosen: Rows) -> Packed:
+        first = np.zeros(len(chosen), np.int64)
+        window = Window(self._start[chosen], self._length[chosen])
+        own = self._encoder
+        return pack(
+            self._table,
+            first,
+            self._of[chosen] + 1,
+            own.template,
+            limit=own.limit,
+            window=window,
+            device=own.device,
+        )
+
+    def _span(self, row: int, values: NDArray[np.float64] | None) -> Span | None:
+        if values is None or values[0] < 0:
+            return None
+        text = self._candidates[row]
+        places = self._encoder.tokeniser(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )["offset_mapping"]
+        start, end = places[int(values[0])][0], places[int(values[1])][1]
+        return Span(start, end, float(values[2]), float(values[3]))
+
+
+class _Batch:
+    """Windows that go through the layers together."""
+
+    def __init__(self, windows: Rows, packed: Packed) -> None:
+        self.windows, self.packed = windows, packed
+        self.states: Tensor | None = None
+
+
+def _runs(cost: Rows, budget: int) -> list[Rows]:
+    """Places in order, as many together as fit the budget."""
+    if not len(cost):
+        return []
+    marks = np.cumsum(cost) // budget
+    return np.split(np.arange(len(cost)), np.flatnonzero(np.diff(marks)) + 1)

@@ -1,0 +1,1 @@
+"""The general model, made again by `python -m askline.training.general`."""

@@ -1,0 +1,97 @@
+"""Paragraphs and their questions as token windows with the spans that answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.squad import Paragraph, SpanQuestion
+from ...phrases.windows import LONGEST, Window, cut_windows
+
+__all__ = ["Asked", "Material", "Spans", "answer_spans", "make_material", "question_tokens"]
+
+LONGEST_QUESTION = 64
+"""Tokens of a question that are read; one of SQuADShifts' 27,626 questions has more."""
+Spans = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A question, and the spans of its window that answer it: first and last token, (n, 2)."""
+
+    id: str
+    tokens: NDArray[np.int32]
+    spans: Spans
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Material:
+    """A window of a paragraph with the questions that are answered in it."""
+
+    paragraph: int
+    """The place of its paragraph in what the material was made of."""
+    window: Window
+    questions: tuple[Asked, ...]
+
+    def spans(self) -> tuple[Spans, NDArray[np.float32]]:
+        """Every span that answers something, once, and how many answers it is, as shares of 1."""
+        return answer_spans(self.questions)
+
+
+def answer_spans(questions: Sequence[Asked]) -> tuple[Spans, NDArray[np.float32]]:
+    """Every span that answers one of them, once, and how many answers it is, as shares of 1."""
+    counts = Counter(tuple(span) for asked in questions for span in asked.spans.tolist())
+    found = sorted(counts)
+    shares = np.array([counts[span] for span in found], np.float32)
+    return np.array(found, np.int32).reshape(-1, 2), shares / max(1.0, shares.sum())
+
+
+def make_material(
+    paragraphs: Iterable[Paragraph], tokeniser: Any, *, size: int = 384, overlap: int = 128
+) -> list[Material]:
+    """
+    The windows of all paragraphs, those without questions too.
+
+    An answer that no window can give is left out: one that begins inside a word or is longer than
+    the longest phrase. A question without any other answer goes with it.
+    """
+    found = []
+    for place, paragraph in enumerate(paragraphs):
+        tokens = [question_tokens(question.text, tokeniser) for question in paragraph.questions]
+        for window in cut_windows(paragraph.text, tokeniser, size=size, overlap=overlap):
+            asked = (
+                Asked(question.id, ids, _spans(window, question))
+                for question, ids in zip(paragraph.questions, tokens, strict=True)
+            )
+            found.append(Material(place, window, tuple(one for one in asked if len(one.spans))))
+    return found
+
+
+def question_tokens(text: str, tokeniser: Any) -> NDArray[np.int32]:
+    """A question with its special tokens; what a very long one says at its end is not read."""
+    ids = tokeniser.encode(text).ids
+    return np.array([*ids[: LONGEST_QUESTION - 1], ids[-1]][: len(ids)], np.int32)
+
+
+def _spans(window: Window, question: SpanQuestion) -> Spans:
+    """One row for each answer that the window can give; equal answers repeat."""
+    spans = [_span(window, answer.start, answer.end) for answer in question.answers]
+    return np.array([span for span in spans if span], np.int32).reshape(-1, 2)
+
+
+def _span(window: Window, start: int, end: int) -> tuple[int, int] | None:
+    real: Sequence[int] | NDArray[np.int64] = np.flatnonzero(window.ends > window.starts)
+    if not len(real):
+        return None
+    first = int(np.searchsorted(window.ends[real], start, side="right"))
+    last = int(np.searchsorted(window.starts[real], end, side="left")) - 1
+    if not first <= last < min(len(real), first + LONGEST):
+        return None
+    one, other = int(real[first]), int(real[last])
+    fits = window.opens[one] and window.closes[other] and window.ends[other] >= end
+    return (one, other) if fits else None

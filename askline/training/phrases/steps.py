@@ -1,0 +1,156 @@
+"""The whole way: paragraphs to an extractor, extractor and readers to a phrase model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+from ...data.squad import Paragraph
+from ...errors import InputError
+from ...evaluation.squad import Language, normalise_phrase
+from ...phrases.windows import overlap_for
+from ..recipe import Epoch
+from ..transformer.network import read_encoder
+from .extractor import Ends, Extractor, train_extractor
+from .fitting import PhraseRecipe
+from .lessons import Lesson, TeacherTables, make_lesson
+from .material import Material, make_material
+from .measuring import answer_within, candidate_recall
+from .network import Form, PhraseNetwork
+from .reader import Reader
+from .siamese import PhraseLoss, train_phrases
+from .teaching import PairText, cross_read, label_pairs
+
+__all__ = ["Means", "Plan", "fit_extractor", "fit_phrases"]
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Means:
+    """What all steps need."""
+
+    tokeniser: Any
+    """A `tokenizers.Tokenizer`."""
+    device: str = "cpu"
+    language: Language = "en"
+    window: int = 384
+    note: Note = lambda _: None
+
+    def material(self, paragraphs: Sequence[Paragraph]) -> list[Material]:
+        """The windows of paragraphs."""
+        size = self.window
+        return make_material(paragraphs, self.tokeniser, size=size, overlap=overlap_for(size))
+
+    def epoch(self, what: str) -> Callable[[Epoch], None]:
+        """Says how an epoch went."""
+        return lambda epoch: self.note(f"{what} epoch {epoch.number}  loss {epoch.loss:.4f}")
+
+
+def fit_extractor(
+    init: str | PathLike[str],
+    paragraphs: Sequence[Paragraph],
+    recipe: PhraseRecipe,
+    means: Means,
+    *,
+    ends: Ends = "conditional",
+    dev: Sequence[Paragraph] = (),
+) -> tuple[Extractor, dict[str, float]]:
+    """The extractor, and on dev the percentage of questions whose answer its candidates hold."""
+    material = means.material(paragraphs)
+    if not any(one.questions for one in material):
+        raise InputError("Expected paragraphs with answered questions, got none.")
+    network = Extractor(read_encoder(init, plain=False)[0], ends).to(means.device)
+    train_extractor(network, material, recipe, on_epoch=means.epoch("extractor"))
+    if not dev:
+        return network, {}
+    held = means.material(dev)
+    candidates = network.extract([one.window for one in held])
+    return network, candidate_recall(held, candidates, dev, language=means.language).percent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What a phrase network is, and what it learns from besides the paragraphs."""
+
+    form: Form = "markers"
+    lexical: bool = True
+    init: str | PathLike[str] | None = None
+    """The encoder to start from; without one, the extractor's goes on."""
+    loss: PhraseLoss | None = None
+    teacher: tuple[str | PathLike[str], PhraseRecipe] | None = None
+    """The encoder that readers start from, and how they are trained."""
+    pairs: Sequence[PairText] = ()
+    """Used where there is a teacher to mark the answers in them."""
+
+
+def fit_phrases(
+    extractor: Extractor,
+    paragraphs: Sequence[Paragraph],
+    recipe: PhraseRecipe,
+    means: Means,
+    *,
+    plan: Plan | None = None,
+    dev: Sequence[Paragraph] = (),
+) -> tuple[PhraseNetwork, dict[str, float]]:
+    """The phrase network, and on dev EM and F1 of its nearest candidate within the paragraph."""
+    plan = plan or Plan()
+    material = [one for one in means.material(paragraphs) if one.questions]
+    texts = [paragraphs[one.paragraph].text for one in material]
+    tables: list[TeacherTables | None] = [None] * len(material)
+    if plan.teacher is not None:
+        start = partial(_reader, plan.teacher[0], means.device)
+        how = plan.teacher[1]
+        readers, found = cross_read(start, material, how, on_epoch=means.epoch("reader"))
+        tables = list(found)
+        size, overlap = means.window, overlap_for(means.window)
+        for one in label_pairs(readers, plan.pairs, means.tokeniser, size=size, overlap=overlap):
+            material.append(one.material)
+            texts.append(one.text)
+            tables.append(one.tables)
+        means.note(f"pairs marked: {sum(len(one.questions) for one in material)} questions in all")
+    lessons = _lessons(extractor, material, texts, tables, means)
+    network = _start(plan, extractor).to(means.device)
+    train_phrases(network, lessons, recipe, how=plan.loss, on_epoch=means.epoch("phrases"))
+    if not dev:
+        return network, {}
+    held = means.material(dev)
+    if network.spans is not None:  # what is written finds its own candidates
+        extractor = Extractor.sharing(network.encoder, network.spans)
+    candidates = extractor.extract([one.window for one in held])
+    scores = answer_within(network, held, candidates, dev, means.tokeniser, language=means.language)
+    return network, scores.percent
+
+
+def _lessons(
+    extractor: Extractor,
+    material: Sequence[Material],
+    texts: Sequence[str],
+    tables: Sequence[TeacherTables | None],
+    means: Means,
+) -> list[Lesson]:
+    candidates = extractor.extract([one.window for one in material])
+    normalise = partial(normalise_phrase, language=means.language)
+    return [
+        make_lesson(one, found, text, normalise=normalise, teacher=table)
+        for one, found, text, table in zip(material, candidates, texts, tables, strict=True)
+    ]
+
+
+def _reader(init: str | PathLike[str], device: str) -> Reader:
+    return Reader(read_encoder(init, plain=False)[0]).to(device)
+
+
+def _start(plan: Plan, extractor: Extractor) -> PhraseNetwork:
+    if plan.init is not None:
+        encoder = read_encoder(plan.init, plain=False)[0]
+        return PhraseNetwork(encoder, plan.form, lexical=plan.lexical)
+    encoder = deepcopy(extractor.encoder)  # candidates are still to come from the extractor's own
+    network = PhraseNetwork(encoder, plan.form, lexical=plan.lexical)
+    if network.spans is not None and extractor.spans.ends == network.spans.ends:
+        network.spans.load_state_dict(extractor.spans.state_dict())
+    return network

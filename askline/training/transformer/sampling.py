@@ -1,0 +1,195 @@
+"""
+Candidate lists drawn anew for every step: own sentences, and others from elsewhere.
+
+Of random sentences nearly all are too easy to teach anything, so the network that is being trained
+scores a handful and learns from those that it takes most for an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...types import Question
+from .negatives import Negatives, pool_of
+from .pairs import PairSet
+from .texts import TextTable
+
+__all__ = ["Drawn", "ListSource", "Part", "Plan", "SampledLists", "Scorer"]
+
+Scorer = Callable[[PairSet], NDArray[np.floating[Any]]]
+"""Pairs → a score for each, by the network as it is; no gradients."""
+
+
+class ListSource(Protocol):
+    """What a training draws its steps from. `PairSet` always gives its lists whole."""
+
+    @property
+    def name(self) -> str:
+        """What the training is told to have been on."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of questions."""
+        ...
+
+    def draw(
+        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
+    ) -> PairSet:
+        """The lists of these questions, in their order, for one step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many negatives of each kind a list gets, beside all its answers."""
+
+    own: int = 5
+    """Sentences of the same paragraph."""
+    hard: int = 2
+    """Those that BM25 finds in all sentences."""
+    lone: int = 3
+    """Hard ones besides, where the question has no own ones."""
+    near: int = 1
+    """Sentences of the same article."""
+    elsewhere: int = 3
+    """Random sentences of the questions that have the same plan."""
+    drawn: int = 16
+    """Random sentences from which those `elsewhere` are the ones that score highest."""
+
+    def __post_init__(self) -> None:
+        for name in ("own", "hard", "lone", "near", "elsewhere"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}.")
+        if self.drawn < self.elsewhere:
+            raise InputError(
+                f"drawn must be at least elsewhere ({self.elsewhere}), got {self.drawn}."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Questions with an answer, and the plan of their lists."""
+
+    questions: tuple[Question, ...]
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One list, as numbers of the table of texts."""
+
+    question: int
+    candidates: list[int]
+    labels: list[float]
+    pool: list[int]
+    """Random texts, of which the `keep` that the network scores highest join as negatives."""
+    keep: int
+
+
+class SampledLists:
+    """A `ListSource` over one or more parts; `negatives` are those of all their questions."""
+
+    def __init__(
+        self, name: str, parts: Sequence[Part], negatives: Negatives, tokeniser: Any
+    ) -> None:
+        self.name = f"{name}, {', '.join(str(part.plan) for part in parts)}"
+        questions = [question for part in parts for question in part.questions]
+        if not all(question.answerable for question in questions):
+            raise InputError("Lists are drawn for questions with an answer only. Select those.")
+        if len(negatives.hard) != len(questions):
+            raise InputError(
+                f"Expected negatives of {len(questions)} questions, got {len(negatives.hard)}."
+            )
+        # The sentences of the pool have the lowest numbers, which are their places in it.
+        number = {text: place for place, text in enumerate(pool_of(questions))}
+        mined = zip(negatives.hard, negatives.near, strict=True)
+        self._lists: list[_List] = []
+        for part in parts:
+            elsewhere = np.array([number[text] for text in pool_of(part.questions)])
+            for question in part.questions:
+                texts = (question.text, *question.texts)
+                asked, *own = (number.setdefault(text, len(number)) for text in texts)
+                hard, near = (row[row >= 0] for row in next(mined))
+                self._lists.append(_List.of(question, asked, own, hard, near, elsewhere, part.plan))
+        self.texts = TextTable.encode(list(number), tokeniser)
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def one(self, place: int, random: np.random.Generator) -> Drawn:
+        """A list for one question, before the network has chosen from its pool."""
+        return self._lists[place].draw(random)
+
+    def draw(
+        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
+    ) -> PairSet:
+        """Answers first in every list: nothing that is trained here reads the order."""
+        drawn = [self.one(int(place), random) for place in chosen]
+        for own, added in zip(drawn, self._hardest(drawn, score), strict=True):
+            own.candidates.extend(added)
+            own.labels.extend([0.0] * len(added))
+        rows = [(own.question, own.candidates) for own in drawn]
+        return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
+
+    def _hardest(self, drawn: Sequence[Drawn], score: Scorer) -> Iterator[list[int]]:
+        """Of each list's pool, what the network takes most for an answer."""
+        pools = self.texts.pairs((own.question, own.pool) for own in drawn)
+        scores = score(pools) if len(pools.tokens) else np.zeros(0)
+        for own, values in zip(drawn, np.split(scores, pools.offsets[1:-1]), strict=True):
+            best = np.argsort(-values, kind="stable")[: own.keep]
+            yield [own.pool[place] for place in best]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _List:
+    """What a question's lists are drawn from: numbers of texts."""
+
+    asked: int
+    answers: list[int]
+    others: list[int]
+    hard: NDArray[np.int32]
+    near: NDArray[np.int32]
+    elsewhere: NDArray[np.int64]  # shared by all questions of a part
+    plan: Plan
+
+    @classmethod
+    def of(cls, question: Question, asked: int, own: Sequence[int], *rest: Any) -> _List:
+        labels = [candidate.is_answer for candidate in question.candidates]
+        answers = [text for text, answer in zip(own, labels, strict=True) if answer]
+        others = [text for text, answer in zip(own, labels, strict=True) if not answer]
+        return cls(asked, answers, others, *rest)
+
+    def draw(self, random: np.random.Generator) -> Drawn:
+        plan = self.plan
+        hard = plan.hard + (0 if self.others else plan.lone)
+        others = [
+            int(text)
+            for source, size in ((self.others, plan.own), (self.hard, hard), (self.near, plan.near))
+            for text in _some(source, size, random)
+        ]
+        return Drawn(
+            self.asked,
+            self.answers + others,
+            [1.0] * len(self.answers) + [0.0] * len(others),
+            self._pool(random),
+            plan.elsewhere,
+        )
+
+    def _pool(self, random: np.random.Generator) -> list[int]:
+        if not self.plan.elsewhere or not len(self.elsewhere):
+            return []
+        own = {*self.answers, *self.others}
+        texts = self.elsewhere[random.integers(len(self.elsewhere), size=self.plan.drawn)]
+        return [int(text) for text in texts if int(text) not in own]
+
+
+def _some(
+    source: Sequence[int] | NDArray[np.int32], size: int, random: np.random.Generator
+) -> Sequence[int] | NDArray[np.int32]:
+    return source if len(source) <= size else random.choice(source, size, replace=False)

@@ -1,0 +1,180 @@
+"""
+A whole schedule out of score tables: a row for each length of list, and the first stage's cut.
+
+The first row is that of the longest lists of which there are many; from there it goes to shorter
+lists and to longer ones. Longer lists keep no fewer candidates and no larger share of them, at
+every depth: keeps are a smooth function of the count, not the best of each range by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import InputError
+from ..rankers.schedule import Drop, Learned, Row, Step
+from .calibrating import calibrate, no_answer_threshold
+from .choosing import Choice, Field
+from .found import ALPHAS, Found, Tuned
+from .lists import Lists, joined, lists_of
+from .search import Trial, measure, search
+from .tables import ScoreTable
+
+__all__ = ["COUNTS", "tune"]
+
+COUNTS = (20, 50, 100, 400, 1_300)
+_ROOM = 1.5  # counts nearer than this to the first stage's cut give way to it
+
+
+def tune(
+    tables: Sequence[ScoreTable],
+    *,
+    budget: float,
+    loss: float = 0.005,
+    counts: Sequence[int] = COUNTS,
+    first: bool = False,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> Tuned:
+    """
+    Search, choose, smooth.
+
+    `budget` is the cost allowed, in token-layers relative to full depth. It holds for long lists;
+    shorter ones, where less is to be saved, may cost more rather than lose more P@1 than `loss`.
+    With `first`, the tables' first stage is part of the pipeline, and its cut is searched too: the
+    smallest with which full depth behind it surely loses no more than `loss`, on the padded length
+    that asks for most.
+    """
+    if not 0 < budget <= 1:
+        raise InputError(f"budget must be above 0 and at most 1, got {budget}.")
+    longest = max(int(table.sizes.max()) for table in tables)
+    lengths = [count for count in counts if count <= longest] or [longest]
+    heads = _heads(tables, lengths, budget, loss, on_step) if first else []
+    cut = max((head.cut for head in heads), default=0)
+    heads = [head for head in heads if head.lists.count > cut]
+    if cut:
+        near = [n for n in lengths if cut / _ROOM < n < cut * _ROOM and n < max(lengths)]
+        lengths = [*(set(lengths) - set(near)), cut]
+    lists = {count: lists_of(_shortest(tables, count), count) for count in sorted(set(lengths))}
+    anchor = _anchor(lists)
+    if cut:
+        lists[cut] = joined([lists[cut], *(head.lists.first(cut) for head in heads)])
+    rows: list[Found] = []
+    for count in _from(anchor, list(lists)):
+        on_step(f"{count} candidates")
+        if count > anchor:
+            rows.append(_row(lists[count], budget, below=rows[-1].row))
+        else:
+            above = rows[0].row if rows else None
+            rows.insert(0, _row(lists[count], budget, loss if rows else 1.0, above=above))
+    schedule = Learned(tables[0].depths, tuple(found.row for found in rows))
+    calibration = calibrate(tables)
+    return Tuned(
+        schedule,
+        tuple(rows),
+        cut,
+        tuple(head.found(schedule, cut) for head in heads),
+        calibration,
+        no_answer_threshold(tables, calibration[tables[0].depths[-1]]),
+        budget,
+        tuple(dict.fromkeys(table.name for table in tables)),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Head:
+    """The search for a first stage's cut on whole lists of one length."""
+
+    lists: Lists
+    field: Field
+    loss: float
+
+    @cached_property
+    def choice(self) -> Choice:
+        """Of the cuts before full depth; what the cascade drops is decided by its own rows."""
+        keeps = [trial.keeps for trial in self.field.trials]
+        cuts = np.array([len(steps) == 1 and not steps[0].depth for steps in keeps])
+        return self.field.cheapest(self.loss, among=cuts)
+
+    @property
+    def cut(self) -> int:
+        return self.choice.trial.keeps[0].keep
+
+    def found(self, schedule: Learned, cut: int) -> Found:
+        """The pipeline as it will run, not as it was searched."""
+        keeps = (Step(0, cut), *schedule.plan(cut)[:-1])
+        choice = replace(self.choice, trial=measure(self.lists, keeps))
+        count, front = self.lists.count, self.field.front()
+        return Found(count, len(self.lists), choice, front, _rule(self.lists))
+
+
+def _heads(
+    tables: Sequence[ScoreTable],
+    lengths: Sequence[int],
+    budget: float,
+    loss: float,
+    on_step: Callable[[str], None],
+) -> list[_Head]:
+    whole = {table.pad for table in tables if table.pad in lengths} or {max(lengths)}
+    heads = []
+    for count in sorted(whole):
+        on_step(f"first stage, {count} candidates")
+        lists = lists_of(_shortest(tables, count), count)
+        field = Field.of(search(lists, budget=budget, first=True), lists.folds)
+        heads.append(_Head(lists, field, loss))
+    return heads
+
+
+def _shortest(tables: Sequence[ScoreTable], count: int) -> list[ScoreTable]:
+    """Of each set, the table of the shortest lists that are long enough."""
+    enough = [table for table in tables if int(table.sizes.max()) >= count]
+    by_length = sorted(enough, key=lambda table: -int(table.sizes.max()))
+    return list({table.name: table for table in by_length}.values())
+
+
+def _from(anchor: int, counts: Sequence[int]) -> list[int]:
+    """Down from the anchor, then up."""
+    longer = sorted(count for count in counts if count > anchor)
+    return sorted(set(counts) - set(longer), reverse=True) + longer
+
+
+def _anchor(lists: Mapping[int, Lists]) -> int:
+    """The longest lists of which there are at least half as many as of any others."""
+    most = max(len(own) for own in lists.values())
+    return max(count for count, own in lists.items() if 2 * len(own) >= most)
+
+
+def _row(
+    lists: Lists,
+    budget: float,
+    loss: float = 1.0,
+    *,
+    below: Row | None = None,
+    above: Row | None = None,
+) -> Found:
+    """The best that is in line with the rows of shorter and of longer lists."""
+    field = Field.of(search(lists, budget=budget), lists.folds)
+    fits = [
+        (below is None or _in_line(below, row)) and (above is None or _in_line(row, above))
+        for row in (Row(lists.count, trial.keeps) for trial in field.trials)
+    ]
+    choice = field.best(budget, loss=loss, among=np.array(fits) if any(fits) else None)
+    return Found(lists.count, len(lists), choice, field.front(), _rule(lists))
+
+
+def _rule(lists: Lists) -> list[Trial]:
+    plans = [Drop(lists.depths, alpha).plan(lists.count) for alpha in ALPHAS]
+    return [measure(lists, plan[:-1]) for plan in plans]
+
+
+def _in_line(shorter: Row, longer: Row) -> bool:
+    """Whether longer lists keep no fewer candidates, and no larger share of them."""
+    depths = {step.depth for step in (*shorter.keeps, *longer.keeps)}
+    share = shorter.count / longer.count
+    return all(
+        math.floor(share * longer.at(depth)) <= shorter.at(depth) <= longer.at(depth)
+        for depth in depths
+    )

@@ -1,0 +1,94 @@
+"""Sets of questions as a corpus to ask, and text of any size made out of their sentences."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from askline import data
+from askline.data import read_paragraphs, to_sentences
+from askline.text.sentences import split_sentences
+from askline.types import Source
+
+from .report import data_root
+
+FILE_CHARACTERS = 1_000_000
+_NUMBERS = 100_000  # for the sentences of a file, more than it can hold
+
+
+class Library(NamedTuple):
+    """Documents by their ids, and the answerable questions about them with the right places."""
+
+    documents: dict[str, str]
+    questions: list[tuple[str, list[Source]]]
+
+
+def library(on: str, limit: int | None = None) -> Library:
+    """A set as a corpus, with all of its questions or as many drawn with a fixed seed."""
+    found = _wikiqa(on) if on.startswith("wikiqa:") else _squad(data_root() / on)
+    if limit is None or limit >= len(found.questions):
+        return found
+    return found._replace(questions=random.Random(0).sample(found.questions, limit))
+
+
+def _squad(path: Path) -> Library:
+    paragraphs = read_paragraphs(path)
+    questions = [
+        (each.text, [one.source for one in each.candidates if one.is_answer and one.source])
+        for each in to_sentences(paragraphs)
+        if each.answerable
+    ]
+    return Library({each.id: each.text for each in paragraphs.paragraphs}, questions)
+
+
+def _wikiqa(on: str) -> Library:
+    """Sentences of one document are set apart by blank lines, for some have no full stop."""
+    documents: dict[str, str] = {}
+    questions = []
+    for split in ("wikiqa:train", "wikiqa:dev", "wikiqa:test"):
+        for question in data.load(split, root=data_root()):
+            name = question.candidates[0].id.rpartition("-")[0]
+            documents[name] = text = "\n\n".join(question.texts)
+            if split == on and question.answerable:
+                answers = [each.text for each in question.candidates if each.is_answer]
+                starts = [text.index(answer) for answer in answers]
+                gold = [
+                    Source(name, start, start + len(answer))
+                    for start, answer in zip(starts, answers, strict=True)
+                ]
+                questions.append((question.text, gold))
+    return Library(documents, questions)
+
+
+def sentences_of(documents: dict[str, str]) -> list[str]:
+    found = {text[a:b] for text in documents.values() for a, b in split_sentences(text)}
+    return sorted(" ".join(text.split()) for text in found)
+
+
+def made_files(sentences: Sequence[str], folder: Path, characters: int) -> list[Path]:
+    """Files of about a million characters, so many in all; those that are there are kept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = [FILE_CHARACTERS] * (characters // FILE_CHARACTERS)
+    rest = characters - sum(sizes)
+    paths = []
+    for number, size in enumerate([*sizes, *([rest] if rest else [])]):
+        path = folder / f"{number:06}.txt"
+        if not path.exists():
+            half = path.with_suffix(".half")
+            half.write_text("\n\n".join(_paragraphs(sentences, number, size)), encoding="utf-8")
+            half.replace(path)
+        paths.append(path)
+    return paths
+
+
+def _paragraphs(sentences: Sequence[str], file: int, characters: int) -> Iterator[str]:
+    """Five sentences each, drawn by the number of the file, each with a number of its own."""
+    chance = random.Random(file)
+    count = file * _NUMBERS
+    while characters > 0:
+        paragraph = " ".join(f"{count + k}: {chance.choice(sentences)}" for k in range(5))
+        count += 5
+        characters -= len(paragraph) + 2
+        yield paragraph

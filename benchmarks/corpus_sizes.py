@@ -1,0 +1,120 @@
+"""How fast a corpus grows, what it takes, and how long a large one takes to answer."""
+
+from __future__ import annotations
+
+import json
+import resource
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askline.corpus import Corpus
+
+from .corpus_library import library, made_files, sentences_of
+
+_SAVED_SECONDS = 2.0
+
+
+class Clock:
+    """Time spent and memory used by all runs together; kept in a file, so one may be stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        before = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        self.seconds: float = before.get("seconds", 0.0)
+        self.processor: float = before.get("processor", 0.0)
+        self.peak: float = before.get("peak", 0.0)
+
+    def __enter__(self) -> Clock:
+        self._began, self._used = time.perf_counter(), time.process_time()
+        self._saved = self._began
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._save()
+
+    def tick(self, _: object) -> None:
+        """Save now and then."""
+        if time.perf_counter() - self._saved > _SAVED_SECONDS:
+            self._save()
+
+    def _save(self) -> None:
+        now, used = time.perf_counter(), time.process_time()
+        self.seconds += now - self._began
+        self.processor += used - self._used
+        self.peak = max(self.peak, peak_megabytes())
+        self._began, self._used, self._saved = now, used, now
+        record = {"seconds": self.seconds, "processor": self.processor, "peak": self.peak}
+        self._path.write_text(json.dumps(record), encoding="utf-8")
+
+
+def indexing(on: str, megabytes: float, folder: Path) -> dict[str, Any]:
+    """Speed, size and memory, and how long it takes to see that nothing has changed."""
+    place = folder / f"indexing-{megabytes:g}"
+    pages = place / "pages"
+    files = made_files(sentences_of(library(on).documents), pages, int(megabytes * 1e6))
+    size = sum(file.stat().st_size for file in files)
+    before = peak_megabytes()
+    with Corpus.open(place / "index") as corpus:
+        with Clock(place / "clock.json") as clock:
+            corpus.add(pages, on_file=clock.tick)
+        start = time.perf_counter()
+        corpus.add(pages)
+        again = time.perf_counter() - start
+    with Corpus.open(place / "index") as corpus:  # closed before: its log is gone
+        status = corpus.status()
+    row = {
+        "MB": round(size / 1e6, 1),
+        "files": len(files),
+        "sentences": status.sentences,
+        "seconds": round(clock.seconds, 2),
+        "processor s": round(clock.processor, 2),
+        "MB/s": round(size / 1e6 / clock.seconds, 2),
+        "sentences/s": round(status.sentences / clock.seconds),
+        "store bytes/byte": round(status.store_bytes / size, 2),
+        "search bytes/byte": round(status.search_bytes / size, 2),
+        "peak MB": round(clock.peak),
+        "of which before": round(before),
+        "unchanged s": round(again, 2),
+    }
+    return {"indexing": [row]}
+
+
+def scale(
+    on: str, sizes: Sequence[int], spec: str | None, limit: int | None, folder: Path
+) -> dict[str, Any]:
+    """Milliseconds to answer in corpora of different sizes, asked in turn, so that load is fair."""
+    documents, questions = library(on, limit or 200)
+    sentences = sentences_of(documents)
+    average = sum(map(len, sentences)) / len(sentences) + 12
+    corpora = []
+    for size in sizes:
+        place = folder / f"scale-{size}"
+        made_files(sentences, place / "pages", int(size * average))
+        corpus = Corpus.open(place / "index", ranker=spec)
+        corpus.add(place / "pages")
+        corpus.ask(questions[0][0])
+        corpora.append(corpus)
+    said = [[corpus.ask(question) for corpus in corpora] for question, _ in questions]
+    rows = []
+    for corpus, answers in zip(corpora, zip(*said, strict=True), strict=True):
+        whole = 1000 * np.array([each.seconds for each in answers])
+        first = 1000 * np.array([each.stages[0].seconds for each in answers])
+        p50, p95 = np.percentile(whole, [50, 95])
+        rows.append(
+            {
+                "sentences": corpus.status().sentences,
+                "ms p50": round(float(p50), 2),
+                "p95": round(float(p95), 2),
+                "retrieval p50": round(float(np.median(first)), 2),
+            }
+        )
+        corpus.close()
+    return {"ranker": spec, "questions": len(questions), "scale": rows}
+
+
+def peak_megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,74 @@
+"""How small rerankers for CPUs rank: one padded batch through a dynamically quantised ONNX file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askline.models.quantising import quantise_rows
+from askline.runtime.encoder import OnnxEncoder
+from askline.runtime.sheet import STATES
+from askline.runtime.windows import Windows
+from askline.training.export_onnx import Standard
+
+__all__ = ["padded_pass"]
+
+
+def padded_pass(
+    encoder: OnnxEncoder, question: str, candidates: list[str]
+) -> Callable[[], NDArray[np.float32]]:
+    """From a float encoder; all cores on every product, as ONNX Runtime does by itself."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(_graph(encoder), providers=["CPUExecutionProvider"])
+
+    def run() -> NDArray[np.float32]:
+        windows = Windows.of(encoder.tokeniser, question, candidates, positions=512)
+        numbers = np.zeros((len(candidates), int(windows.lengths.max())), np.int64)
+        mask, kinds = np.zeros_like(numbers), np.zeros_like(numbers)
+        for row, part in enumerate(windows.parts):
+            own = [*windows.head, *part]
+            numbers[row, : len(own)], mask[row, : len(own)] = own, 1
+            kinds[row, len(windows.head) : len(own)] = 1
+        inputs = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": kinds}
+        found: NDArray[np.float32] = session.run(None, inputs)[0][:, 0]
+        return found
+
+    return run
+
+
+def _graph(encoder: OnnxEncoder) -> bytes:
+    sheet = _Dynamic(encoder.layout, encoder.tensors)
+    numbers, mask, kinds = (
+        sheet.graph.input(name, "int64", STATES)
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    )
+    sheet.hide(mask)
+    states = sheet.embedding(numbers, kinds)
+    for layer in range(encoder.layers):
+        states = sheet.layer(layer, states)
+    sheet.graph.output(sheet.classified(encoder.layers, states), "logits", "float32", ("pairs", 1))
+    return sheet.graph.to_bytes()
+
+
+@dataclass(slots=True, eq=False)
+class _Dynamic(Standard):
+    """Every product in int8, its input's range taken anew from each batch."""
+
+    def dense(self, name: str, inputs: str) -> str:
+        if not name.startswith("layers."):
+            return Standard.dense(self, name, inputs)
+        node, const = self.graph.node, self.graph.constant
+        whole, scale = quantise_rows(self.tensors[f"{name}.weight"], 64)
+        arguments: list[Any] = [
+            inputs,
+            const(whole.T),
+            const(scale),
+            "",
+            self.floats(f"{name}.bias"),
+        ]
+        return node("DynamicQuantizeMatMul", *arguments, domain="com.microsoft")

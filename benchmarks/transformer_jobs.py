@@ -1,0 +1,210 @@
+"""What `benchmarks.transformers` trains and measures, each piece a function that a process runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+
+from askline.training.general.card import card
+from askline.training.general.fit import GeneralRecipe, general_run, merged, run_file
+from askline.training.transformer import (
+    PairNetwork,
+    Phase,
+    TransformerRecipe,
+    load_network,
+    save_network,
+    train_transformer,
+)
+from askline.training.transformer.loop import Dev
+from askline.training.transformer.objectives import Objective
+from askline.training.transformer.sampling import SampledLists
+from askline.training.transformer.scoring import list_scores
+
+from .transformer_sets import DEV, TEST, Measured, Sets
+
+Row = dict[str, Any]
+
+POINT, BOTH = Objective(point=1.0, list=0.0), Objective(point=0.5, list=1.0)
+LOSSES = {"point": POINT, "both": BOTH, "soft": POINT}
+"""`soft` learns half the label and half the score of a model that has not seen the question."""
+FOLDS = 5
+UNANSWERABLE = ("squad2:dev", "wikiqa:dev")
+"""Sets with questions that have no answer: their scores are kept for `benchmarks.calibration`."""
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """What every job needs; made once, and handed on to the processes as they are forked."""
+
+    init: str
+    tokeniser: Any
+    lists: SampledLists
+    sets: Sets
+    wikiqa: Measured
+    trecqa: Measured
+    work: Path
+    device: str
+    recipe: GeneralRecipe
+    adapt: TransformerRecipe
+    general: Path | None = None
+    """A general model made before, which is adapted instead of a new one."""
+
+    def start(self, **options: Any) -> PairNetwork:
+        return PairNetwork.start(self.init, **options).to(self.device)
+
+    def blended(self, share: float) -> PairNetwork:
+        if self.general is not None:
+            return load_network(self.general)[0].to(self.device)
+        network = self.start()
+        merged(network, self.work / "general", self.recipe.seeds, share)
+        return network.eval()
+
+
+def transfer(world: World, seed: int, depth: int | None = None, epochs: int | None = None) -> Row:
+    """One run of the general model, or of one cut to a depth."""
+    folder = world.work / (f"depth-{depth}" if depth else "general")
+    recipe = world.recipe.transfer
+    recipe = replace(recipe, seed=seed, epochs=epochs or recipe.epochs)
+    history = general_run(world.init, world.lists, recipe, folder, device=world.device, depth=depth)
+    seconds = sum(epoch.seconds for epoch in history)
+    losses = [round(epoch.loss, 4) for epoch in history]
+    row = {"depth": depth or "all", "seed": seed, "epochs": recipe.epochs, "loss": losses}
+    return row | {"seconds": round(seconds, 1)}
+
+
+def untouched(world: World) -> Row:
+    network = world.start().eval()
+    return {
+        "share": 0.0,
+        "dev": world.sets.all(DEV, network),
+        "test": world.sets.all(TEST, network),
+    }
+
+
+def single(world: World, seed: int) -> Row:
+    """One run by itself, on dev."""
+    network = world.start().eval()
+    network.load_state_dict(load_file(run_file(world.work / "general", seed)))
+    return {"seed": seed, "dev": world.sets.all(DEV, network)}
+
+
+def blend_on_dev(world: World, share: float) -> Row:
+    return {"share": share, "dev": world.sets.all(DEV, world.blended(share))}
+
+
+def blend_on_test(world: World, share: float) -> Row:
+    """The general model: written as a folder, measured on the tests, and its SQuAD 2.0 scores."""
+    network = world.blended(share)
+    folder = save_network(network, world.tokeniser, world.work / "model")
+    (folder / "README.md").write_text(card(world.init, world.recipe), encoding="utf-8")
+    found = {"share": share, "test": world.sets.all(TEST, network)}
+    for name in UNANSWERABLE:
+        own = world.sets.measured((name, "all", False, None)).pairs
+        np.savez_compressed(
+            world.work / f"scores-{name.replace(':', '-')}.npz",
+            scores=np.concatenate(list(list_scores(network, own))).astype(np.float32),
+            labels=own.labels > 0,
+            sizes=np.diff(own.offsets),
+        )
+    return found
+
+
+def adapt_wikiqa(world: World, loss: str, seed: int, depth: int | None = None) -> Row:
+    """From the general model, or from one of a lower depth, to WikiQA."""
+    train = world.wikiqa
+    if loss == "soft":
+        train = replace(train, pairs=replace(train.pairs, labels=_soft_labels(world)))
+    row, network = _adapted(world, train, "WikiQA", loss, seed, depth)
+    if depth is None:
+        row["dev 400"] = world.sets.measured(DEV["WikiQA 400"]).measure(network)
+    return row
+
+
+def adapt_trecqa(world: World, loss: str, seed: int, depth: int | None = None) -> Row:
+    return _adapted(world, world.trecqa, "TrecQA", loss, seed, depth)[0]
+
+
+def fold(world: World, number: int) -> Row:
+    """Scores of a fifth of WikiQA's train questions by a model that has not seen them."""
+    chosen = _folds(world)
+    rest = world.wikiqa.pairs.take(np.flatnonzero(chosen != number))
+    network = world.blended(world.recipe.share)
+    recipe = replace(world.adapt, objective=POINT, seed=1)
+    train_transformer(network, [Phase(rest, recipe)])
+    held = world.wikiqa.pairs.take(np.flatnonzero(chosen == number))
+    np.save(_fold_file(world, number), np.concatenate(list(list_scores(network, held))))
+    return {"fold": number}
+
+
+def report_head(world: World, seed: int) -> Row:
+    """The Report's baseline: the first token, a hidden layer, two outputs; WikiQA alone."""
+    torch.manual_seed(seed)
+    network = world.start(head="first-token")
+    recipe = replace(world.adapt, objective=POINT, seed=seed)
+    return _trained(world, network, world.wikiqa, recipe, "WikiQA") | {"seed": seed}
+
+
+def _adapted(
+    world: World, train: Measured, target: str, loss: str, seed: int, depth: int | None
+) -> tuple[Row, PairNetwork]:
+    if depth is None:
+        network = world.blended(world.recipe.share)
+    else:
+        network = world.start(depth=depth)
+        network.load_state_dict(load_file(run_file(world.work / f"depth-{depth}", 1)))
+    before = {}
+    if seed == 1 and loss == "point":
+        before = {"transferred": world.sets.measured(TEST[target]).measure(network)}
+    recipe = replace(world.adapt, objective=LOSSES[loss], seed=seed)
+    start = "one run of one epoch" if depth else "general"
+    row = {"start": start, "loss": loss, "seed": seed, "depth": network.depth} | before
+    return row | _trained(world, network, train, recipe, target), network
+
+
+def _trained(
+    world: World, network: PairNetwork, train: Measured, recipe: TransformerRecipe, target: str
+) -> Row:
+    """Adapted in place, the best epoch by dev; then one look at the test."""
+    held = world.sets.measured(DEV[target])
+    dev = Dev(held.questions, held.pairs)
+    history = train_transformer(network, [Phase(train.pairs, recipe)], dev=dev)
+    return {
+        "seconds": round(sum(epoch.seconds for epoch in history), 1),
+        "epochs": [{name: round(x, 2) for name, x in epoch.dev.items()} for epoch in history],
+        "dev": held.measure(network),
+        "test": world.sets.measured(TEST[target]).measure(network),
+        "parameters": sum(p.numel() for p in network.parameters()),
+    }
+
+
+def _folds(world: World) -> NDArray[np.int64]:
+    return np.random.default_rng(5).integers(0, FOLDS, len(world.wikiqa.pairs))
+
+
+def _fold_file(world: World, number: int) -> Path:
+    return world.work / f"fold-{number}.npy"
+
+
+def _soft_labels(world: World) -> NDArray[np.float32]:
+    pairs, chosen = world.wikiqa.pairs, _folds(world)
+    soft = pairs.labels / 2
+    for number in range(FOLDS):
+        rows = pairs.rows(np.flatnonzero(chosen == number))
+        logits = np.load(_fold_file(world, number))
+        soft[rows] += 0.25 * (1 + np.tanh(logits / 2))
+    return soft.astype(np.float32)
+
+
+def timed(work: Callable[..., Row], *arguments: Any) -> Row:
+    """A job's row with the wall-clock of all of it."""
+    start = time.perf_counter()
+    row = work(*arguments)
+    return row | {"wall": round(time.perf_counter() - start, 1)}

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from askline.corpus.connectors.address import Address
+from askline.errors import InputError
+
+
+def test_an_address_is_taken_apart() -> None:
+    address = Address.parse("opensearch://ann:p%40ss@search.example:9201/books?text=body&tls=no")
+    assert (address.scheme, address.host, address.port) == ("opensearch", "search.example", 9201)
+    assert (address.path, address.user, address.password) == ("books", "ann", "p@ss")
+    assert address.options == {"text": "body", "tls": "no"}
+
+
+@pytest.mark.parametrize("url", ["postgresql://ann:pw@h/db", "postgresql://ann@h/db?password=pw"])
+def test_its_text_has_no_secrets(url: str) -> None:
+    address = Address.parse(url)
+    assert address.password == "pw"
+    assert str(address) == "postgresql://h/db"
+    assert "pw" not in repr(address)
+    assert "ann" not in repr(address)
+    assert address.without_secrets("no pw\nfor ann") == "no *** for ann"
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("mysql://h/db", "No kind of server 'mysql'. Known: elasticsearch, opensearch"),
+        ("opensaerch://h/i", "Did you mean 'opensearch'?"),
+        ("notes.txt", "No kind of server ''"),
+        ("postgresql://ann:se:cret@h/db", None),
+        ("postgresql://ann:pw@h:54x2/db", "The port in the address is no number"),
+    ],
+    ids=["kind", "misspelt", "no address", "colon in the password", "port"],
+)
+def test_what_is_no_address_is_refused(url: str, message: str | None) -> None:
+    if message is None:
+        assert Address.parse(url).password == "se:cret"
+        return
+    with pytest.raises(InputError, match=message) as raised:
+        Address.parse(url)
+    assert "pw" not in str(raised.value).replace("password", "")
+
+
+def test_options_have_kinds_and_names() -> None:
+    address = Address.parse("opensearch://h/i?timeout=2.5&tls=Yes&tex=body&texts=none")
+    assert address.number("timeout", 10, least=0.1) == 2.5
+    assert address.number("other", 10, least=0.1) == 10
+    assert address.flag("tls", False)
+    assert not address.flag("other", False)
+    with pytest.raises(InputError, match="texts must be a number from 1, got 'none'"):
+        address.number("texts", 50, least=1)
+    with pytest.raises(InputError, match="timeout must be yes or no, got '2.5'"):
+        address.flag("timeout", True)
+    with pytest.raises(InputError, match="No option 'tex'.*Did you mean 'text'?"):
+        address.only({"text", "timeout", "tls", "texts"})

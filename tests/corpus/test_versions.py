@@ -1,0 +1,97 @@
+"""
+What an index holds depends on how files are read, split and put into words.
+
+A change there must come with a new number, or indexes that were written before it are kept as they
+are. So the numbers stand here beside a digest of what they stand for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from askline.corpus.passages import passages
+from askline.corpus.reading import READING, Fresh, examine
+from askline.corpus.rows import DocumentRow, SentenceRow
+from askline.corpus.search import FORMAT
+from askline.corpus.stems import Stems
+from askline.text.words import words
+
+from ..text.reading.samples import lines, make_docx, make_pdf
+from .conftest import write
+
+READING_NOW = ("2", "7eec281d492d5a35")
+FORMAT_NOW = (1, "c3b26bac48806d5d")
+
+PAGES: dict[str, str] = {
+    "prose.txt": (
+        "Dr. J. R. Hale paid $3.50 at 9 a.m. on Jan. 5th. “Was it much?” he asked. She said no!\n"
+        "He went to the U.S. Then he came back, i.e. he flew … and slept.\n\n"
+        "A line that was wrapped\nby hand goes on here\nand ends.\n\n"
+        "1. First point\n2. Second point. With more.\n- a dash (see p. 4)\n* a star\n\n"
+        "TITLE IN CAPITALS\n=================\n\nName    Age\nAnn     41\nBob     7\n\n"
+        "    code = line.split('. ')\n    print(code)\n\nEnd without a stop"
+    ),
+    "prose_fr.txt": (
+        "M. Dupont est né le 3 janv. 1901. « C'est vrai ? » dit-il. Mme Roy répondit : non.\n"
+        "L'art. 5, al. 2 s'applique. Il coûte 3,50 €. Etc. Puis rien.\n"
+    ),
+    "page.md": (
+        "---\ntitle: Lamps\n---\n# Lamps & *light*\n\n"
+        "A **bold** [link](http://a.b/c). Next `x. y`.\n\n"
+        "## Tables\n\n| a | b |\n|---|---|\n| One. Two. | three |\n\n> Quoted. Twice.\n\n"
+        "```python\nx = 1\n\ny = 2\n```\n\n1. One\n   more\n2. Two\n\n"
+        "Set\n---\n\n<b>raw</b> &amp; done.\n"
+    ),
+    "page.html": (
+        "<html><head><title>The lamp</title><script>var a = 'No. Yes.';</script></head><body>"
+        "<h1>Lamp</h1><p>It was&nbsp;lit <i>late</i>. Then&#33;</p><ul><li>One<li>Two</ul>"
+        "<table><tr><td>Cell. Two.</td><td>3</td></tr></table><pre>a\n\nb</pre>Tail<br>end</body>"
+    ),
+    "rows.csv": 'id,title,text\n1,One,"He said ""no"". Then\nleft."\n,,Two. Three.\n\n3,A,Four.\n',
+    "rows.jsonl": '{"id": 7, "title": "A", "text": "\\u00c9t\\u00e9. Fin."}\n{"body": "Two."}\n',
+}
+
+
+def _rows(tmp_path: Path) -> Iterator[DocumentRow]:
+    for name, text in PAGES.items():
+        write(tmp_path / name, text)
+    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in ("One. Two.", "Three"))
+    write(tmp_path / "page.docx", make_docx(body))
+    write(tmp_path / "page.pdf", make_pdf([lines("A line that", "goes on. Next."), lines("Two.")]))
+    for path in sorted(tmp_path.iterdir()):
+        found = examine(path, path.name, None)
+        assert isinstance(found, Fresh), found
+        yield found.row
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def test_reading_has_a_new_number_when_it_changes(tmp_path: Path) -> None:
+    seen = [
+        (row.name, row.title, row.unit, row.kind, row.encoding, *row.rows, *row.records)
+        for row in _rows(tmp_path)
+    ]
+    assert (READING, _digest(seen)) == READING_NOW, (
+        "Files are read or split in another way than before: raise READING in "
+        "askline/corpus/reading.py, and put it here with the new digest."
+    )
+
+
+def test_the_search_index_has_a_new_number_when_it_changes() -> None:
+    stems = Stems()
+    seen = []
+    for text in PAGES.values():
+        said = [line for line in (text * 3).splitlines() if line]
+        rows = [
+            SentenceRow(at, 0, 0, 1, 0, f"Part {at // 15}", line) for at, line in enumerate(said)
+        ]
+        seen += [(*found, words(found.text), stems.terms(found.text)) for found in passages(rows)]
+    assert (FORMAT, _digest(seen)) == FORMAT_NOW, (
+        "Passages or words are other ones than before: raise FORMAT in askline/corpus/search.py, "
+        "and put it here with the new digest."
+    )

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askline.errors import ModelError
+from askline.models.cascade_layout import CascadeLayout, EncoderShape, check_tensors
+
+SHAPE = EncoderShape(layers=2, width=8, heads=2, inner=16, vocabulary=10, positions=12)
+LAYOUT = CascadeLayout(SHAPE, (1, 2), reader=True)
+HERE = Path("here")
+
+
+def _tensors(layout: CascadeLayout = LAYOUT) -> dict[str, Any]:
+    return {name: np.zeros(shape, np.float32) for name, shape in layout.shapes().items()}
+
+
+@pytest.mark.parametrize("head", ["first", "mean"])
+def test_config_is_read_back(head: Any) -> None:
+    layout = replace(LAYOUT, head=head)
+    assert CascadeLayout.from_config(layout.to_config(), path=HERE) == layout
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"depths": ()}, "depths must ascend"),
+        ({"depths": (2, 1)}, "depths must ascend from 1 or more, got \\[2, 1\\]"),
+        ({"depths": (0, 2)}, "depths must ascend"),
+        ({"depths": (1,)}, "the last depth must be 2"),
+        ({"head": "last"}, "head must be one of first, mean, got 'last'"),
+        ({"precision": "int4"}, "precision must be one of int8, float32, got 'int4'"),
+        ({"encoder": replace(SHAPE, heads=3)}, "width must be a multiple of heads"),
+        ({"encoder": replace(SHAPE, inner=0)}, "inner must be a whole number"),
+    ],
+    ids=["none", "order", "zero", "short", "head", "precision", "heads", "size"],
+)
+def test_unsound_layouts_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        replace(LAYOUT, **changes)
+
+
+def test_a_config_without_its_entries_is_refused() -> None:
+    with pytest.raises(ModelError, match="here does not describe a cascade"):
+        CascadeLayout.from_config({"depths": [1]}, path=HERE)
+
+
+def test_float_tensors_fit() -> None:
+    check_tensors(LAYOUT, _tensors(), path=HERE)
+
+
+def test_int8_tensors_need_their_steps() -> None:
+    tensors = _tensors()
+    tensors["layers.0.inner.weight"] = np.zeros((16, 8), np.int8)
+    with pytest.raises(ModelError) as caught:
+        check_tensors(LAYOUT, tensors, path=HERE)
+    for name in ("inner.scale must be (16,)", "middle.scale must be ()", "middle.zero must be ()"):
+        assert name in str(caught.value)
+    tensors["layers.0.inner.scale"] = np.zeros(16, np.float32)
+    tensors["layers.0.middle.scale"] = np.array(0.1, np.float32)
+    tensors["layers.0.middle.zero"] = np.array(7, np.uint8)
+    tensors["layers.0.middle.smooth"] = np.ones(8, np.float32)
+    check_tensors(LAYOUT, tensors, path=HERE)
+
+
+def test_every_misfit_is_named() -> None:
+    tensors = _tensors()
+    del tensors["norm.bias"]
+    tensors["reader.weight"] = np.zeros((3, 8), np.float32)
+    tensors["left.over"] = np.zeros(1, np.float32)
+    with pytest.raises(ModelError) as caught:
+        check_tensors(LAYOUT, tensors, path=HERE)
+    for part in ("left.over must be absent", "norm.bias must be (8,), got none", "reader.weight"):
+        assert part in str(caught.value)

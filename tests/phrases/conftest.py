@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+
+from askline.phrases.model import PhraseModel
+
+from .models import make_folder, make_tokeniser
+
+
+@pytest.fixture(scope="session")
+def tokeniser() -> Any:
+    return make_tokeniser()
+
+
+@pytest.fixture(scope="session")
+def model_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_folder(tmp_path_factory.mktemp("phrases") / "model")
+
+
+@pytest.fixture(scope="session")
+def model(model_folder: Path) -> PhraseModel:
+    return PhraseModel.load(model_folder)

@@ -1,0 +1,50 @@
+"""A tiny phrase model with a tokeniser of its own, made here; its weights are random."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from askline.phrases.bert import BertShape
+from askline.phrases.folder import PhraseConfig, write_phrase_folder
+
+WORDS = (
+    "who wrote emma jane austen is a novel author of the dune frank herbert sand planet what "
+    "? . , when was born in 1775 1920 paris city france capital where and e ##mma caf ##e "
+    "le la ville est une d ' ##s"
+).split()
+LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{mark}" for mark in "abcdefghijklmnopqrstuvwxyz")]
+
+
+def make_tokeniser() -> Any:
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    vocabulary = {word: at for at, word in enumerate(dict.fromkeys([*special, *WORDS, *LETTERS]))}
+    tokeniser = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokeniser.normalizer = normalizers.BertNormalizer()
+    tokeniser.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokeniser.post_processor = processors.BertProcessing(
+        ("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"])
+    )
+    return tokeniser
+
+
+def make_config(tokeniser: Any, **changes: Any) -> PhraseConfig:
+    shape = BertShape(2, 16, 2, 32, tokeniser.get_vocab_size(), 128)
+    return PhraseConfig(shape, **{"size": 8, "words": 4, "window": 128, "overlap": 80, **changes})
+
+
+def make_folder(path: Path, **changes: Any) -> Path:
+    tokeniser = make_tokeniser()
+    config = make_config(tokeniser, **changes)
+    rng = np.random.default_rng(0)
+    weights = {
+        name: (rng.standard_normal(shape) * 0.3 + ("LayerNorm.weight" in name)).astype(np.float32)
+        for name, shape in config.weights().items()
+    }
+    return write_phrase_folder(
+        path, config=config, weights=weights, tokeniser=tokeniser.to_str(), card="# tiny\n"
+    )

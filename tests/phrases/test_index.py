@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from askline.errors import CorpusError, InputError
+from askline.phrases.index import PhraseIndex
+from askline.phrases.model import CodedPhrases, CodedQuestion, Phrase, PhraseModel
+
+TEXTS = {
+    "austen": "Jane Austen wrote Emma. Emma is a novel.",
+    "herbert": "Frank Herbert wrote Dune. Dune is a planet of sand.",
+    "paris": "Paris is the capital of France. It is a city.",
+}
+
+
+def _add(index: PhraseIndex, model: PhraseModel, *names: str) -> None:
+    index.add([(name, TEXTS[name], model.encode(TEXTS[name], limit=20)) for name in names])
+
+
+def _made_up(count: int, model: PhraseModel) -> tuple[str, CodedPhrases]:
+    """Phrases with random vectors, for sizes that no encoder is needed for."""
+    rng = np.random.default_rng(4)
+    text = "emma " * count
+    dense = rng.standard_normal((count, 9)).astype(np.float32)
+    phrases = tuple(Phrase("emma", 5 * at, 5 * at + 4, -1.0) for at in range(count))
+    zeros = np.zeros((count, 4), np.float32)
+    return text, CodedPhrases(phrases, dense, zeros.astype(np.int32), zeros)
+
+
+@pytest.fixture
+def question(model: PhraseModel) -> CodedQuestion:
+    return model.question("who wrote emma ?")
+
+
+def test_search_is_the_dot_product_of_all_that_is_stored(
+    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "austen", "herbert")
+    _add(index, model, "paris")
+    hits = index.search(question, 5)
+    coded = {name: model.encode(text, limit=20) for name, text in TEXTS.items()}
+    every = sorted(
+        (
+            float(score)
+            for one in coded.values()
+            for score in one.dense @ question.dense + question.lexical(one.words, one.weights)
+        ),
+        reverse=True,
+    )
+    assert [hit.score for hit in hits] == pytest.approx(every[:5], abs=0.3)
+    assert all(TEXTS[hit.document][hit.start : hit.end] == hit.text for hit in hits)
+    assert len(index) == sum(map(len, coded.values()))
+
+
+def test_documents_come_go_and_change(
+    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, *TEXTS)
+    index.delete(["austen", "never there"])
+    assert index.documents == ["herbert", "paris"]
+    assert {hit.document for hit in index.search(question, 100)} == {"herbert", "paris"}
+    index.add([("paris", "Paris!", model.encode("Paris!"))])
+    assert index.text("paris") == "Paris!"
+    assert index.documents == ["herbert", "paris"]
+    with pytest.raises(InputError, match="No document 'austen'"):
+        index.text("austen")
+
+
+def test_optimising_changes_no_answer(
+    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    for name in TEXTS:
+        _add(index, model, name)
+    index.delete(["herbert"])
+    before = index.search(question, 10)
+    size = index.bytes
+    index.optimise()
+    after = index.search(question, 10)
+    assert {(hit.document, hit.start, hit.end) for hit in after[:5]} == {
+        (hit.document, hit.start, hit.end) for hit in before[:5]
+    }
+    assert index.bytes < size
+    assert sorted(path.name for path in index.folder.iterdir()) == ["000003", "phrases.json"]
+
+
+def test_what_was_written_is_there_when_opened_again(
+    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, *TEXTS)
+    index.delete(["paris"])
+    again = PhraseIndex.open(tmp_path / "index")
+    assert again.documents == ["austen", "herbert"]
+    assert again.search(question, 9) == index.search(question, 9)
+
+
+def test_an_emptied_index_answers_nothing(
+    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    assert index.search(question) == []
+    index.add([("blank", "", model.encode(""))])
+    _add(index, model, "paris")
+    index.delete(["paris"])
+    index.optimise()
+    assert index.search(question) == []
+    assert len(PhraseIndex.open(tmp_path / "index")) == 0
+
+
+def test_lists_find_nearly_what_exact_search_finds(tmp_path: Path, model: PhraseModel) -> None:
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    text, coded = _made_up(1200, model)
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    index.add([("many", text, coded)])
+    questions = [model.question(asked) for asked in ("who wrote emma ?", "where is paris ?")]
+    exact = [{hit.start for hit in index.search(one, 10)} for one in questions]
+    index.optimise(exact=1000)
+    assert (index.folder / "000001" / "lists.faiss").is_file()
+    found = [{hit.start for hit in index.search(one, 10, probes=200)} for one in questions]
+    shared = sum(len(one & other) for one, other in zip(exact, found, strict=True))
+    assert shared >= 18
+    again = PhraseIndex.open(tmp_path / "index")
+    assert {hit.start for hit in again.search(questions[0], 10, probes=200)} == found[0]
+
+
+KILLED = """
+import os, sys
+from askline.phrases import index as module, segments
+from askline.phrases.model import PhraseModel
+
+model, index, step = PhraseModel.load(sys.argv[1]), module.PhraseIndex.open(sys.argv[2]), 0
+real = segments.replacing
+
+def counted(path):
+    global step
+    step += 1
+    if step == int(sys.argv[3]):
+        os._exit(9)
+    return real(path)
+
+segments.replacing = module.replacing = counted
+index.add([("paris", "Paris is a city.", model.encode("Paris is a city."))])
+"""
+
+
+@pytest.mark.parametrize("step", [1, 2, 4, 7, 8, 9], ids=str)
+def test_a_writer_killed_anywhere_leaves_a_whole_index(
+    tmp_path: Path, model: PhraseModel, model_folder: Path, step: int
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "austen", "herbert")
+    program = [sys.executable, "-c", KILLED, str(model_folder), str(index.folder), str(step)]
+    done = subprocess.run(program, capture_output=True)
+    assert done.returncode == 9, done.stderr.decode()
+    again = PhraseIndex.open(index.folder)
+    assert again.documents == ["austen", "herbert"]
+    _add(again, model, "paris")
+    assert PhraseIndex.open(index.folder).documents == ["austen", "herbert", "paris"]
+
+
+def test_what_cannot_be_used_is_said(tmp_path: Path, model: PhraseModel) -> None:
+    with pytest.raises(CorpusError, match="No phrase index at"):
+        PhraseIndex.open(tmp_path / "none")
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    one = ("paris", TEXTS["paris"], model.encode(TEXTS["paris"]))
+    with pytest.raises(InputError, match="got a name twice"):
+        index.add([one, one])
+    index.add([one])
+    with pytest.raises(InputError, match="k must be at least 1, got 0"):
+        index.search(model.question("who ?"), 0)
+    (index.folder / "000000" / "vectors.npy").write_bytes(b"")
+    with pytest.raises(CorpusError, match="is damaged"):
+        PhraseIndex.open(index.folder)
+    (index.folder / "phrases.json").write_text(json.dumps({"format": 2}))
+    with pytest.raises(CorpusError, match="another version"):
+        PhraseIndex.open(index.folder)
+    (index.folder / "phrases.json").write_text("{")
+    with pytest.raises(CorpusError, match="is damaged"):
+        PhraseIndex.open(index.folder)

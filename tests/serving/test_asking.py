@@ -1,0 +1,163 @@
+"""`/v1/ask` and `/v1/documents` over a real server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import PAGES, TEXTS
+from .running import Server
+
+
+def _ask(server: Server, question: str, **options: Any) -> dict[str, Any]:
+    response = server.post("/v1/ask", {"question": question, **options})
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
+    return found
+
+
+def test_an_answer_stands_in_its_paragraph_with_exact_offsets(server: Server) -> None:
+    found = _ask(server, "When was the first lighthouse on the rock lit?")
+    best = found["answers"][0]
+    assert best["text"] == "Its first lighthouse was lit in November 1698."
+    assert best["before"] == "The rock lies nine miles off the coast."
+    assert best["after"] == "A storm took the tower and its builder five years later."
+    source = best["source"]
+    text = PAGES[source["document"]]
+    assert text[source["start"] : source["end"]] == best["text"]
+    assert (source["unit"], source["number"]) == ("line", 1)
+    assert found["no_answer"] is False
+
+
+def test_the_funnel_begins_with_retrieval_and_adds_up(server: Server) -> None:
+    found = _ask(server, "When was the lighthouse lit?", ranker="jaccard % 2 >> bm25")
+    stages = [(stage["ranker"], stage["entered"], stage["kept"]) for stage in found["funnel"]]
+    (_, total, kept), (first, entered, left), last = stages
+    assert total == 8
+    assert first == "jaccard % 2"
+    assert entered == kept
+    assert left == 2
+    assert last == ("bm25", 2, 2)
+    assert all(stage["dropped"] == stage["entered"] - stage["kept"] for stage in found["funnel"])
+    assert all(stage["ms"] >= 0 for stage in found["funnel"])
+    assert found["candidates"] is None
+
+
+def test_explained_candidates_come_in_the_order_of_the_answers(server: Server) -> None:
+    found = _ask(server, "Which lens did Fresnel build?", explain=True, top=2)
+    texts = [candidate["text"] for candidate in found["candidates"]]
+    assert [answer["text"] for answer in found["answers"]] == texts[:2]
+    for candidate in found["candidates"]:
+        assert [thought["stage"] for thought in candidate["thoughts"]] == [0, 1]
+    places = sorted(candidate["thoughts"][1]["place"] for candidate in found["candidates"])
+    assert places == list(range(1, len(texts) + 1))
+
+
+def test_no_word_in_common_is_no_answer(server: Server) -> None:
+    found = _ask(server, "Xylophones?")
+    assert found["no_answer"] is True
+    assert found["answers"] == []
+
+
+def test_a_calibrated_ranker_gives_confidence_and_says_no(server: Server) -> None:
+    sure = _ask(server, "yeast makes gas", ranker="chance")
+    assert sure["answers"][0]["confidence"] == 1.0
+    assert (sure["threshold"], sure["no_answer"]) == (0.5, False)
+    unsure = _ask(server, "Which yeast did the bakers of old Vienna use?", ranker="chance")
+    assert unsure["answers"][0]["confidence"] < 0.5
+    assert unsure["no_answer"] is True
+
+
+def test_a_reading_head_marks_the_phrase(server: Server) -> None:
+    best = _ask(server, "first lighthouse was lit", ranker="jaccard % 3 >> chance")["answers"][0]
+    assert best["phrase"] == {"text": "1698", "start": 41, "end": 45}
+    assert best["text"][41:45] == "1698"
+    assert _ask(server, "yeast makes gas", ranker="chance")["answers"][0]["phrase"] is None
+    assert _ask(server, "Which lighthouse?")["answers"][0]["phrase"] is None
+
+
+def test_a_ranker_that_is_not_calibrated_gives_none(server: Server) -> None:
+    assert _ask(server, "What makes gas?")["answers"][0]["confidence"] is None
+
+
+def test_documents_in_the_body_are_split_into_sentences(server: Server) -> None:
+    documents = [{"id": "emma", "text": " ".join(TEXTS)}, "Another text. It rains."]
+    found = _ask(server, "Who wrote Emma?", documents=documents, explain=True)
+    best = found["answers"][0]
+    assert best["text"] == TEXTS[2]
+    assert best["source"]["document"] == "emma"
+    assert best["before"] == f"{TEXTS[0]} {TEXTS[1]}"
+    start, end = best["source"]["start"], best["source"]["end"]
+    assert " ".join(TEXTS)[start:end] == TEXTS[2]
+    assert found["funnel"][0]["entered"] == 5
+    assert {candidate["document"] for candidate in found["candidates"]} == {"emma", "1"}
+
+
+def test_documents_in_the_body_can_be_ranked_whole(server: Server) -> None:
+    found = _ask(server, "Who wrote Emma?", documents=TEXTS, split=False, ranker="bm25")
+    assert [answer["source"]["document"] for answer in found["answers"]] == ["2", "0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"question": "  "}, 422, "words in it"),
+        ({"question": ""}, 422, "question"),
+        ({"question": "a", "documents": []}, 400, "at least one entry"),
+        ({"question": "a", "ranker": "cosnet"}, 422, "Did you mean 'cosinet'"),
+        ({"question": "a", "ranker": "cosinet('/etc')"}, 422, "without options"),
+        ({"question": "a", "top": 0}, 422, "top"),
+        ({}, 422, "question: Field required"),
+    ],
+)
+def test_what_cannot_be_asked(
+    server: Server, body: dict[str, Any], status: int, message: str
+) -> None:
+    response = server.post("/v1/ask", body)
+    assert response.status_code == status
+    assert message in response.json()["message"]
+
+
+def test_documents_are_added_changed_shown_and_taken_out(server: Server) -> None:
+    name = "notes/on comets?.txt"
+    path = "/v1/documents/notes/on%20comets%3F.txt"
+    comet = {"id": name, "text": "The comet came back in 1759. Halley had said so."}
+    added = server.post("/v1/documents", {"documents": [comet]}).json()
+    assert added["documents"] == [{"id": name, "outcome": "added", "sentences": 2}]
+    assert _ask(server, "When did the comet come back?")["answers"][0]["source"]["document"] == name
+    again = server.post("/v1/documents", {"documents": [comet]}).json()
+    assert (again["added"], again["unchanged"]) == (0, 1)
+    shown = server.client.get(path, params={"first": 1}).json()
+    assert [sentence["text"] for sentence in shown["sentences"]] == ["Halley had said so."]
+    assert server.client.delete(path).json() == {"id": name, "removed": True}
+    assert server.client.delete(path).status_code == 404
+    assert server.client.get(path).status_code == 404
+
+
+def test_documents_are_listed_page_by_page(server: Server) -> None:
+    seen: list[str] = []
+    after = ""
+    while True:
+        params: dict[str, str | int] = {"after": after, "limit": 2}
+        page = server.client.get("/v1/documents", params=params).json()
+        seen += [document["id"] for document in page["documents"]]
+        if page["next"] is None:
+            break
+        after = page["next"]
+    assert seen == sorted(PAGES)
+    assert page["total"] == {"documents": 3, "sentences": 8}
+
+
+@pytest.mark.parametrize("name", ["lamps", "lamps/", "%2F", ".", "~", "..", "%2E%2E%2F"])
+def test_taking_out_wants_the_very_id(server: Server, name: str) -> None:
+    response = server.client.request("DELETE", f"/v1/documents/{name}")
+    assert response.status_code in (404, 405, 422)
+    assert server.client.get("/v1/documents").json()["total"]["documents"] == 3
+
+
+def test_without_an_index_there_is_nothing_to_ask(slow_server: Server) -> None:
+    asked = slow_server.post("/v1/ask", {"question": "Which lamp?"})
+    assert asked.status_code == 404
+    assert "--index DIR" in asked.json()["message"]
+    assert slow_server.client.get("/v1/documents").status_code == 404

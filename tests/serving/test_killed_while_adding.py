@@ -1,0 +1,66 @@
+"""kill -9 while documents are being added: what was acknowledged is there afterwards."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import httpx
+
+from askline.corpus import Corpus
+
+from .running import Server, eventually
+
+ROUNDS = 3
+
+
+def _add(server: Server, turn: int, acknowledged: list[str]) -> None:
+    """Documents one request after another, until the server is gone."""
+    with httpx.Client(base_url=server.base, timeout=30) as client:
+        number = 0
+        while True:
+            batch = [
+                {"id": f"{turn}/{number}/{each}", "text": f"Comet {number} came in {each}. " * 20}
+                for each in range(3)
+            ]
+            try:
+                response = client.post("/v1/documents", json={"documents": batch})
+            except httpx.TransportError:
+                return
+            if response.status_code == 200:
+                acknowledged += [document["id"] for document in response.json()["documents"]]
+            number += 1
+
+
+def test_everything_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    folder = tmp_path / "index"
+    acknowledged: list[str] = []
+    for turn in range(ROUNDS):
+        options = ("--index", str(folder), "--model", "bm25", "--workers", "2")
+        with Server(*options) as server:
+            before = len(acknowledged)
+            adding = threading.Thread(target=_add, args=(server, turn, acknowledged))
+            adding.start()
+            for _ in eventually(30):
+                if len(acknowledged) >= before + 9:
+                    break
+            adding.join(chance.random() / 10)  # the next one is anywhere between begun and done
+            server.kill()
+            adding.join(30)
+    with Server("--index", str(folder), "--model", "bm25", "--workers", "1") as server:
+        listed: set[str] = set()
+        after = ""
+        while True:
+            params: dict[str, str | int] = {"after": after, "limit": 1_000}
+            page = server.client.get("/v1/documents", params=params).json()
+            listed |= {document["id"] for document in page["documents"]}
+            if page["next"] is None:
+                break
+            after = page["next"]
+        assert set(acknowledged) <= listed
+        asked = server.post("/v1/ask", {"question": "Which comet came?"}).json()
+        assert asked["answers"]
+    with Corpus.open(folder, ranker=None) as corpus:
+        assert corpus.status().searchable

@@ -1,0 +1,49 @@
+"""Whatever fits the OpenAPI, and much that does not, is answered without a 500."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import schemathesis
+from fastapi import FastAPI
+from hypothesis import HealthCheck, Phase, settings
+
+from askline.serving import Settings
+from askline.serving.app import create_app
+from askline.serving.metrics import Metrics
+from askline.serving.pool import Pool
+
+from .running import Server
+
+
+def _app() -> FastAPI:
+    chosen, metrics = Settings(), Metrics()
+    return create_app(chosen, Pool(chosen, metrics), metrics)
+
+
+schema = schemathesis.openapi.from_dict(json.loads(json.dumps(_app().openapi())))
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank", "/score", "/v1/score"])
+def test_the_routes_that_clients_know_are_there(path: str) -> None:
+    assert "post" in _app().openapi()["paths"][path]
+
+
+@schema.parametrize()
+@settings(
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@pytest.mark.filterwarnings("default")
+def test_nothing_that_is_sent_breaks_the_service(
+    case: schemathesis.Case[Any], server: Server
+) -> None:
+    response = case.call(base_url=server.base)
+    assert response.status_code < 500 or response.status_code in (503, 504), response.text
+    case.validate_response(response, checks=[schemathesis.checks.response_schema_conformance])

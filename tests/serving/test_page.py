@@ -1,0 +1,222 @@
+"""
+The page in a real browser, with a mouse and with the keyboard alone, light, dark and on a phone.
+
+Screenshots of each state go to test-output/page/. `make browser` installs Debian's chromium where
+it can; without a browser these tests skip and say so.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+
+from .running import ROOT, Server
+
+BROWSER = os.environ.get("ASKLINE_BROWSER") or shutil.which("chromium")
+SHOTS = ROOT / "test-output" / "page"
+QUESTION = "When was the first lighthouse lit?"
+CANDIDATES = [
+    "Emma is a novel of manners.",
+    "It sold well in its first year.",
+    "Jane Austen wrote Emma in 1815.",
+    "Emma was read in every house.",
+]
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1100, "height": 760}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1100, "height": 760}},
+    "phone": {
+        "viewport": {"width": 390, "height": 844},
+        "is_mobile": True,
+        "has_touch": True,
+    },
+}
+
+pytestmark = pytest.mark.skipif(
+    BROWSER is None, reason="no browser: `make browser` installs Debian's chromium as root"
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        # Its own sandbox cannot be used as root; the only pages it opens are ours.
+        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory, plugins: Path) -> Iterator[Server]:
+    """A service whose default ranker is calibrated and reads years."""
+    from askline.corpus import Corpus
+
+    from .conftest import PAGES
+
+    folder = tmp_path_factory.mktemp("shown") / "index"
+    with Corpus.open(folder, ranker=None) as corpus:
+        corpus.add_texts(PAGES)
+    models = ("--model", "chance", "--model", "cosinet")
+    with Server("--index", str(folder), *models, "--workers", "1", plugins=plugins) as running:
+        yield running
+
+
+def _open(browser: Browser, server: Server, look: str = "light", path: str = "/") -> Page:
+    """The page, watched: nothing may be asked of anybody else, nothing may go wrong unseen."""
+    page = browser.new_context(**LOOKS[look]).new_page()
+    wrong: list[str] = []
+    page.on("request", lambda each: _check_own(each.url, server, wrong))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda each: wrong.extend([each.text] if each.type == "error" else []))
+    page.goto(server.base + path)
+    page.wait_for_selector("html[data-ready]")
+    page.wrong = wrong  # type: ignore[attr-defined]
+    return page
+
+
+def _check_own(url: str, server: Server, wrong: list[str]) -> None:
+    if not url.startswith(server.base):
+        wrong.append(f"asked of others: {url}")
+
+
+def _finish(page: Page) -> None:
+    assert page.wrong == []  # type: ignore[attr-defined]
+    page.context.close()
+
+
+def _shoot(page: Page, name: str, *, whole: bool = True) -> None:
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SHOTS / f"{name}.png", full_page=whole)
+
+
+def _ask(page: Page, question: str) -> None:
+    page.fill("#question", question)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#ask-result article")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -> None:
+    page = _open(browser, shown, look)
+    _shoot(page, f"start-{look}")
+
+    _ask(page, QUESTION)
+    expect(page.locator("article .sentence")).to_have_text(
+        "Its first lighthouse was lit in November 1698."
+    )
+    expect(page.locator("article mark")).to_have_text("1698")
+    expect(page.locator("article blockquote")).to_contain_text("nine miles off the coast")
+    expect(page.locator("article .meta")).to_contain_text("confidence")
+    page.locator(".candidates button").nth(1).hover()
+    expect(page.locator(".thought").nth(1)).to_contain_text("place 2, score")
+    _shoot(page, f"answer-{look}")
+
+    page.locator("article .meta a").click()
+    expect(page.locator("#source-text .sentence")).to_contain_text("November 1698")
+    _shoot(page, f"source-{look}", whole=False)  # a dialog covers the window, not the page
+    page.keyboard.press("Escape")
+
+    _ask(page, "Which baker first thought of putting yeast into cakes?")
+    expect(page.locator("article")).to_contain_text("No answer here")
+    expect(page.locator("article")).to_contain_text("below the threshold of 50")
+    _shoot(page, f"no-answer-{look}")
+
+    page.click("#tab-compare")
+    page.fill("#compare-question", "Who wrote Emma?")
+    page.fill("#candidates", "\n".join(CANDIDATES))
+    page.fill("#ranker-b", "jaccard % 3 >> cosinet")
+    page.click("#compare-form > button")
+    page.wait_for_selector(".columns")
+    page.locator(".ranked >> nth=0 >> button >> nth=1").hover()
+    assert page.locator(".ranked button[aria-pressed=true]").count() == 2
+    _shoot(page, f"compare-{look}")
+    wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert not wide, "something is wider than the window"
+    _finish(page)
+
+
+def test_by_keyboard_alone(browser: Browser, shown: Server) -> None:
+    page = _open(browser, shown)
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("/")
+    expect(page.locator("#question")).to_be_focused()
+    page.keyboard.type(QUESTION)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#ask-result article")
+    for _ in range(20):  # button, own text, source, next best, candidates
+        page.keyboard.press("Tab")
+        if page.evaluate("!!document.activeElement.closest('.candidates')"):
+            break
+    expect(page.locator(".thought").nth(1)).to_contain_text("place 1, score")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".thought").nth(1)).to_contain_text("place 2, score")
+    page.keyboard.press("End")
+    expect(page.locator(".candidates button").last).to_be_focused()
+    page.focus("#tab-ask")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#compare")).to_be_visible()
+    expect(page.locator("#ask")).to_be_hidden()
+    _finish(page)
+
+
+def test_a_text_of_ones_own(browser: Browser, shown: Server) -> None:
+    page = _open(browser, shown)
+    page.click("summary")
+    page.fill("#text", "The comet came back in 1759.\n\n<b>Halley</b> had said so. It was 🌠 1682.")
+    _ask(page, "When was the comet back?")
+    expect(page.locator("article mark")).to_have_text("1759")
+    expect(page.locator(".candidates")).to_contain_text("<b>Halley</b>")  # never as HTML
+    _ask(page, "It was when?")
+    expect(page.locator("article mark")).to_have_text("1682")
+    _finish(page)
+
+
+def test_what_is_wrong_is_said_on_the_page(browser: Browser, shown: Server) -> None:
+    page = _open(browser, shown, path="/#compare")
+    page.fill("#compare-question", "Who?")
+    page.fill("#candidates", "Emma.")
+    page.fill("#ranker-a", "cosnet")
+    page.click("#compare-form > button")
+    expect(page.locator("[role=alert]")).to_contain_text("Did you mean 'cosinet'?")
+    _shoot(page, "error-light")
+    page.wrong.clear()  # type: ignore[attr-defined]  # the browser logs each 422 itself
+    _finish(page)
+
+
+def test_a_key_is_asked_for_and_used(browser: Browser) -> None:
+    key = "a-long-and-random-key"
+    with Server("--model", "bm25", "--workers", "1", ASKLINE_KEY=key) as server:
+        page = browser.new_context(**LOOKS["light"]).new_page()
+        page.goto(server.base)
+        page.wait_for_selector("#key:not([hidden])")
+        _shoot(page, "key-light")
+        page.fill("#key-value", key)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-ready]")
+        expect(page.locator("#own-text")).to_have_attribute("open", "")
+        page.fill("#text", "The lamp burns. It rains.")
+        _ask(page, "What burns?")
+        expect(page.locator("article .sentence")).to_have_text("The lamp burns.")
+        expect(page.locator("article .meta")).to_contain_text("score")
+        page.context.close()
+
+
+def test_the_reference_needs_no_script(browser: Browser, shown: Server) -> None:
+    page = browser.new_context(java_script_enabled=False, **LOOKS["light"]).new_page()
+    page.goto(f"{shown.base}/docs")
+    expect(page.get_by_role("heading", name="POST /v1/ask")).to_be_visible()
+    page.context.close()
+
+
+def test_the_policy_keeps_foreign_scripts_out(browser: Browser, shown: Server) -> None:
+    page = browser.new_context().new_page()
+    page.goto(shown.base)
+    with pytest.raises(Error, match="Content Security Policy"):
+        page.add_script_tag(content="document.title = 'taken'")
+    assert page.title() == "askline"
+    page.context.close()

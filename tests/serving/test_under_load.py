@@ -1,0 +1,242 @@
+"""Many requests at once, deadlines, clients that go away, workers that end, a stop in between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from starlette.exceptions import HTTPException
+from starlette.types import Message
+
+from askline.serving import Limits, Settings
+from askline.serving.gate import _Measured
+
+from .conftest import TEXTS
+from .running import Server, eventually
+
+
+@pytest.fixture
+def crowd() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(32) as pool:
+        yield pool
+
+
+def _post(server: Server, milliseconds: int, **options: Any) -> httpx.Response:
+    """A question that takes the slow ranker so long."""
+    body = {"query": f"Who wrote Emma {milliseconds}", "documents": TEXTS, **options}
+    return httpx.post(f"{server.base}/v1/rerank", json=body, timeout=30)
+
+
+def _quiet(server: Server) -> None:
+    """Wait until nothing is left of an earlier test."""
+    for _ in eventually():
+        if _post(server, 0).status_code == 200 and server.metric("askline_queue") == 0:
+            return
+
+
+def _until(server: Server, *, working: int, waiting: int = 0) -> None:
+    """Wait until so many requests are with a worker, and so many wait for one."""
+    for _ in eventually():
+        if (server.metric("askline_working"), server.metric("askline_queue")) == (working, waiting):
+            return
+
+
+def test_a_full_queue_gives_429_and_nothing_else_fails(
+    slow_server: Server, crowd: ThreadPoolExecutor
+) -> None:
+    _quiet(slow_server)
+    answers = [each.result() for each in [crowd.submit(_post, slow_server, 150) for _ in range(16)]]
+    codes = [answer.status_code for answer in answers]
+    assert set(codes) == {200, 429}
+    assert codes.count(200) >= 4  # one at work, one at hand, two waiting
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert int(refused.headers["retry-after"]) >= 1
+    assert refused.json()["message"].startswith("2 requests are waiting, as many as may.")
+    assert slow_server.metric("askline_refused_total") >= codes.count(429)
+
+
+def test_tei_is_told_overloaded(slow_server: Server, crowd: ThreadPoolExecutor) -> None:
+    _quiet(slow_server)
+    busy = [crowd.submit(_post, slow_server, 1_000) for _ in range(4)]
+    _until(slow_server, working=2, waiting=2)
+    body = {"query": "a", "texts": TEXTS}
+    refused = httpx.post(f"{slow_server.base}/rerank", json=body, timeout=30)
+    assert refused.status_code == 429
+    assert refused.json()["error_type"] == "Overloaded"
+    for each in busy:
+        each.result()
+
+
+def test_health_answers_at_once_while_everything_is_busy(
+    slow_server: Server, crowd: ThreadPoolExecutor
+) -> None:
+    _quiet(slow_server)
+    busy = [crowd.submit(_post, slow_server, 1_000) for _ in range(4)]
+    _until(slow_server, working=2, waiting=2)
+    waits = []
+    while not any(each.done() for each in busy):
+        start = time.perf_counter()
+        assert slow_server.client.get("/health").status_code == 200
+        waits.append(time.perf_counter() - start)
+    assert sorted(waits)[len(waits) // 2] < 0.2
+    assert len(waits) >= 3
+    for each in busy:
+        each.result()
+
+
+def test_a_ranker_that_cannot_stop_is_stopped_after_its_deadline(slow_server: Server) -> None:
+    _quiet(slow_server)
+    start = time.perf_counter()
+    late = _post(slow_server, 5_000, deadline_ms=200)
+    assert late.status_code == 504
+    assert "deadline passed" in late.json()["detail"]
+    assert time.perf_counter() - start < 4
+    start = time.perf_counter()
+    assert _post(slow_server, 0).status_code == 200  # the worker is free again
+    assert time.perf_counter() - start < 4
+
+
+def test_the_header_is_a_deadline_too_and_the_shorter_counts(slow_server: Server) -> None:
+    _quiet(slow_server)
+    body = {"query": "Emma 5000", "documents": TEXTS, "deadline_ms": 60_000}
+    start = time.perf_counter()
+    late = slow_server.post("/v1/rerank", body, headers={"X-Deadline-Ms": "100"})
+    assert late.status_code == 504
+    assert time.perf_counter() - start < 4
+
+
+def test_a_deadline_that_passes_in_the_queue(
+    slow_server: Server, crowd: ThreadPoolExecutor
+) -> None:
+    _quiet(slow_server)
+    busy = crowd.submit(_post, slow_server, 1_500)
+    _until(slow_server, working=1)
+    assert _post(slow_server, 0, deadline_ms=50).status_code == 504
+    assert busy.result().status_code == 200
+
+
+def test_stages_that_are_not_begun_in_time_are_left_out(server: Server) -> None:
+    body = {"question": "lamp", "documents": TEXTS, "split": False, "ranker": "rr % 2 >> bm25"}
+    found = server.post("/v1/ask", {**body, "deadline_ms": 3_600_000}).json()
+    assert found["skipped"] == 0
+
+
+def _send(server: Server, milliseconds: int) -> socket.socket:
+    """A request on a line of its own, whose answer is not waited for."""
+    where = urlsplit(server.base)
+    body = f'{{"query": "Emma {milliseconds}", "documents": ["a"]}}'.encode()
+    head = (
+        f"POST /v1/rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    line = socket.create_connection((where.hostname, where.port or 80))
+    line.sendall(head.encode() + body)
+    return line
+
+
+def test_work_is_called_off_when_the_client_goes_away(slow_server: Server) -> None:
+    _quiet(slow_server)
+    before = slow_server.metric("askline_called_off_total")
+    start = time.perf_counter()
+    lines = [_send(slow_server, 20_000) for _ in range(3)]
+    _until(slow_server, working=2, waiting=1)
+    for line in lines:
+        line.close()
+    for _ in eventually():
+        if slow_server.metric("askline_called_off_total") == before + 3:
+            break
+    assert _post(slow_server, 0).status_code == 200
+    assert time.perf_counter() - start < 15
+    slow_server.await_line('"status": 499')
+
+
+def test_a_worker_killed_at_work_is_replaced_and_the_work_done_again(
+    slow_server: Server, crowd: ThreadPoolExecutor
+) -> None:
+    _quiet(slow_server)
+    (worker,) = slow_server.workers()
+    running = crowd.submit(_post, slow_server, 1_000)
+    _until(slow_server, working=1)
+    os.kill(worker, signal.SIGKILL)
+    assert running.result().status_code == 200
+    assert slow_server.workers() != [worker]
+    assert slow_server.metric("askline_worker_restarts_total") >= 1
+
+
+def test_a_request_that_kills_workers_is_given_up(plugins: Path, tmp_path: Path) -> None:
+    with Server("--model", "mortal", "--workers", "1", plugins=plugins) as server:
+        once = {"query": f"die once {tmp_path / 'mark'}", "documents": TEXTS}
+        assert server.post("/v1/rerank", once).status_code == 200
+        lost = server.post("/v1/rerank", {"query": "die", "documents": TEXTS})
+        assert lost.status_code == 503
+        assert lost.headers["retry-after"] == "1"
+        assert server.post("/v1/rerank", {"query": "live", "documents": TEXTS}).status_code == 200
+        assert server.metric("askline_worker_restarts_total") == 3
+
+
+def test_requests_that_arrive_together_share_a_batch(
+    plugins: Path, crowd: ThreadPoolExecutor
+) -> None:
+    with Server("--model", "together", "--workers", "1", plugins=plugins) as server:
+        body = {"query": "Who wrote Emma?", "documents": TEXTS}
+
+        def post(number: int) -> list[int]:
+            texts = [*TEXTS, f"Emma {number}"]
+            found = httpx.post(f"{server.base}/v1/rerank", json={**body, "documents": texts})
+            return [item["index"] for item in found.json()["results"]]
+
+        alone = post(0)
+        together = list(crowd.map(post, range(16)))
+        assert together == [alone] * 16
+        batches = server.metric("askline_batch_size_count")
+        assert server.metric("askline_batch_size_sum") > batches  # counted once a request
+        wrong = {**body, "documents": [1]}
+        assert server.post("/v1/rerank", wrong).status_code == 422
+
+
+def test_a_stop_finishes_what_is_running(plugins: Path, crowd: ThreadPoolExecutor) -> None:
+    with Server("--model", "slow", "--workers", "1", plugins=plugins) as server:
+        running: list[Future[httpx.Response]] = [
+            crowd.submit(_post, server, 1_000) for _ in range(3)
+        ]
+        _until(server, working=2, waiting=1)
+        workers = server.workers()
+        assert server.stop() == 0
+        assert [each.result().status_code for each in running] == [200] * 3
+        for _ in eventually():
+            if not any(Path(f"/proc/{pid}").exists() for pid in workers):
+                break
+
+
+def test_workers_end_with_a_service_that_is_killed(plugins: Path) -> None:
+    with Server("--model", "slow", "--workers", "2", plugins=plugins) as server:
+        for _ in eventually():
+            if len(server.workers()) == 2:
+                break
+        workers = server.workers()
+        server.kill()
+        for _ in eventually():
+            if not any(Path(f"/proc/{pid}").exists() for pid in workers):
+                break
+
+
+def test_a_slow_body_is_not_waited_for_without_end() -> None:
+    async def never() -> Message:
+        await asyncio.sleep(60)
+        return {}
+
+    async def read() -> None:
+        await _Measured(never, Settings(limits=Limits(body_seconds=0.05)))()
+
+    with pytest.raises(HTTPException, match="408"):
+        asyncio.run(read())

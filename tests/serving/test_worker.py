@@ -1,0 +1,184 @@
+"""A worker's loop and its frames, without a process around them."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from typing import Any
+
+import pytest
+
+from askline.errors import CorpusError, InputError
+from askline.serving.frames import Frame, packed, read_frame
+from askline.serving.worker import Worker, failure
+
+
+@pytest.mark.parametrize(
+    "frame", [{}, {"text": "a\x00ü🜚"}, {"half": "\ud800"}, {"long": "x" * 100_000}], ids=str
+)
+def test_frames_come_out_as_they_went_in(frame: Frame) -> None:
+    assert read_frame(io.BytesIO(packed(frame))) == frame
+
+
+def test_half_a_frame_is_the_end() -> None:
+    whole = packed({"text": "lamp"})
+    for cut in range(len(whole)):
+        assert read_frame(io.BytesIO(whole[:cut])) is None
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "message"),
+    [
+        (InputError("No."), "input", "No."),
+        (CorpusError("Busy."), "corpus", "Busy."),
+        (KeyError("x"), "fault", "KeyError: 'x'"),
+    ],
+)
+def test_failures_have_a_kind(error: Exception, kind: str, message: str) -> None:
+    failed = failure(error)["failed"]
+    assert (failed["kind"], failed["message"]) == (kind, message)
+
+
+class Line:
+    """A worker on pipes, its main loop in a thread of the test."""
+
+    def __init__(self, perform: Callable[[list[Frame]], list[Frame]], batch: int) -> None:
+        reads, writes = os.pipe()
+        back, out = os.pipe()
+        self._jobs, self._results = os.fdopen(writes, "wb"), os.fdopen(back, "rb")
+        self._source, self._sink = os.fdopen(reads, "rb"), os.fdopen(out, "wb")
+
+        def work() -> None:
+            Worker(perform, self._source, self._sink, batch=batch, end=lambda: None).run()
+
+        self._working = threading.Thread(target=work, daemon=True)
+        self._working.start()
+
+    def close(self) -> None:
+        self._jobs.close()
+        self._working.join(30)
+        for stream in (self._results, self._source, self._sink):
+            stream.close()
+
+    def send(self, **frame: Any) -> None:
+        self._jobs.write(packed(frame))
+        self._jobs.flush()
+
+    def job(self, number: int, *, seconds: float | None = None, firm: bool = False) -> None:
+        until = None if seconds is None else time.monotonic() + seconds
+        self.send(number=number, until=until, firm=firm)
+
+    def result(self) -> Frame:
+        frame = read_frame(self._results)
+        assert frame is not None
+        return frame
+
+
+Start = Callable[..., Line]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Workers, ended after the test."""
+    with ExitStack() as stack:
+        yield lambda perform, batch=1: stack.enter_context(closing(Line(perform, batch)))
+
+
+def _echo(jobs: list[Frame]) -> list[Frame]:
+    return [{"done": {"number": job["number"], "left": job["deadline_ms"]}} for job in jobs]
+
+
+def _sleep(jobs: list[Frame]) -> list[Frame]:
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        time.sleep(0.005)
+    return _echo(jobs)
+
+
+def test_jobs_come_back_with_their_numbers(start: Start) -> None:
+    line = start(_echo)
+    line.job(1)
+    line.job(2, seconds=60)
+    assert line.result()["done"] == {"number": 1, "left": None}
+    assert 50_000 < line.result()["done"]["left"] <= 60_000
+
+
+def test_a_job_whose_time_is_up_is_not_begun(start: Start) -> None:
+    line = start(_echo)
+    line.job(1, seconds=-1)
+    assert line.result()["failed"]["kind"] == "late"
+
+
+def test_jobs_that_wait_together_are_done_together(start: Start) -> None:
+    begun = threading.Event()
+
+    def perform(jobs: list[Frame]) -> list[Frame]:
+        begun.wait(5)
+        return _echo(jobs)
+
+    line = start(perform, 4)
+    for number in range(1, 7):
+        line.job(number)
+    begun.set()
+    batches = [line.result()["batch"] for _ in range(6)]
+    assert max(batches) == 4
+
+
+def test_a_running_job_is_called_off(start: Start) -> None:
+    line = start(_sleep)
+    line.job(1)
+    time.sleep(0.1)
+    began = time.monotonic()
+    line.send(call_off=1)
+    assert line.result()["failed"]["kind"] == "called off"
+    assert time.monotonic() - began < 10
+
+
+def test_a_waiting_job_is_called_off_before_it_begins(start: Start) -> None:
+    gate = threading.Event()
+    done: list[int] = []
+
+    def perform(jobs: list[Frame]) -> list[Frame]:
+        gate.wait(5)
+        done.extend(job["number"] for job in jobs)
+        return _echo(jobs)
+
+    line = start(perform)
+    line.job(1)
+    line.job(2)
+    line.send(call_off=2)
+    time.sleep(0.1)
+    gate.set()
+    assert "done" in line.result()
+    assert line.result()["failed"]["kind"] == "called off"
+    assert done == [1]
+
+
+def test_a_job_that_writes_is_not_called_off(start: Start) -> None:
+    gate = threading.Event()
+
+    def perform(jobs: list[Frame]) -> list[Frame]:
+        gate.wait(5)
+        return _echo(jobs)
+
+    line = start(perform)
+    line.job(1, firm=True)
+    time.sleep(0.1)
+    line.send(call_off=1)
+    time.sleep(0.1)
+    gate.set()
+    assert "done" in line.result()
+
+
+def test_calling_off_what_is_done_harms_nothing_after_it(start: Start) -> None:
+    line = start(_echo)
+    for number in range(1, 200):
+        line.job(number)
+        assert "done" in line.result()
+        line.send(call_off=number)
+    line.job(200)
+    assert "done" in line.result()
