@@ -62,13 +62,15 @@ def main() -> None:
     }
     ways |= {spec: spec_way(spec, question, candidates) for spec in given.also}
     costs, scores = rounds(ways, given.rounds)
-    figures = {
+    figures: dict[str, Any] = {
         "candidates": given.candidates,
         "tokens a pair": round(float(windows.lengths.mean()), 1),
         "threads": fast.crew.threads,
         "peak, billion products a second": {kind: round(value, 1) for kind, value in peaks.items()},
-        "ways": {name: _row(name, costs, scores, products, peaks) for name in ways},
+        "ways": {name: _row(name, costs, scores) for name in ways},
     }
+    for name in ways.keys() - set(given.also):
+        figures["ways"][name] |= _beside(costs[name], scores, name, products, peaks)
     _print(figures)
     save("engine", figures, *PACKAGES)
 
@@ -159,23 +161,25 @@ def _product(kind: str, rows: int, inner: int, columns: int) -> tuple[Callable[[
     return many, times * rows * inner * columns
 
 
-def _row(
-    name: str,
-    costs: dict[str, Cost],
-    scores: dict[str, FloatArray],
-    products: int,
-    peaks: dict[str, float],
-) -> dict[str, Any]:
+def _row(name: str, costs: dict[str, Cost], scores: dict[str, FloatArray]) -> dict[str, Any]:
     own, base = costs[name], costs["CrossEncoder"]
-    rate = products / own.processor / 1e9
     return {
         "ms": round(own.wall * 1e3, 1),
         "processor ms": round(own.processor * 1e3, 1),
         "candidates a second": round(len(scores[name]) / own.wall, 1),
         "times as fast": round(base.wall / own.wall, 2),
         "times as fast by processor time": round(base.processor / own.processor, 2),
+    }
+
+
+def _beside(
+    own: Cost, scores: dict[str, FloatArray], name: str, products: int, peaks: dict[str, float]
+) -> dict[str, Any]:
+    """What can be said of a way that takes every candidate to full depth."""
+    rate = products / own.processor / 1e9 * _threads()
+    return {
         "share of peak by processor time": {
-            kind: round(rate * _threads() / value, 3) for kind, value in peaks.items()
+            kind: round(rate / value, 3) for kind, value in peaks.items()
         },
         "correlation": round(float(np.corrcoef(scores[name], scores["CrossEncoder"])[0, 1]), 5),
     }
@@ -189,16 +193,17 @@ def _threads() -> int:
 
 def _print(figures: dict[str, Any]) -> None:
     print({key: value for key, value in figures.items() if key != "ways"})
-    print(
-        f"{'way':<22} {'ms':>8} {'cpu ms':>8} {'faster':>7} {'by cpu':>7} {'peak':>6} {'corr':>8}"
-    )
+    head = ("ms", "cpu ms", "faster", "by cpu", "peak", "corr")
+    print(f"{'way':<30}" + "".join(f"{one:>9}" for one in head))
     for name, row in figures["ways"].items():
         kind = "int8" if "int8" in name else "float32"
-        print(
-            f"{name:<22} {row['ms']:>8.0f} {row['processor ms']:>8.0f} "
-            f"{row['times as fast']:>7.2f} {row['times as fast by processor time']:>7.2f} "
-            f"{row['share of peak by processor time'][kind]:>6.2f} {row['correlation']:>8.5f}"
-        )
+        values = [
+            *(row[key] for key in ("ms", "processor ms", "times as fast")),
+            row["times as fast by processor time"],
+            row.get("share of peak by processor time", {}).get(kind, ""),
+            row.get("correlation", ""),
+        ]
+        print(f"{name:<30}" + "".join(f"{value:>9}" for value in values))
 
 
 if __name__ == "__main__":
