@@ -72,7 +72,8 @@ def main() -> None:
     for name in ways.keys() - set(given.also):
         figures["ways"][name] |= _beside(costs[name], scores, name, products, peaks)
     _print(figures)
-    save("engine", figures, *PACKAGES)
+    usual = given.candidates == parser.get_default("candidates")
+    save("engine" if usual else f"engine_{given.candidates}", figures, *PACKAGES)
 
 
 def a_list(count: int) -> tuple[str, list[str]]:
