@@ -98,7 +98,7 @@ def figures(path: Path) -> Iterator[tuple[int, str]]:
 def pages() -> Iterator[Any]:
     for path in PAGES:
         name = str(path.relative_to(ROOT))
-        marks = [pytest.mark.xfail(reason=OWED[name], strict=False)] if name in OWED else []
+        marks = [pytest.mark.xfail(reason=OWED[name], strict=True)] if name in OWED else []
         yield pytest.param(path, id=name, marks=marks)
 
 

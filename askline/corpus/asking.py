@@ -9,11 +9,12 @@ from dataclasses import replace
 from ..errors import InputError
 from ..pipeline import DEFAULT_SPEC
 from ..rankers.algebra import answer_threshold, trace
+from ..rankers.calibration import log_odds
 from ..rankers.reading import phrases_in
 from ..types import Hit, Ranker, Ranking, StageReport
 from .answers import Answer, Answers, Found, Phrase
 from .retrieval import LONGEST, Neighbours, Retriever
-from .scoring import log_odds, standard
+from .scoring import standard
 
 __all__ = ["BLEND", "DEFAULT_RANKER", "RETRIEVED", "answer"]
 

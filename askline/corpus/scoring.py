@@ -9,7 +9,7 @@ from itertools import chain
 
 from ..text.words import words
 
-__all__ = ["bm25", "log_odds", "rarity", "standard", "stemmed"]
+__all__ = ["bm25", "rarity", "standard", "stemmed"]
 
 _K1, _B = 1.2, 0.75  # tantivy's, so that a sentence's score and its passage's can be added
 
@@ -46,9 +46,3 @@ def standard(scores: Sequence[float]) -> list[float] | None:
     mean = math.fsum(scores) / len(scores)
     deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
     return [(score - mean) / (deviation or 1.0) for score in scores]
-
-
-def log_odds(chance: float) -> float:
-    """The logit, finite also where the chance was rounded to 0 or 1."""
-    inside = min(max(chance, 1e-12), 1 - 1e-12)
-    return math.log(inside / (1 - inside))

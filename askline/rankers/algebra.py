@@ -15,13 +15,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 from ..errors import InputError
 from ..types import Hit, Ranker, Ranking
 from .deadline import Deadline, Stop
 from .sorting import FloatArray, by_score
-from .tracing import Interruptible, Race, Traceable, spec_text, trace, trace_until
+from .tracing import Calibrated, Interruptible, Race, Traceable, spec_text, trace, trace_until
 
 __all__ = [
     "Calibrated",
@@ -35,14 +35,6 @@ __all__ = [
     "last_ranker",
     "trace",
 ]
-
-
-@runtime_checkable
-class Calibrated(Protocol):
-    """A ranker whose scores are chances; a best one below `threshold` means "no answer here"."""
-
-    @property
-    def threshold(self) -> float: ...
 
 
 class Composable:

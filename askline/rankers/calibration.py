@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ModelError
 
-__all__ = ["UNCALIBRATED", "Line", "read_calibration", "read_threshold"]
+__all__ = ["UNCALIBRATED", "Line", "log_odds", "read_calibration", "read_threshold"]
 
 _THRESHOLD = 0.5
+_EDGE = 1e-12  # keeps log odds finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,12 @@ class Line:
 
 
 UNCALIBRATED = Line()
+
+
+def log_odds(chance: float) -> float:
+    """The logit, finite also where the chance was rounded to 0 or 1."""
+    inside = min(max(chance, _EDGE), 1 - _EDGE)
+    return math.log(inside / (1 - inside))
 
 
 def read_calibration(config: Mapping[str, Any]) -> dict[int, Line]:

@@ -16,7 +16,7 @@ from ..errors import RankerError
 from ..types import Hit, Ranker, Ranking, StageReport
 from .deadline import Deadline, Stop
 
-__all__ = ["Interruptible", "Race", "Traceable", "spec_text", "trace", "trace_until"]
+__all__ = ["Calibrated", "Interruptible", "Race", "Traceable", "spec_text", "trace", "trace_until"]
 
 
 @runtime_checkable
@@ -48,6 +48,14 @@ class Interruptible(Protocol):
         ...
 
 
+@runtime_checkable
+class Calibrated(Protocol):
+    """A ranker whose scores are chances; a best one below `threshold` means "no answer here"."""
+
+    @property
+    def threshold(self) -> float: ...
+
+
 def trace(
     ranker: Ranker, question: str, candidates: Sequence[str], deadline_ms: float | None = None
 ) -> Ranking:
@@ -76,7 +84,13 @@ def trace_until(
     hits = tuple(ranker.rank(question, candidates))
     seconds = time.perf_counter() - start
     _check_permutation(ranker, hits, len(candidates))
-    report = StageReport(spec_text(ranker), len(candidates), len(hits), seconds)
+    report = StageReport(
+        spec_text(ranker),
+        len(candidates),
+        len(hits),
+        seconds,
+        calibrated=isinstance(ranker, Calibrated),
+    )
     return Ranking(hits, (report,))
 
 

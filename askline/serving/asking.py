@@ -52,7 +52,7 @@ def ask_documents(ranker: Ranker, job: Frame) -> Frame:
     ]
     noting = Noting(ranker, Deadline.after(job["deadline_ms"]))
     hits = noting.trace_until(job["question"], [line.text for line in lines], None, None).hits
-    sure = chance_stages(ranker, noting.ranking)
+    sure = chance_stages(noting.ranking)
     answers = []
     for at, hit in enumerate(hits[: job["top"]]):
         around = _near(lines, hit.index) if at == 0 else ("", "")
@@ -81,12 +81,11 @@ def ask_index(corpus: Corpus, ranker: Ranker, job: Frame) -> Frame:
         corpus.ask(job["question"], top=1)  # which builds a damaged search index anew
         heard = _Heard(corpus.retriever(), job["top"])
         found = ask(heard, noting)
-    chances = _chances(ranker, noting, heard.in_order)
     answers = []
     for at, each in enumerate(found.answers[: job["top"]]):
         around = _paragraph(corpus, each, heard) if at == 0 else None
         record = _record(_line(each), each.score, each.stage, around or (each.before, each.after))
-        record["confidence"] = chances.get((each.document, each.start))
+        record["confidence"] = each.confidence
         answers.append(record)
     result = _result(job, ranker, answers, found.stages, start)
     if job["explain"]:
@@ -213,18 +212,6 @@ def _explained(heard: _Heard, noting: Noting, answers: Sequence[Answer]) -> list
         first = {"stage": 0, "score": each.score, "place": rank[id(each)]}
         record["thoughts"].insert(0, first)
     return records
-
-
-def _chances(
-    ranker: Ranker, noting: Noting, found: Sequence[Found]
-) -> dict[tuple[str, int], float]:
-    """What a calibrated ranker thought of each sentence, before retrieval was mixed in."""
-    sure = chance_stages(ranker, noting.ranking)
-    return {
-        (found[hit.index].document, found[hit.index].start): hit.score
-        for hit in noting.ranking.hits
-        if hit.stage in sure
-    }
 
 
 def _paragraph(corpus: Corpus, best: Answer, heard: _Heard) -> tuple[str, str] | None:

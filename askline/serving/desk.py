@@ -11,12 +11,13 @@ from ..corpus import Corpus
 from ..errors import AsklineError, InputError
 from ..pipeline import DEFAULT_SPEC
 from ..rankers.algebra import answer_threshold, trace
+from ..rankers.calibration import log_odds
 from ..text.words import words
 from ..types import Hit, Ranker, Ranking, StageReport
 from .asking import ask_documents, ask_index
 from .frames import Frame
 from .rosters import BUILT_IN, WEIGHTY, Roster
-from .scores import chance_stages, log_odds, relevance
+from .scores import chance_stages, relevance
 from .shelf import Missing, add, browse, remove, show
 from .worker import failure
 
@@ -122,7 +123,7 @@ class Desk:
         for question, places in by_question.items():
             texts = [job["pairs"][place][1] for place in places]
             ranking = trace(ranker, question, texts, job.get("deadline_ms"))
-            values = relevance(ranking.hits, chance_stages(ranker, ranking))
+            values = relevance(ranking.hits, chance_stages(ranking))
             for hit, score in zip(ranking.hits, values, strict=True):
                 scores[places[hit.index]] = score
         return {"scores": scores, "tokens": tokens, "model": str(ranker)}
@@ -149,7 +150,7 @@ class Desk:
 
 
 def _ranked(ranker: Ranker, ranking: Ranking, tokens: int) -> Frame:
-    hits, chances = ranking.hits, chance_stages(ranker, ranking)
+    hits, chances = ranking.hits, chance_stages(ranking)
     scores = relevance(hits, chances)
     last = max((hit.stage for hit in hits), default=0)
     return {

@@ -12,19 +12,14 @@ import math
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from ..rankers.algebra import answer_threshold
-from ..types import Hit, Ranker, Ranking
+from ..types import Hit, Ranking
 
-__all__ = ["chance_stages", "log_odds", "relevance", "sigmoid"]
-
-_EDGE = 1e-9  # keeps log odds finite
+__all__ = ["chance_stages", "relevance", "sigmoid"]
 
 
-def chance_stages(ranker: Ranker, ranking: Ranking) -> set[int]:
-    """The stages whose scores are chances: those that say so, and a calibrated ranker's last."""
-    said = {at for at, stage in enumerate(ranking.stages) if stage.calibrated}
-    last = len(ranking.stages) - 1
-    return said | {last} if answer_threshold(ranker) is not None else said
+def chance_stages(ranking: Ranking) -> set[int]:
+    """The stages whose scores are chances."""
+    return {at for at, stage in enumerate(ranking.stages) if stage.calibrated}
 
 
 def relevance(hits: Sequence[Hit], chances: Collection[int]) -> list[float]:
@@ -56,9 +51,3 @@ def sigmoid(score: float) -> float:
 
 def _bounded(score: float) -> float:
     return 0.0 if math.isnan(score) else min(max(score, 0.0), 1.0)
-
-
-def log_odds(probability: float) -> float:
-    """The inverse of `sigmoid`."""
-    bounded = min(max(probability, _EDGE), 1 - _EDGE)
-    return math.log(bounded / (1 - bounded))

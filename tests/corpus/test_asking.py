@@ -231,3 +231,15 @@ def test_without_a_calibrated_ranker_every_best_sentence_is_an_answer() -> None:
     assert (said.threshold, said.answered) == (None, True)
     assert said.best is not None
     assert said.best.confidence is None
+
+
+def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
+    class Sure(Recorder):
+        threshold = 0.5
+
+        def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
+            return [Hit(0, 0.75)]
+
+    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Sure())
+    assert said.best is not None
+    assert (said.best.confidence, said.answered) == (0.75, True)

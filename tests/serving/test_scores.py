@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.serving.scores import log_odds, relevance, sigmoid
+from askline.rankers.calibration import log_odds
+from askline.serving.scores import relevance, sigmoid
 from askline.types import Hit
 
 STAGES = st.lists(
