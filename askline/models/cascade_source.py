@@ -21,26 +21,10 @@ from safetensors.numpy import load_file
 
 from ..errors import ModelError
 from .cascade_layout import CascadeLayout, EncoderShape, check_tensors
+from .encoder_layout import renamed
 from .folder import about_pickles
 
 __all__ = ["CascadeSource"]
-
-_PARTS = {
-    "attention.self.query": "query",
-    "attention.self.key": "key",
-    "attention.self.value": "value",
-    "attention.output.dense": "attended",
-    "attention.output.LayerNorm": "attention_norm",
-    "intermediate.dense": "inner",
-    "output.dense": "outer",
-    "output.LayerNorm": "output_norm",
-}
-_EMBEDDINGS = {
-    "word_embeddings": "words",
-    "position_embeddings": "positions",
-    "token_type_embeddings": "kinds",
-    "LayerNorm": "norm",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +54,7 @@ class CascadeSource:
         else:
             layout = _layout(encoder, config["askline_cascade"], folder)
             heads = _weights(folder / "cascade.safetensors")
-        tensors = _renamed(found, encoder.layers) | heads
+        tensors = renamed(found, encoder.layers) | heads
         check_tensors(layout, tensors, path=folder)
         return cls(folder, layout, tensors, tokeniser.read_bytes(), alone)
 
@@ -138,22 +122,6 @@ def _weights(path: Path) -> dict[str, NDArray[np.float32]]:
     except (SafetensorError, OSError, ValueError) as error:
         raise ModelError(f"{path} is damaged or no safetensors file ({error}).") from error
     return {name: np.asarray(value, np.float32) for name, value in found.items()}
-
-
-def _renamed(
-    found: Mapping[str, NDArray[np.float32]], layers: int
-) -> dict[str, NDArray[np.float32]]:
-    names = {f"embeddings.{theirs}": ours for theirs, ours in _EMBEDDINGS.items()} | {
-        f"encoder.layer.{layer}.{theirs}": f"layers.{layer}.{ours}"
-        for layer in range(layers)
-        for theirs, ours in _PARTS.items()
-    }
-    renamed: dict[str, NDArray[np.float32]] = {}
-    for name, value in found.items():
-        stem, _, kind = name.removeprefix("bert.").rpartition(".")
-        if stem in names:
-            renamed[f"{names[stem]}.{kind}"] = value
-    return renamed
 
 
 def _cross_encoder_head(

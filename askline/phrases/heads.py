@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.products import product
 from .windows import LONGEST, Window
 
 __all__ = ["expected_words", "linear", "own_words", "phrase_words", "span_tables"]
@@ -18,10 +19,11 @@ _STARTS = 200
 
 
 def linear(weights: Weights, name: str, states: Floats) -> Floats:
-    """States times the layer's weights, plus its bias where it has one."""
-    found: Floats = states @ weights[f"{name}.weight"].T
-    bias = weights.get(f"{name}.bias")
-    return found if bias is None else found + bias
+    """States (…, inputs) times the layer's weights, plus its bias where it has one."""
+    weight, bias = weights[f"{name}.weight"], weights.get(f"{name}.bias")
+    found = product(states.reshape(-1, states.shape[-1]), weight.T)
+    found = found if bias is None else found + bias
+    return found.reshape(*states.shape[:-1], len(weight))
 
 
 def span_tables(weights: Weights, states: Floats, window: Window) -> tuple[Floats, Floats]:

@@ -4,7 +4,8 @@ The phrase index: a folder of segments and a manifest that names those that coun
 Adding writes a segment, then the manifest; deleting writes the manifest alone. The manifest is put
 in place whole, so a process killed at any moment leaves the index as it was before or as it is
 after. `optimise` joins segments, forgets what was deleted, and builds inverted lists where exact
-search would be slow. One process writes at a time; any number may read.
+search would be slow; `tidy` does so only where many small segments have come together. One process
+writes at a time; any number may read.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import numpy as np
 from ..errors import CorpusError, InputError
 from ..text.writing import replacing
 from .model import CodedPhrases, CodedQuestion
-from .segments import Rows, Segment, build_lists, write_segment
+from .segments import Rows, Segment, build_lists, can_build_lists, joined, write_segment
 
 __all__ = ["PhraseHit", "PhraseIndex"]
 
 EXACT = 200_000
 """Phrases up to which `optimise` leaves search exact: those of about 2,000 paragraphs."""
 _MANIFEST = "phrases.json"
+_MANY = 8  # segments without lists, before they are joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,31 +48,42 @@ class PhraseHit:
 class PhraseIndex:
     """An opened index. It answers from what it saw when it was opened or last written to."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, manifest: dict[str, Any], seen: object = None) -> None:
         self.folder = folder
         self._manifest = manifest
         self._segments = {name: Segment(folder / name) for name in manifest["segments"]}
+        self._seen = seen
 
     @classmethod
     def open(cls, folder: str | PathLike[str], *, create: bool = False) -> PhraseIndex:
         """The index in a folder; with `create`, an empty one where there is none."""
         path = Path(folder).expanduser()
+        seen = _signature(path)  # before it is read: what comes in between is noticed
         try:
             manifest = json.loads((path / _MANIFEST).read_text("utf-8"))
         except FileNotFoundError:
             if not create:
                 raise CorpusError(f"No phrase index at {path}. Make one first.") from None
             path.mkdir(parents=True, exist_ok=True)
-            return cls(path, {"format": 1, "next": 0, "segments": {}})
+            return cls(path, {"format": 1, "next": 0, "segments": {}, "stamp": {}})
         except (OSError, ValueError) as error:
             raise CorpusError(f"{path / _MANIFEST} is damaged ({error}).") from error
-        if not isinstance(manifest, dict) or manifest.get("format") != 1:
+        if not isinstance(manifest, dict) or {"next", "segments"} - manifest.keys():
+            raise CorpusError(f"{path / _MANIFEST} is damaged (it names no segments).")
+        if manifest.get("format") != 1:
             raise CorpusError(f"{path / _MANIFEST} is of another version of askline.")
-        return cls(path, manifest)
+        return cls(path, manifest, seen)
 
     def __len__(self) -> int:
         """Phrases, those of deleted documents included until `optimise`."""
         return sum(map(len, self._segments.values()))
+
+    def __contains__(self, name: str) -> bool:
+        return any(
+            place is not None and place not in self._gone(key)
+            for key, segment in self._segments.items()
+            for place in [segment.number(name)]
+        )
 
     @property
     def documents(self) -> list[str]:
@@ -87,13 +100,31 @@ class PhraseIndex:
         """Size on disk."""
         return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
 
-    def add(self, documents: Iterable[tuple[str, str, CodedPhrases]]) -> None:
-        """Name, text and phrases of each; one with a known name takes the place of the old."""
+    @property
+    def stamp(self) -> dict[str, Any]:
+        """What the last writer left about the index, such as what it has all of."""
+        return {**self._manifest.get("stamp", {})}
+
+    def is_current(self) -> bool:
+        """Whether nobody else has written since it was opened or last written to."""
+        return _signature(self.folder) == self._seen
+
+    def add(
+        self,
+        documents: Iterable[tuple[str, str, CodedPhrases]],
+        *,
+        stamp: dict[str, Any] | None = None,
+    ) -> None:
+        """
+        Name, text and phrases of each; one with a known name takes the place of the old.
+
+        A `stamp` is put in place together with them.
+        """
         batch = list(documents)
-        names = [name for name, _, _ in batch]
-        if len(set(names)) < len(names):
+        texts = {name: text for name, text, _ in batch}
+        if len(texts) < len(batch):
             raise InputError("Expected each document once, got a name twice in one call.")
-        self._mark(names)
+        self._mark(texts)
         coded = [phrases for _, _, phrases in batch]
         places = [
             (place, phrase.start, phrase.end)
@@ -101,30 +132,47 @@ class PhraseIndex:
             for phrase in phrases.phrases
         ]
         if places:
-            rows = Rows(
+            rows = Rows.of(
                 np.concatenate([phrases.dense for phrases in coded]),
                 np.concatenate([phrases.words for phrases in coded]),
                 np.concatenate([phrases.weights for phrases in coded]),
-                np.array(places, np.int32),
-                names,
-                [text for _, text, _ in batch],
+                np.array(places),
+                texts,
             )
             self._put(rows)
-        self._commit()
+        self._commit(stamp)
 
-    def delete(self, names: Sequence[str]) -> None:
+    def delete(self, names: Iterable[str], *, stamp: dict[str, Any] | None = None) -> None:
         """Take documents out; names that are not there are passed over."""
         self._mark(names)
-        self._commit()
+        self._commit(stamp)
 
     def optimise(self, *, exact: int = EXACT) -> None:
-        """One segment of all that is left, with inverted lists where it has over `exact` rows."""
-        old = list(self._segments)
-        rows = self._left()
-        self._segments, self._manifest["segments"] = {}, {}
+        """
+        One segment of all that is left, with inverted lists where it has over `exact` rows.
+
+        Without faiss there are no lists, and search stays exact.
+        """
+        self._join(list(self._segments), exact)
+
+    def tidy(self, *, exact: int = EXACT) -> None:
+        """
+        Join the segments without lists where there are many of them, or over `exact` rows in them.
+
+        What has lists stays as it is, so that a growing index is not written again and again.
+        """
+        plain = {name: len(one) for name, one in self._segments.items() if not one.has_lists}
+        if len(plain) > _MANY or (sum(plain.values()) > exact and can_build_lists()):
+            self._join(list(plain), exact)
+
+    def _join(self, old: Sequence[str], exact: int) -> None:
+        parts = [(self._segments[name], self._gone(name)) for name in old]
+        rows = joined(parts) if parts else None
+        for name in old:
+            del self._segments[name], self._manifest["segments"][name]
         if rows is not None:
             name = self._put(rows)
-            if len(rows.dense) > exact:
+            if len(rows) > exact and can_build_lists():
                 build_lists(self.folder / name)
                 self._segments[name] = Segment(self.folder / name)
         self._commit()
@@ -171,12 +219,12 @@ class PhraseIndex:
     def _gone(self, key: str) -> set[int]:
         return set(self._manifest["segments"][key])
 
-    def _mark(self, names: Sequence[str]) -> None:
-        wanted = set(names)
+    def _mark(self, names: Iterable[str]) -> None:
+        wanted = list(names)
         for key, segment in self._segments.items():
-            gone = self._gone(key)
-            gone |= {place for place, name in enumerate(segment.names) if name in wanted}
-            self._manifest["segments"][key] = sorted(gone)
+            found = {place for name in wanted if (place := segment.number(name)) is not None}
+            if found:
+                self._manifest["segments"][key] = sorted(self._gone(key) | found)
 
     def _put(self, rows: Rows) -> str:
         name = f"{self._manifest['next']:06d}"
@@ -187,33 +235,18 @@ class PhraseIndex:
         self._segments[name] = Segment(self.folder / name)
         return name
 
-    def _commit(self) -> None:
+    def _commit(self, stamp: dict[str, Any] | None = None) -> None:
+        if stamp is not None:
+            self._manifest["stamp"] = stamp
         with replacing(self.folder / _MANIFEST) as stream:
             stream.write(json.dumps(self._manifest).encode())
+        self._seen = _signature(self.folder)
 
-    def _left(self) -> Rows | None:
-        """Everything that is not deleted, documents numbered anew."""
-        parts: list[Rows] = []
-        before = 0
-        for key, segment in self._segments.items():
-            gone = self._gone(key)
-            kept = [place for place in range(len(segment.names)) if place not in gone]
-            number = np.full(len(segment.names), -1, np.int32)
-            number[kept] = np.arange(before, before + len(kept))
-            rows = np.flatnonzero(number[segment.places[:, 0]] >= 0)
-            places = np.array(segment.places[rows])
-            places[:, 0] = number[places[:, 0]]
-            words, weights = segment.lexical(rows)
-            names, texts = [segment.names[at] for at in kept], [segment.text(at) for at in kept]
-            parts.append(Rows(segment.real()[rows], words, weights, places, names, texts))
-            before += len(kept)
-        if not sum(len(part.dense) for part in parts):
-            return None
-        return Rows(
-            np.concatenate([part.dense for part in parts]),
-            np.concatenate([part.words for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            np.concatenate([part.places for part in parts]),
-            [name for part in parts for name in part.names],
-            [text for part in parts for text in part.texts],
-        )
+
+def _signature(folder: Path) -> tuple[int, int, int] | None:
+    """What tells one manifest from the next: each is a file of its own."""
+    try:
+        found = (folder / _MANIFEST).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -7,8 +7,10 @@ then has two marker tokens encoded against the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
+from itertools import islice
 from os import PathLike
 from typing import Any
 
@@ -16,17 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ModelError
-from .bert import Bert
+from ..runtime.batches import Crew
 from .decoding import Decoding, decode
+from .encoder import PhraseEncoder, Sight
 from .folder import PhraseConfig, read_phrase_folder
 from .heads import expected_words, linear, own_words, phrase_words, span_tables
 from .tokenising import load_tokeniser
-from .windows import Window, cut_windows
+from .windows import Window, each_window
 
 __all__ = ["CodedPhrases", "CodedQuestion", "Phrase", "PhraseModel"]
 
 Floats = NDArray[np.float32]
 _LONGEST_QUESTION = 64
+_TOGETHER = 64  # windows that are worked off before the next ones are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +80,34 @@ class PhraseModel:
     """A loaded folder. It never changes: any number of threads may use it."""
 
     def __init__(
-        self, config: PhraseConfig, bert: Bert, weights: dict[str, Floats], tokeniser: Any
+        self,
+        config: PhraseConfig,
+        encoder: PhraseEncoder,
+        heads: dict[str, Floats],
+        tokeniser: Any,
+        crew: Crew | None = None,
     ) -> None:
         self.config = config
-        self._bert, self._weights, self._tokeniser = bert, weights, tokeniser
+        self._encoder, self._heads, self._tokeniser = encoder, heads, tokeniser
+        self._crew = crew or Crew()
 
     @classmethod
-    def load(cls, folder: str | PathLike[str]) -> PhraseModel:
-        """The model that `askline train phrases` wrote."""
-        config, weights = read_phrase_folder(folder)
-        encoder = {name: weights.pop(name) for name in config.encoder.weights()}
-        tokeniser = load_tokeniser(folder)
+    def load(
+        cls, folder: str | PathLike[str] | None = None, *, threads: int | None = None
+    ) -> PhraseModel:
+        """
+        The model that `askline train phrases` wrote; without a folder, the one that comes along.
+
+        `threads` is how many windows are encoded at once; as many as there are cores by default.
+        """
+        path = (
+            folder if folder is not None else str(files("askline.models") / "shipped" / "phrases")
+        )
+        config, tensors, heads = read_phrase_folder(path)
+        tokeniser = load_tokeniser(path)
         if tokeniser.get_vocab_size() > config.encoder.vocabulary:
-            raise ModelError(f"The tokeniser in {folder} has more words than the encoder.")
-        return cls(config, Bert(config.encoder, encoder), weights, tokeniser)
+            raise ModelError(f"The tokeniser in {path} has more words than the encoder.")
+        return cls(config, PhraseEncoder(config, tensors), heads, tokeniser, Crew(threads))
 
     def extract(
         self, text: str, *, limit: int = 100, how: Decoding = "joint"
@@ -103,58 +121,88 @@ class PhraseModel:
 
     def encode(self, text: str, *, limit: int = 100) -> CodedPhrases:
         """Candidate phrases with their vectors, at most `limit` a window."""
-        parts = list(self.encode_windows(text, limit=limit))
-        size, words = self.config.size + 1, self.config.words
-        return CodedPhrases(
-            tuple(phrase for part in parts for phrase in part.phrases),
-            _joined([part.dense for part in parts], (0, size), np.float32),
-            _joined([part.words for part in parts], (0, words), np.int32),
-            _joined([part.weights for part in parts], (0, words), np.float32),
-        )
+        return self._joined(list(self.encode_windows(text, limit=limit)))
 
     def encode_windows(self, text: str, *, limit: int = 100) -> Iterator[CodedPhrases]:
         """The same window by window, for texts too long to hold the vectors of."""
+        windows = ((text, window) for window in self._windows(text))
+        while some := list(islice(windows, _TOGETHER)):
+            yield from self._coded(some, limit)
+
+    def encode_all(self, texts: Sequence[str], *, limit: int = 100) -> list[CodedPhrases]:
+        """Several texts at once, which keeps all cores busy where each is short."""
+        cut = [list(self._windows(text)) for text in texts]
+        windows = [(text, one) for text, own in zip(texts, cut, strict=True) for one in own]
+        coded = iter(self._coded(windows, limit))
+        return [self._joined(list(islice(coded, len(own)))) for own in cut]
+
+    def marked(
+        self, text: str, *, limit: int = 100
+    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+        """Of each window its tokens, and the first and last token of its candidates (n, 2)."""
         for window in self._windows(text):
-            phrases, spans, states, sight = self._candidates(window, text, limit, "joint")
-            if not phrases:
-                continue
-            if self.config.form == "markers":
-                ends = self._bert.encode_markers(window.tokens[spans], spans, sight)
-            else:
-                ends = states[spans]  # (phrases, 2, width)
-            joined = ends.reshape(len(spans), -1)
-            chances = np.array([[phrase.chance] for phrase in phrases], np.float32)
-            dense = np.concatenate([linear(self._weights, "phrase", joined), chances], 1)
-            yield CodedPhrases(phrases, dense, *self._around(joined, states, window))
+            yield window.tokens, self._candidates(window, text, limit, "joint")[1]
 
     def question(self, text: str) -> CodedQuestion:
         """A question, ready to be searched with; the end of a very long one is not read."""
         ids = self._tokeniser.encode(text).ids
         tokens = np.array([*ids[: _LONGEST_QUESTION - 1], ids[-1]][: len(ids)], np.int32)
-        states, _ = self._bert.encode(tokens)
+        states, _ = self._encoder.encode(tokens)
         mean = states.mean(0)
         joined = np.concatenate([states[0], mean])
-        vector = linear(self._weights, "question", joined)
-        trust = linear(self._weights, "trust", mean)
+        vector = linear(self._heads, "question", joined)
+        trust = linear(self._heads, "trust", mean)
         return CodedQuestion(np.concatenate([vector, trust]), states, tokens, self)
 
     def wanted(self, states: Floats, tokens: NDArray[np.int32], words: NDArray[np.int32]) -> Floats:
         """Weights of words for a question with these states and tokens."""
-        found = expected_words(self._weights, states, self._bert.word_vectors(words))
-        own = own_words(self._weights, states)
+        found = expected_words(self._heads, states, self._encoder.word_vectors(words))
+        own = own_words(self._heads, states)
         for token, weight in zip(tokens, own, strict=True):
             found[words == token] += weight
         return found
 
-    def _windows(self, text: str) -> list[Window]:
+    def _joined(self, parts: Sequence[CodedPhrases]) -> CodedPhrases:
+        size, words = self.config.size + 1, self.config.words
+        return CodedPhrases(
+            tuple(phrase for part in parts for phrase in part.phrases),
+            np.concatenate([np.zeros((0, size), np.float32), *(part.dense for part in parts)]),
+            np.concatenate([np.zeros((0, words), np.int32), *(part.words for part in parts)]),
+            np.concatenate([np.zeros((0, words), np.float32), *(part.weights for part in parts)]),
+        )
+
+    def _windows(self, text: str) -> Iterator[Window]:
         config = self.config
-        return cut_windows(text, self._tokeniser, size=config.window, overlap=config.overlap)
+        return each_window(text, self._tokeniser, size=config.window, overlap=config.overlap)
+
+    def _coded(self, windows: Sequence[tuple[str, Window]], limit: int) -> list[CodedPhrases]:
+        """Phrases of each window, several windows at a time."""
+        found: dict[int, CodedPhrases] = {}
+
+        def work(at: int) -> None:
+            found[at] = self._coded_window(*windows[at], limit)
+
+        self._crew.work_off(range(len(windows)), work)
+        return [found[at] for at in range(len(windows))]
+
+    def _coded_window(self, text: str, window: Window, limit: int) -> CodedPhrases:
+        phrases, spans, states, sight = self._candidates(window, text, limit, "joint")
+        if not phrases:
+            return self._joined([])
+        if self.config.form == "markers":
+            ends = self._encoder.encode_markers(window.tokens[spans], spans, sight)
+        else:
+            ends = states[spans]  # (phrases, 2, width)
+        joined = ends.reshape(len(spans), -1)
+        chances = np.array([[phrase.chance] for phrase in phrases], np.float32)
+        dense = np.concatenate([linear(self._heads, "phrase", joined), chances], 1)
+        return CodedPhrases(phrases, dense, *self._around(joined, states, window))
 
     def _candidates(
         self, window: Window, text: str, limit: int, how: Decoding
-    ) -> tuple[tuple[Phrase, ...], NDArray[np.int32], Floats, Any]:
-        states, sight = self._bert.encode(window.tokens, keep=self.config.form == "markers")
-        tables = span_tables(self._weights, states, window)
+    ) -> tuple[tuple[Phrase, ...], NDArray[np.int32], Floats, Sight]:
+        states, sight = self._encoder.encode(window.tokens, keep=self.config.form == "markers")
+        tables = span_tables(self._heads, states, window)
         spans, chances = decode(*tables, limit=limit, how=how)
         places = zip(window.starts[spans[:, 0]], window.ends[spans[:, 1]], chances, strict=True)
         phrases = tuple(
@@ -170,15 +218,9 @@ class PhraseModel:
         count = self.config.words
         if not count:
             return np.zeros((len(joined), 0), np.int32), np.zeros((len(joined), 0), np.float32)
-        weights = phrase_words(self._weights, joined, states)
+        weights = phrase_words(self._heads, joined, states)
         if weights.shape[1] < count:
             weights = np.pad(weights, ((0, 0), (0, count - weights.shape[1])))
         kept = np.argpartition(-weights, count - 1, axis=1)[:, :count]
         tokens = np.pad(window.tokens, (0, max(0, count - len(window))))
         return tokens[kept].astype(np.int32), np.take_along_axis(weights, kept, 1)
-
-
-def _joined(
-    parts: list[NDArray[Any]], empty: tuple[int, int], kind: type[np.float32] | type[np.int32]
-) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.zeros(empty, kind)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 
-__all__ = ["LONGEST", "Window", "cut_windows", "overlap_for"]
+__all__ = ["LONGEST", "Window", "cut_windows", "each_window", "overlap_for"]
 
 LONGEST = 40
 """Tokens of the longest phrase; 99.97 % of the answers in SQuADShifts have no more."""
@@ -54,6 +54,13 @@ def cut_windows(text: str, tokeniser: Any, *, size: int = 384, overlap: int = 12
     `tokeniser` is a `tokenizers.Tokenizer`, `size` counts the special tokens in. Half the overlap
     must hold the longest phrase.
     """
+    return list(each_window(text, tokeniser, size=size, overlap=overlap))
+
+
+def each_window(
+    text: str, tokeniser: Any, *, size: int = 384, overlap: int = 128
+) -> Iterator[Window]:
+    """The same one by one, for texts too long to hold the windows of."""
     before, after = _special(tokeniser)
     room = size - len(before) - len(after)
     if overlap < 2 * LONGEST or room <= overlap:
@@ -64,21 +71,17 @@ def cut_windows(text: str, tokeniser: Any, *, size: int = 384, overlap: int = 12
     tokens, starts, ends = _tokens(text, tokeniser)
     ends = _with_marks(text, ends)
     opens, closes = _edges(text, starts, ends)
-    found = []
     for first, last, own_first, own_last in _cuts(len(tokens), room, overlap):
         own = np.zeros(last - first, bool)
         own[own_first - first : own_last - first] = True
         body = slice(first, last)
-        found.append(
-            Window(
-                np.concatenate([before, tokens[body], after]),
-                _pad(starts[body], before, after),
-                _pad(ends[body], before, after),
-                _pad(opens[body] & own, before, after),
-                _pad(closes[body], before, after),
-            )
+        yield Window(
+            np.concatenate([before, tokens[body], after]),
+            _pad(starts[body], before, after),
+            _pad(ends[body], before, after),
+            _pad(opens[body] & own, before, after),
+            _pad(closes[body], before, after),
         )
-    return found
 
 
 def overlap_for(size: int) -> int:

@@ -21,7 +21,16 @@ from ..errors import InputError
 from ..types import Hit, Ranker, Ranking
 from .deadline import Deadline, Stop
 from .sorting import FloatArray, by_score
-from .tracing import Calibrated, Interruptible, Race, Traceable, spec_text, trace, trace_until
+from .tracing import (
+    Asked,
+    Calibrated,
+    Interruptible,
+    Race,
+    Traceable,
+    spec_text,
+    trace,
+    trace_all,
+)
 
 __all__ = [
     "Calibrated",
@@ -81,9 +90,12 @@ class ScoringRanker(Composable, ABC):
 
 
 class Staged(Composable, ABC):
-    """A ranker of several stages: `rank` and `trace` for what gives `trace_until`."""
+    """A ranker of several stages: `rank`, `trace` and more for what gives `trace_all`."""
 
     @abstractmethod
+    def trace_all(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
+        """As `Together` has it."""
+
     def trace_until(
         self,
         question: str,
@@ -92,6 +104,7 @@ class Staged(Composable, ABC):
         order: Sequence[int] | None,
     ) -> Ranking:
         """As `Interruptible` has it."""
+        return self.trace_all([Asked(question, candidates, order)], time_is_up)[0]
 
     def rank(
         self, question: str, candidates: Sequence[str], deadline_ms: float | None = None
@@ -104,6 +117,18 @@ class Staged(Composable, ABC):
     ) -> Ranking:
         """The hits that `rank` gives, with a report for each stage."""
         return self.trace_until(question, candidates, Deadline.after(deadline_ms), None)
+
+    def rank_many(
+        self, requests: Sequence[tuple[str, Sequence[str]]], deadline_ms: float | None = None
+    ) -> list[list[Hit]]:
+        """What `rank` gives for each question and its candidates; pairs share batches."""
+        return [list(ranking.hits) for ranking in self.trace_many(requests, deadline_ms)]
+
+    def trace_many(
+        self, requests: Sequence[tuple[str, Sequence[str]]], deadline_ms: float | None = None
+    ) -> list[Ranking]:
+        """What `trace` gives for each; the deadline is that of all of them together."""
+        return self.trace_all([Asked(*one) for one in requests], Deadline.after(deadline_ms))
 
 
 @dataclass(frozen=True)
@@ -119,15 +144,11 @@ class Cut(Staged):
         if self.keep < 1:
             raise InputError(f"keep must be at least 1, got {self.keep}.")
 
-    def trace_until(
-        self,
-        question: str,
-        candidates: Sequence[str],
-        time_is_up: Stop | None,
-        order: Sequence[int] | None,
-    ) -> Ranking:
-        """The whole ranking; the report of the last stage says how many are kept."""
-        ranking = trace_until(self.ranker, question, candidates, time_is_up, order)
+    def trace_all(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
+        """The whole rankings; the report of the last stage says how many are kept."""
+        return [self._marked(each) for each in trace_all(self.ranker, asked, time_is_up)]
+
+    def _marked(self, ranking: Ranking) -> Ranking:
         *earlier, last = ranking.stages
         last = replace(last, ranker=f"{last.ranker} % {self.keep}", kept=min(self.keep, last.kept))
         return replace(ranking, stages=(*earlier, last))
@@ -151,22 +172,32 @@ class Pipeline(Staged):
             raise InputError("A pipeline needs at least one ranker, got none.")
         object.__setattr__(self, "stages", tuple(flat))
 
-    def trace_until(
-        self,
-        question: str,
-        candidates: Sequence[str],
-        time_is_up: Stop | None,
-        order: Sequence[int] | None,
-    ) -> Ranking:
-        """Survivors of all stages first, then what each stage dropped, latest stage first."""
-        check_input(question, candidates)
-        race = Race(question, candidates, time_is_up)
+    def trace_all(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
+        """
+        Survivors of all stages first, then what each stage dropped, latest stage first.
+
+        A cut that would keep all is passed over: the next stage judges them anew, in the original
+        order. With a deadline it is not, for its order is the one to judge them in.
+        """
+        for one in asked:
+            check_input(one.question, one.candidates)
+        races = [Race(one) for one in asked]
         for place, ranker in enumerate(self.stages):
-            if place and time_is_up is not None and time_is_up():
-                race.skip(ranker)
-            else:
-                race.run(ranker, order, keep=ranker.keep if isinstance(ranker, Cut) else None)
-        return Ranking(race.hits + race.dropped, tuple(race.reports), race.unjudged)
+            keep = ranker.keep if isinstance(ranker, Cut) else None
+            late = bool(place) and time_is_up is not None and time_is_up()
+            can_pass = keep is not None and time_is_up is None and ranker is not self.stages[-1]
+            running = list[Race]()
+            for race in races:
+                if late:
+                    race.skip(ranker)
+                elif can_pass and len(race.going) <= (keep or 0):
+                    race.pass_over(ranker)
+                else:
+                    running.append(race)
+            parts = trace_all(ranker, [race.entering() for race in running], time_is_up)
+            for race, part in zip(running, parts, strict=True):
+                race.take(part, keep=keep)
+        return [race.ranking() for race in races]
 
     def __str__(self) -> str:
         return " >> ".join(spec_text(stage) for stage in self.stages)

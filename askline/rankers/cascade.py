@@ -33,8 +33,10 @@ from ..types import Ranking, StageReport
 from .algebra import Staged, check_input
 from .calibration import UNCALIBRATED, Line, read_calibration, read_threshold
 from .deadline import Stop
-from .descent import Descent
+from .descent import Descent, descend
 from .schedule import Drop, Keeps, Learned, Schedule, parse_keeps
+from .together import begin_all
+from .tracing import Asked
 
 __all__ = ["Cascade", "shipped_folder"]
 
@@ -82,22 +84,24 @@ class Cascade(Staged):
             _options(alpha=alpha, keeps=keeps, depth=depth),
         )
 
-    def trace_until(
-        self,
-        question: str,
-        candidates: Sequence[str],
-        time_is_up: Stop | None,
-        order: Sequence[int] | None,
-    ) -> Ranking:
-        """Judge in `order`, where there is one; a report for each classifier."""
-        check_input(question, candidates)
-        if not candidates:
-            return Ranking((), (StageReport(str(self), 0, 0, 0.0),))
+    def trace_all(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
+        """Pairs of all questions share batches; a report for each classifier."""
+        for one in asked:
+            check_input(one.question, one.candidates)
         start = time.perf_counter()
-        descent = Descent(self, self.encoder.begin(question, candidates), order, start)
-        for step in self.schedule.plan(len(candidates)):
-            descent.take(step, time_is_up)
-        return descent.ranking()
+        full = [one for one in asked if one.candidates]
+        descents = list[Descent]()
+        if full:
+            run = begin_all(self.encoder, [(one.question, one.candidates) for one in full])
+            ends = np.cumsum([len(one.candidates) for one in full])[:-1]
+            descents = [
+                Descent(self, tokens, one.order, start)
+                for one, tokens in zip(full, np.split(run.tokens, ends), strict=True)
+            ]
+            descend(run, descents, time_is_up)
+        done = iter(descents)
+        empty = Ranking((), (StageReport(str(self), 0, 0, 0.0),))
+        return [next(done).ranking() if one.candidates else empty for one in asked]
 
     def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
         """

@@ -1,4 +1,9 @@
-"""One question on its way down a cascade: who is left, who was dropped where, what it cost."""
+"""
+Questions on their way down a cascade: who is left, who was dropped where, what it cost.
+
+Several go down together: at each depth, those that have a step there are computed in one go, and
+the others wait.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import RankerError
-from ..runtime.staged import StagedRun
+from ..runtime.staged import SharedRun
 from ..types import Cost, Hit, Ranking, StageReport
 from .deadline import Stop
 from .schedule import Step
@@ -18,7 +23,7 @@ from .schedule import Step
 if TYPE_CHECKING:
     from .cascade import Cascade
 
-__all__ = ["Descent"]
+__all__ = ["Descent", "descend"]
 
 IntArray = NDArray[np.int64]
 
@@ -27,11 +32,11 @@ class Descent:
     """One question on its way down. Those that are left stand best first, as far as is known."""
 
     def __init__(
-        self, cascade: Cascade, run: StagedRun, order: Sequence[int] | None, start: float
+        self, cascade: Cascade, tokens: IntArray, order: Sequence[int] | None, start: float
     ) -> None:
         self.cascade = cascade
-        self.run = run
-        self.tokens = run.tokens
+        self.tokens = tokens
+        self.steps = {step.depth: step for step in cascade.schedule.plan(len(tokens))}
         self.left: IntArray = np.arange(len(self.tokens)) if order is None else np.asarray(order)
         self.chance = np.zeros(len(self.tokens))  # of the last classifier that judged it
         self.judged = np.zeros(len(self.tokens), bool)
@@ -43,12 +48,16 @@ class Descent:
         self.reports: list[StageReport] = []
         self.since = start  # the first stage pays for tokenising
 
-    def take(self, step: Step, time_is_up: Stop | None) -> None:
-        """Run to the depth of this step and drop what it does not keep; less, if time is up."""
+    def has_ahead(self, depth: int) -> bool:
+        """Whether a step at this depth or a deeper one is still to be taken."""
+        return not self.cut_short and max(self.steps) >= depth
+
+    def take(self, step: Step, logits: NDArray[np.float32], time_is_up: Stop | None) -> None:
+        """Drop what this step does not keep; `logits` are of those left, nan if time was up."""
         if self.cut_short:
             self._skip(step)
         else:
-            self._run(step, time_is_up)
+            self._judge(step, logits, time_is_up)
         self.planned = step.keep
 
     def ranking(self) -> Ranking:
@@ -56,8 +65,7 @@ class Descent:
         hits = (*self._hits(self.left), *self.dropped)
         return Ranking(hits, tuple(self.reports), int((~self.judged).sum()))
 
-    def _run(self, step: Step, time_is_up: Stop | None) -> None:
-        logits = self.run.advance(self.left, step.depth, stop=time_is_up)
+    def _judge(self, step: Step, logits: NDArray[np.float32], time_is_up: Stop | None) -> None:
         seen = ~np.isnan(logits)
         self._check(seen, step, time_is_up)
         reached = self.left[seen]
@@ -112,3 +120,28 @@ class Descent:
         if time_is_up is None and not seen.all():
             row = int(self.left[int(seen.argmin())])
             raise RankerError(f"{self.cascade.at(step.depth)} gave candidate {row} the score NaN.")
+
+
+def descend(run: SharedRun, descents: Sequence[Descent], time_is_up: Stop | None) -> None:
+    """Take all these questions, whose candidates follow each other in the run, to their end."""
+    counts = [len(descent.tokens) for descent in descents]
+    bases = np.cumsum([0, *counts])[:-1]
+    for depth in sorted({depth for descent in descents for depth in descent.steps}):
+        rows, waiting = list[IntArray](), list[IntArray]()
+        for base, own in zip(bases.tolist(), descents, strict=True):
+            if own.has_ahead(depth):
+                (rows if depth in own.steps else waiting).append(base + own.left)
+        logits = np.full(sum(counts), np.nan, np.float32)  # of all; those not asked for stay so
+        if rows:
+            asked = _in_turn(rows) if time_is_up is not None else np.concatenate(rows)
+            others = np.concatenate(waiting) if waiting else None
+            logits[asked] = run.advance(asked, depth, stop=time_is_up, waiting=others)
+        for own, base in zip(descents, bases.tolist(), strict=True):
+            if depth in own.steps:
+                own.take(own.steps[depth], logits[base + own.left], time_is_up)
+
+
+def _in_turn(rows: Sequence[IntArray]) -> IntArray:
+    """The most promising of each question first, so that time runs out on the others."""
+    shares = [np.arange(len(own)) / len(own) for own in rows]
+    return np.asarray(np.concatenate(rows)[np.argsort(np.concatenate(shares), kind="stable")])

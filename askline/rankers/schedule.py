@@ -120,11 +120,13 @@ class Learned:
 
     depths: tuple[int, ...]
     rows: tuple[Row, ...]
+    stage: float = 0.0
+    """What each step costs beside its candidates, in layers of one candidate."""
 
     def plan(self, count: int) -> tuple[Step, ...]:
-        """Keeps on the line, rounded up."""
+        """Keeps on the line, rounded up; of a short list's steps, those that pay for themselves."""
         keeps = {depth: self._keep(depth, count) for depth in self.depths[:-1]}
-        return _plan(self.depths, keeps, count)
+        return _paying(_plan(self.depths, keeps, count), count, self.stage)
 
     def _keep(self, depth: int, count: int) -> int:
         points = [(1, 1), *((row.count, row.at(depth)) for row in self.rows)]
@@ -152,21 +154,23 @@ class Learned:
             counts = [1, *(row.count for row in rows)]
             if len(counts) < 2 or any(b <= a for a, b in pairwise(counts)):
                 raise ValueError("counts must rise from 2 or more")
+            stage = float(config.get("stage", 0.0))
+            if not 0 <= stage < math.inf:
+                raise ValueError(f"stage must be at least 0, got {stage}")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ModelError(
                 'A schedule must have the form {"rows": [{"count": 400, "keeps": {"4": 60}}]}, '
                 f"with depths out of {_listed(depths)}: {error}"
             ) from error
-        return cls(tuple(depths), rows)
+        return cls(tuple(depths), rows, stage)
 
     def as_config(self) -> dict[str, Any]:
         """What `from_config` reads."""
-        return {
-            "rows": [
-                {"count": row.count, "keeps": {str(step.depth): step.keep for step in row.keeps}}
-                for row in self.rows
-            ]
-        }
+        rows = [
+            {"count": row.count, "keeps": {str(step.depth): step.keep for step in row.keeps}}
+            for row in self.rows
+        ]
+        return {"rows": rows, "stage": self.stage}
 
 
 def parse_keeps(text: str, depths: Sequence[int]) -> tuple[Step, ...]:
@@ -196,6 +200,27 @@ def _plan(depths: Sequence[int], keeps: Mapping[int, int], count: int) -> tuple[
             steps.append(Step(depth, keep))
             left = keep
     return (*steps, Step(depths[-1], left))
+
+
+def _paying(plan: tuple[Step, ...], count: int, stage: float) -> tuple[Step, ...]:
+    """
+    Without the steps that cost more than they save.
+
+    A step saves the layers from its own depth to the next one's, for those that it drops. The one
+    that saves least goes first, for then its neighbours save more.
+    """
+    steps = [Step(0, count), *plan]
+    while len(steps) > 2:
+        saved = [
+            (before.keep - step.keep) * (after.depth - step.depth)
+            for before, step, after in zip(steps, steps[1:], steps[2:], strict=False)
+        ]
+        least = min(range(len(saved)), key=saved.__getitem__)
+        if saved[least] >= stage:
+            break
+        del steps[least + 1]
+    last = Step(steps[-1].depth, steps[-2].keep)  # all that came to it
+    return (*steps[1:-1], last)
 
 
 def _listed(depths: Iterable[int]) -> str:

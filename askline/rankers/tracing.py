@@ -10,13 +10,33 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from ..errors import RankerError
 from ..types import Hit, Ranker, Ranking, StageReport
 from .deadline import Deadline, Stop
 
-__all__ = ["Calibrated", "Interruptible", "Race", "Traceable", "spec_text", "trace", "trace_until"]
+__all__ = [
+    "Asked",
+    "Calibrated",
+    "Interruptible",
+    "Race",
+    "Together",
+    "Traceable",
+    "spec_text",
+    "trace",
+    "trace_all",
+    "trace_until",
+]
+
+
+class Asked(NamedTuple):
+    """One question of several that are ranked together."""
+
+    question: str
+    candidates: Sequence[str]
+    order: Sequence[int] | None = None
+    """As `Interruptible.trace_until` has it."""
 
 
 @runtime_checkable
@@ -45,6 +65,15 @@ class Interruptible(Protocol):
         `order` has the positions of the candidates, the most promising first, where a stage before
         has found them: they are to be judged in that order, so that time runs out on the others.
         """
+        ...
+
+
+@runtime_checkable
+class Together(Protocol):
+    """A ranker that is faster with several questions at a time, and gives each the same."""
+
+    def trace_all(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
+        """As `trace_until` for each; the time is that of all."""
         ...
 
 
@@ -94,32 +123,38 @@ def trace_until(
     return Ranking(hits, (report,))
 
 
+def trace_all(ranker: Ranker, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
+    """All together where the ranker can, else one after the other."""
+    if isinstance(ranker, Together):
+        return ranker.trace_all(asked, time_is_up)
+    return [
+        trace_until(ranker, one.question, one.candidates, time_is_up, one.order) for one in asked
+    ]
+
+
 class Race:
     """The state of one question on its way through a pipeline."""
 
-    def __init__(self, question: str, candidates: Sequence[str], time_is_up: Stop | None) -> None:
-        self.question = question
-        self.candidates = candidates
-        self.time_is_up = time_is_up
-        self.hits: tuple[Hit, ...] = ()  # of those still in the race, best first
+    def __init__(self, asked: Asked) -> None:
+        self.question, self.candidates, self.order = asked
+        self.going = list(range(len(self.candidates)))  # those still in the race
+        self.hits: tuple[Hit, ...] = ()  # the same, best first, once a stage has judged them
         self.dropped: tuple[Hit, ...] = ()
         self.reports: list[StageReport] = []
         self.unjudged = 0
 
-    def run(self, ranker: Ranker, order: Sequence[int] | None, *, keep: int | None) -> None:
-        """One stage over what is still in the race, handed on in the original order."""
-        if not self.reports:
-            going = list(range(len(self.candidates)))
-        else:
-            going = sorted(hit.index for hit in self.hits)
-            place = {position: own for own, position in enumerate(going)}
-            order = [place[hit.index] for hit in self.hits]
-        texts = [self.candidates[position] for position in going]
-        part = trace_until(ranker, self.question, texts, self.time_is_up, order)
+    def entering(self) -> Asked:
+        """What the next stage is asked: those still in the race, in the original order."""
+        texts = [self.candidates[position] for position in self.going]
+        return Asked(self.question, texts, self.order)
+
+    def take(self, part: Ranking, *, keep: int | None) -> None:
+        """What a stage made of them; only the first `keep` go on."""
+        going = self.going
         hits = tuple(
             Hit(going[hit.index], hit.score, hit.stage + len(self.reports)) for hit in part.hits
         )
-        if part.unjudged and self.reports:
+        if part.unjudged and self.hits:
             judged = hits[: -part.unjudged]
             seen = {hit.index for hit in judged}
             hits = (*judged, *(hit for hit in self.hits if hit.index not in seen))
@@ -132,11 +167,25 @@ class Race:
         if keep is not None:
             hits, self.dropped = hits[:keep], hits[keep:] + self.dropped
         self.hits = hits
+        self.going = sorted(hit.index for hit in hits)
+        place = {position: own for own, position in enumerate(self.going)}
+        self.order = [place[hit.index] for hit in hits]
+
+    def ranking(self) -> Ranking:
+        """The hits and reports of all stages."""
+        return Ranking(self.hits + self.dropped, tuple(self.reports), self.unjudged)
 
     def skip(self, ranker: Ranker) -> None:
         """Time is up: the stage before has the last word."""
-        count = len(self.hits)
-        self.reports.append(StageReport(spec_text(ranker), count, count, 0.0, skipped=count))
+        self._unasked(ranker, skipped=len(self.going))
+
+    def pass_over(self, ranker: Ranker) -> None:
+        """A stage that would drop nobody, with one behind it that judges them all anyway."""
+        self._unasked(ranker, skipped=0)
+
+    def _unasked(self, ranker: Ranker, skipped: int) -> None:
+        count = len(self.going)
+        self.reports.append(StageReport(spec_text(ranker), count, count, 0.0, skipped=skipped))
 
 
 def spec_text(ranker: Ranker) -> str:

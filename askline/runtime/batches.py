@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +18,7 @@ _TOKENS = 384  # of a batch: a larger one is no faster, and a deadline waits for
 _FEWEST = 64  # below, starting a batch begins to count
 
 Stop = Callable[[], bool]
+Batch = TypeVar("Batch")
 
 
 def equal_batches(
@@ -53,14 +56,15 @@ class Crew:
     and wait for nobody, which beats two threads on one.
     """
 
-    def __init__(self, threads: int) -> None:
-        self.threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="askline")
+    def __init__(self, threads: int | None = None) -> None:
+        """Without a number, as many as this process has cores."""
+        self.threads = threads or _cores()
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="askline")
 
     def work_off(
         self,
-        batches: Sequence[IntArray],
-        work: Callable[[IntArray], None],
+        batches: Sequence[Batch],
+        work: Callable[[Batch], None],
         *,
         stop: Stop | None = None,
     ) -> None:
@@ -68,7 +72,7 @@ class Crew:
         left, turn = iter(batches), Lock()
         over = False
 
-        def next_one() -> IntArray | None:
+        def next_one() -> Batch | None:
             nonlocal over
             with turn:
                 over = over or (stop is not None and stop())
@@ -86,3 +90,10 @@ class Crew:
             for one in aside:
                 if not one.cancel():  # a thread that has not come to it yet is not waited for
                     one.result()
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -35,7 +34,7 @@ class OnnxEncoder:
     layout: CascadeLayout
     tensors: Mapping[str, NDArray[Any]] = field(repr=False)
     tokeniser: WordPiece = field(repr=False)
-    crew: Crew = field(default_factory=lambda: Crew(_cores()))
+    crew: Crew = field(default_factory=Crew)
     _ready: dict[tuple[str, int, int], Any] = field(default_factory=dict, repr=False)
     _making: Lock = field(default_factory=Lock, repr=False)
 
@@ -49,9 +48,13 @@ class OnnxEncoder:
 
     def begin(self, question: str, candidates: Sequence[str]) -> EncoderRun:
         """Tokenise once, for all depths; windows for what is too long, nothing cut off."""
+        return self.begin_many([(question, candidates)])
+
+    def begin_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> EncoderRun:
+        """A run over the candidates of several questions, numbered through."""
         positions = self.layout.encoder.positions
-        windows = Windows.of(self.tokeniser, question, candidates, positions=positions)
-        return EncoderRun(self, windows, list(candidates))
+        windows = Windows.of_all(self.tokeniser, requests, positions=positions)
+        return EncoderRun(self, windows, [text for _, texts in requests for text in texts])
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -76,9 +79,15 @@ class OnnxEncoder:
                 states = self._run("body", low, high, states=states)
         return states
 
-    def logits(self, states: FloatArray, depth: int) -> FloatArray:
-        """(pairs,) from the states at the depth's level."""
-        return self._run("scorer", depth, depth, states=states)[:, 0]
+    def pooled(self, states: FloatArray, depth: int) -> FloatArray:
+        """(pairs, width) what the classifier reads, from the states at the depth's level."""
+        if self.layout.head == "mean":
+            return np.asarray(states.mean(axis=1), np.float32)
+        return self._run("pooler", depth, depth, states=states)
+
+    def logits(self, pooled: FloatArray, depth: int) -> FloatArray:
+        """(pairs,) of the classifier at that depth."""
+        return self._run("scorer", depth, depth, pooled=pooled)[:, 0]
 
     def ends(self, states: FloatArray) -> FloatArray:
         """(pairs, tokens, 2) start and end logits, from the states at the last level."""
@@ -101,6 +110,8 @@ class OnnxEncoder:
             return graphs.embedder(self.layout, self.tensors, last)
         if part == "body":
             return graphs.body(self.layout, self.tensors, first, last)
+        if part == "pooler":
+            return graphs.pooler(self.layout, self.tensors, last)
         if part == "scorer":
             return graphs.scorer(self.layout, self.tensors, last)
         return graphs.reader(self.layout, self.tensors)
@@ -119,10 +130,3 @@ def open_session(graph: bytes) -> Any:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-
-
-def _cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -21,6 +21,4 @@ def open_encoder(folder: ModelFolder, *, threads: int | None = None) -> OnnxEnco
     tensors = folder.stored()
     check_tensors(layout, tensors, path=folder.path)
     tokeniser = WordPiece.load(folder.path / "tokenizer.json")
-    if threads is None:
-        return OnnxEncoder(layout, tensors, tokeniser)
     return OnnxEncoder(layout, tensors, tokeniser, Crew(threads))

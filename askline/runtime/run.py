@@ -1,4 +1,4 @@
-"""One question's way through the layers: what is where, and who is still on the way."""
+"""The way of candidates through the layers: what is where, and who is still on the way."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ __all__ = ["EncoderRun"]
 FloatArray = NDArray[np.float32]
 
 _HELD = 98_304  # tokens whose states are kept, 150 MB at width 384; others begin anew if they go on
-
-
-_IN_ORDER = 32  # rows that are sorted by length together where there is a deadline
+_JUDGED = 128  # windows whose classifier is computed at once
+_IN_ORDER = 8  # rows that are sorted by length together where there is a deadline
 
 _NOWHERE = -1  # the level of a window whose states are not kept
 
@@ -41,40 +40,51 @@ class EncoderRun:
         self.tokens = windows.tokens(len(candidates))
 
     def advance(
-        self, rows: IntArray, depth: int, *, stop: Callable[[], bool] | None = None
+        self,
+        rows: IntArray,
+        depth: int,
+        *,
+        stop: Callable[[], bool] | None = None,
+        waiting: IntArray | None = None,
     ) -> FloatArray:
-        """The logits at that depth; a candidate in several windows has its best window's."""
+        """
+        The logits at that depth; a candidate in several windows has its best window's.
+
+        Those that are `waiting` stay where they are, and may be named again.
+        """
         encoder = self._encoder
         if depth not in encoder.depths:
             known = ", ".join(map(str, encoder.depths))
             raise InputError(f"depth must be one of {known}, got {depth}.")
-        own = self._own(rows)
-        self._forget(own)
-        held = self._held(own, wanted=depth < encoder.layers or encoder.layout.reader)
-        logits = np.full(len(self._windows), np.nan, np.float32)
+        own, others = self._own(rows), self._own(rows[:0] if waiting is None else waiting)
+        self._forget(own, others)
+        held = self._held(own, others, wanted=depth < encoder.layers or encoder.layout.reader)
         level = encoder.levels[encoder.depths.index(depth)]
+        pooled = np.empty((len(self._windows), encoder.layout.encoder.width), np.float32)
+        reached = np.zeros(len(self._windows), bool)
 
         def work(batch: IntArray) -> None:
             states = self._at(batch, level)
-            logits[batch] = encoder.logits(states, depth)
+            pooled[batch] = encoder.pooled(states, depth)
+            reached[batch] = True
             self._keep(batch, states, level, held)
 
         # Where time may run out, it runs out on the rows that were named last.
         parts = [own] if stop is None else [self._own(part) for part in _parts(rows)]
         batches = [batch for part in parts for batch in self._batches(part)]
         encoder.crew.work_off(batches, work, stop=stop)
-        return self._best(logits)[rows]
+        return self._best(self._judged(pooled, np.flatnonzero(reached), depth))[rows]
 
     def read(self, rows: IntArray) -> list[Span | None]:
         """The best span of each candidate over its windows."""
         encoder, windows = self._encoder, self._windows
         found: list[list[TokenSpan]] = [[] for _ in self._candidates]
         if encoder.layout.reader:
-            begin = len(windows.head)
 
             def work(batch: IntArray) -> None:
                 ends = encoder.ends(self._at(batch, encoder.levels[-1]))
                 for one, logits in zip(batch.tolist(), ends, strict=True):
+                    begin = len(windows.heads[one])
                     span = best_span(logits, begin)
                     if span is not None:
                         shift = int(windows.start[one]) - begin
@@ -108,20 +118,34 @@ class EncoderRun:
             self._states[one] = own if held[one] else None
         self._levels[batch] = np.where(held[batch], level, _NOWHERE)
 
-    def _held(self, windows: IntArray, *, wanted: bool) -> NDArray[np.bool_]:
+    def _held(self, windows: IntArray, others: IntArray, *, wanted: bool) -> NDArray[np.bool_]:
         """Whose states are kept behind this depth: as many, in order, as there is room for."""
         held = np.zeros(len(self._windows), bool)
         if wanted:
-            held[windows] = np.cumsum(self._windows.lengths[windows]) <= _HELD
+            lengths = self._windows.lengths
+            room = _HELD - int(lengths[others][self._levels[others] != _NOWHERE].sum())
+            held[windows] = np.cumsum(lengths[windows]) <= room
         return held
 
-    def _forget(self, going: IntArray) -> None:
+    def _forget(self, *going: IntArray) -> None:
         """Let go of the states of those that were left behind."""
         left = np.ones(len(self._windows), bool)
-        left[going] = False
+        left[np.concatenate(going)] = False
         for one in np.flatnonzero(left & (self._levels != _NOWHERE)).tolist():
             self._states[one] = None
         self._levels[left] = _NOWHERE
+
+    def _judged(self, pooled: FloatArray, reached: IntArray, depth: int) -> FloatArray:
+        """(windows,) logits: a classifier is wide and reads little, so all are judged together."""
+        logits = np.full(len(pooled), np.nan, np.float32)
+
+        def judge(some: IntArray) -> None:
+            logits[some] = self._encoder.logits(pooled[some], depth)
+
+        if len(reached):
+            parts = np.array_split(reached, -(-len(reached) // _JUDGED))
+            self._encoder.crew.work_off(parts, judge)
+        return logits
 
     def _best(self, logits: FloatArray) -> FloatArray:
         """(windows,) → (candidates,): the maximum, nan where a window was not reached."""

@@ -8,30 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.cascade_layout import DENSE, CascadeLayout
+from ..models.encoder_layout import DENSE, EncoderShape
 from ..models.onnx_graph import Graph
 
-__all__ = ["STATES", "Sheet"]
+__all__ = ["STATES", "Layout", "Sheet", "Tensors"]
 
 _FUSED = "com.microsoft"
 STATES = ("pairs", "tokens")
 """Names of the sizes that differ from batch to batch."""
+Tensors = Mapping[str, NDArray[Any]]
+
+
+class Layout(Protocol):
+    """What a folder describes: an encoder, and whatever stands on it."""
+
+    @property
+    def encoder(self) -> EncoderShape: ...
 
 
 @dataclass(slots=True, eq=False)
 class Sheet:
     """A graph, and how the encoder's parts are drawn on it."""
 
-    layout: CascadeLayout
-    tensors: Mapping[str, NDArray[Any]]
+    layout: Layout
+    tensors: Tensors
     graph: Graph = field(default_factory=Graph)
     read: dict[str, str] = field(default_factory=dict)
     """What the dense layers of the last layer drawn read, but for its input."""
+    seen: tuple[str, str] = ("", "")
+    """The keys and the values of the last layer drawn."""
     _bytes: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def states(self) -> str:
@@ -61,12 +71,30 @@ class Sheet:
 
     def layer(self, layer: int, states: str, *, first_only: bool = False) -> str:
         """(pairs, tokens, width) → the same, or (pairs, 1, width) of the first token alone."""
-        stem, node = f"layers.{layer}", self.graph.node
+        stem = f"layers.{layer}"
         key, value = self.dense(f"{stem}.key", states), self.dense(f"{stem}.value", states)
         if first_only:
             states = self.first(states)
+        self.seen = key, value
         query = self.dense(f"{stem}.query", states)
-        context = self.attention(query, key, value)
+        return self.rest(stem, states, self.attention(query, key, value))
+
+    def beside(self, layer: int, states: str, seen: tuple[str, str], sight: str) -> str:
+        """
+        A layer of tokens that look at others, which do not look at them.
+
+        `seen` are the others' keys and values, `sight` (1, 1, tokens, others + tokens) is 0 where a
+        token may look and far below 0 where it may not.
+        """
+        stem, node = f"layers.{layer}", self.graph.node
+        own = self.dense(f"{stem}.key", states), self.dense(f"{stem}.value", states)
+        key, value = (node("Concat", *both, axis=1) for both in zip(seen, own, strict=True))
+        query = self.dense(f"{stem}.query", states)
+        return self.rest(stem, states, self.attention(query, key, value, sight))
+
+    def rest(self, stem: str, states: str, context: str) -> str:
+        """What follows attention in a layer."""
+        node = self.graph.node
         attended = self.dense(f"{stem}.attended", context)
         states = self.norm(f"{stem}.attention_norm", node("Add", attended, states))
         inner = self.gelu(self.dense(f"{stem}.inner", states))
@@ -74,11 +102,12 @@ class Sheet:
         outer = self.dense(f"{stem}.outer", inner)
         return self.norm(f"{stem}.output_norm", node("Add", outer, states))
 
-    def attention(self, query: str, key: str, value: str) -> str:
-        """Every token of `query` over all tokens of its pair."""
+    def attention(self, query: str, key: str, value: str, sight: str = "") -> str:
+        """Every token of `query` over all tokens of its pair, or those that `sight` lets it see."""
         heads = self.layout.encoder.heads
+        more = ("", "", sight) if sight else ()
         return self.graph.node(
-            "MultiHeadAttention", query, key, value, domain=_FUSED, num_heads=heads
+            "MultiHeadAttention", query, key, value, *more, domain=_FUSED, num_heads=heads
         )
 
     def gelu(self, inputs: str) -> str:

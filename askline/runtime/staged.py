@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Span", "StagedEncoder", "StagedRun"]
+__all__ = ["SharedEncoder", "SharedRun", "Span", "StagedEncoder", "StagedRun"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,4 +80,33 @@ class StagedEncoder(Protocol):
         A candidate that is longer than the encoder can read becomes overlapping windows, and the
         best window speaks for it; nothing is cut off.
         """
+        ...
+
+
+class SharedRun(Protocol):
+    """The state of several questions, whose candidates are numbered through."""
+
+    @property
+    def tokens(self) -> NDArray[np.int64]:
+        """As a `StagedRun` has it."""
+        ...
+
+    def advance(
+        self,
+        rows: NDArray[np.int64],
+        depth: int,
+        *,
+        stop: Callable[[], bool] | None = None,
+        waiting: NDArray[np.int64] | None = None,
+    ) -> NDArray[np.float32]:
+        """As a `StagedRun` does; those that are `waiting` may be named again though they rest."""
+        ...
+
+
+@runtime_checkable
+class SharedEncoder(Protocol):
+    """An encoder in whose batches pairs of several questions meet. Optional; never different."""
+
+    def begin_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> SharedRun:
+        """As `begin`, of all these questions and their candidates."""
         ...

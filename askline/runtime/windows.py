@@ -1,9 +1,10 @@
-"""A question and its candidates as token sequences; what is too long becomes several of them."""
+"""Questions and candidates as token sequences; what is too long becomes several of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,8 @@ _MARKS = 3  # [CLS] question [SEP] candidate [SEP]
 class Windows:
     """The sequences of all candidates, in their order. A candidate has at least one."""
 
-    head: IntArray
-    """What all begin with: the first mark, the question, a separator."""
+    heads: tuple[IntArray, ...]
+    """What each begins with: the first mark, the question, a separator."""
     parts: tuple[IntArray, ...]
     """What is each one's own: its part of the candidate, and a separator."""
     owner: IntArray
@@ -37,26 +38,43 @@ class Windows:
     def of(
         cls, tokeniser: WordPiece, question: str, candidates: Sequence[str], *, positions: int
     ) -> Windows:
+        """Of one question."""
+        return cls.of_all(tokeniser, [(question, candidates)], positions=positions)
+
+    @classmethod
+    def of_all(
+        cls,
+        tokeniser: WordPiece,
+        requests: Iterable[tuple[str, Sequence[str]]],
+        *,
+        positions: int,
+    ) -> Windows:
         """
-        Tokenise all, each text once.
+        Tokenise all, each text once; candidates are numbered through all questions.
 
         A candidate is never cut short. A question is, at half a sequence's length: 126 tokens.
         """
         longest = min(_LONGEST, positions)
-        asked = tokeniser.numbers(question)[: (longest - _MARKS) // 2]
-        room = longest - _MARKS - len(asked)
-        parts, owner, start = list[IntArray](), list[int](), list[int]()
-        for row, candidate in enumerate(candidates):
-            numbers = tokeniser.numbers(candidate)
-            for first in _starts(len(numbers), room):
-                own = [*numbers[first : first + room], tokeniser.separator]
-                parts.append(np.array(own, np.int64))
-                owner.append(row)
-                start.append(first)
-        head = np.array([tokeniser.first, *asked, tokeniser.separator], np.int64)
-        lengths = np.array([len(head) + len(part) for part in parts], np.int64)
+        heads, parts = list[IntArray](), list[IntArray]()
+        owner, start = list[int](), list[int]()
+        rows = count()
+        for question, candidates in requests:
+            asked = tokeniser.numbers(question)[: (longest - _MARKS) // 2]
+            head = np.array([tokeniser.first, *asked, tokeniser.separator], np.int64)
+            room = longest - _MARKS - len(asked)
+            for candidate, row in zip(candidates, rows, strict=False):
+                numbers = tokeniser.numbers(candidate)
+                for first in _starts(len(numbers), room):
+                    own = [*numbers[first : first + room], tokeniser.separator]
+                    parts.append(np.array(own, np.int64))
+                    heads.append(head)
+                    owner.append(row)
+                    start.append(first)
+        lengths = np.array(
+            [len(head) + len(part) for head, part in zip(heads, parts, strict=True)], np.int64
+        )
         whose, begin = np.array(owner, np.int64), np.array(start, np.int64)
-        return cls(head, tuple(parts), whose, begin, lengths)
+        return cls(tuple(heads), tuple(parts), whose, begin, lengths)
 
     def __len__(self) -> int:
         """The number of windows."""
@@ -68,16 +86,18 @@ class Windows:
 
     def batch(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """(windows, tokens) numbers and kinds of windows that are all of one length."""
-        own = np.stack([self.parts[one] for one in which.tolist()])
-        numbers = np.concatenate([np.tile(self.head, (len(which), 1)), own], axis=1)
+        numbers = np.empty((len(which), int(self.lengths[which[0]])), np.int64)
         kinds = np.zeros_like(numbers)
-        kinds[:, len(self.head) :] = 1
+        for row, one in enumerate(which.tolist()):
+            begin = len(self.heads[one])
+            numbers[row, :begin], numbers[row, begin:] = self.heads[one], self.parts[one]
+            kinds[row, begin:] = 1
         return numbers, kinds
 
 
-def _starts(count: int, room: int) -> Iterator[int]:
+def _starts(tokens: int, room: int) -> Iterator[int]:
     """Where the windows begin; the last one ends with the last token and is as long as the rest."""
     step = room - min(_OVERLAP, room // 3)
-    last = max(0, count - room)
+    last = max(0, tokens - room)
     yield from range(0, last, step)
     yield last

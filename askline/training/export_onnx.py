@@ -49,6 +49,7 @@ def onnx_file(layout: CascadeLayout, tensors: Mapping[str, NDArray[Any]]) -> byt
 class Standard(Sheet):
     """No operator of one runtime's own; padding is left out of attention and means."""
 
+    layout: CascadeLayout
     _shown: str = ""  # (pairs, tokens, 1): 1 for a token, 0 for padding
     _hidden: str = ""  # (pairs, 1, 1, tokens): 0 for a token, far below it for padding
 
@@ -61,7 +62,7 @@ class Standard(Sheet):
         less = node("Sub", wide, const(np.float32(1.0)))
         self._hidden = node("Mul", less, const(np.float32(1e9)))
 
-    def attention(self, query: str, key: str, value: str) -> str:
+    def attention(self, query: str, key: str, value: str, sight: str = "") -> str:
         node, const = self.graph.node, self.graph.constant
         heads, width = self.layout.encoder.heads, self.layout.encoder.width
         apart = const(np.array([0, 0, heads, width // heads], np.int64))
@@ -71,7 +72,7 @@ class Standard(Sheet):
 
         scores = node("MatMul", turned(query, [0, 2, 1, 3]), turned(key, [0, 2, 3, 1]))
         scores = node("Mul", scores, const(np.float32(1.0 / math.sqrt(width // heads))))
-        shares = node("Softmax", node("Add", scores, self._hidden), axis=-1)
+        shares = node("Softmax", node("Add", scores, sight or self._hidden), axis=-1)
         context = node("MatMul", shares, turned(value, [0, 2, 1, 3]))
         together = const(np.array([0, 0, width], np.int64))
         return node("Reshape", node("Transpose", context, perm=[0, 2, 1, 3]), together)

@@ -14,7 +14,7 @@ from ..models.quantising import InputSteps, fit_inputs, quantise_rows, round_row
 from ..runtime.wordpiece import WordPiece
 from .observing import Pair, observe
 
-__all__ = ["quantised"]
+__all__ = ["quantised", "quantised_layer"]
 
 FloatArray = NDArray[np.float32]
 Tensors = dict[str, NDArray[Any]]
@@ -39,11 +39,14 @@ def quantised(
         weight = tensors[f"{name}.weight"]
         made[f"{name}.weight"], made[f"{name}.scale"] = quantise_rows(weight)
     for layer, read in enumerate(observe(layout, tensors, tokeniser, pairs)):
-        made |= _layer(f"layers.{layer}", tensors, read)
+        made |= quantised_layer(f"layers.{layer}", tensors, read)
     return replace(layout, precision="int8"), made
 
 
-def _layer(stem: str, tensors: Mapping[str, FloatArray], read: Mapping[str, FloatArray]) -> Tensors:
+def quantised_layer(
+    stem: str, tensors: Mapping[str, FloatArray], read: Mapping[str, FloatArray]
+) -> Tensors:
+    """The dense layers of one layer in int8, by what they read: (tokens, channels) by its name."""
     made: Tensors = {}
     for point, inputs in read.items():
         names = [f"{stem}.{dense}" for dense, reads in DENSE.items() if reads == point]

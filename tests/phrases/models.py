@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from askline.phrases.bert import BertShape
+from askline.models.encoder_layout import EncoderShape
 from askline.phrases.folder import PhraseConfig, write_phrase_folder
 
 WORDS = (
@@ -33,18 +33,25 @@ def make_tokeniser() -> Any:
 
 
 def make_config(tokeniser: Any, **changes: Any) -> PhraseConfig:
-    shape = BertShape(2, 16, 2, 32, tokeniser.get_vocab_size(), 128)
+    shape = EncoderShape(2, 16, 2, 32, tokeniser.get_vocab_size(), 128)
     return PhraseConfig(shape, **{"size": 8, "words": 4, "window": 128, "overlap": 80, **changes})
+
+
+def make_tensors(config: PhraseConfig) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    return {
+        name: (rng.standard_normal(shape) * 0.3 + ("norm.weight" in name)).astype(np.float32)
+        for name, shape in config.shapes().items()
+    }
 
 
 def make_folder(path: Path, **changes: Any) -> Path:
     tokeniser = make_tokeniser()
     config = make_config(tokeniser, **changes)
-    rng = np.random.default_rng(0)
-    weights = {
-        name: (rng.standard_normal(shape) * 0.3 + ("LayerNorm.weight" in name)).astype(np.float32)
-        for name, shape in config.weights().items()
-    }
     return write_phrase_folder(
-        path, config=config, weights=weights, tokeniser=tokeniser.to_str(), card="# tiny\n"
+        path,
+        config=config,
+        tensors=make_tensors(config),
+        tokeniser=tokeniser.to_str(),
+        card="# tiny\n",
     )

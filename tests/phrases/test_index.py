@@ -180,9 +180,63 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, model: PhraseModel) -> None
     (index.folder / "000000" / "vectors.npy").write_bytes(b"")
     with pytest.raises(CorpusError, match="is damaged"):
         PhraseIndex.open(index.folder)
-    (index.folder / "phrases.json").write_text(json.dumps({"format": 2}))
+    (index.folder / "phrases.json").write_text(json.dumps({"format": 2, "next": 0, "segments": {}}))
     with pytest.raises(CorpusError, match="another version"):
         PhraseIndex.open(index.folder)
     (index.folder / "phrases.json").write_text("{")
     with pytest.raises(CorpusError, match="is damaged"):
         PhraseIndex.open(index.folder)
+
+
+def test_tidying_joins_many_small_segments_and_loses_nothing(
+    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    for at in range(9):
+        text = f"{TEXTS['paris']} {'emma ' * at}"
+        index.add([(f"paris {at}", text, model.encode(text, limit=5))], stamp={"until": at})
+        index.tidy()
+    assert len([path for path in index.folder.iterdir() if path.is_dir()]) == 1
+    assert index.documents == [f"paris {at}" for at in range(9)]
+    assert len(index.search(question, 100)) == len(index) == 45
+    assert PhraseIndex.open(index.folder).stamp == {"until": 8}
+
+
+def test_tidying_leaves_segments_with_lists_alone(tmp_path: Path, model: PhraseModel) -> None:
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    text, coded = _made_up(1200, model)
+    index.add([("many", text, coded)])
+    index.tidy(exact=1000)
+    _add(index, model, "paris")
+    index.tidy(exact=1000)
+    folders = sorted(path.name for path in index.folder.iterdir() if path.is_dir())
+    assert folders == ["000001", "000002"]
+    assert (index.folder / "000001" / "lists.faiss").is_file()
+
+
+def test_lists_that_cannot_be_read_leave_search_exact(tmp_path: Path, model: PhraseModel) -> None:
+    pytest.importorskip("faiss", reason="faiss is not installed")
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    text, coded = _made_up(1200, model)
+    index.add([("many", text, coded)])
+    asked = model.question("who wrote emma ?")
+    exact = [hit.start for hit in index.search(asked, 10)]
+    index.optimise(exact=1000)
+    (index.folder / "000001" / "lists.faiss").write_bytes(b"rubbish")
+    again = PhraseIndex.open(tmp_path / "index")
+    assert [hit.start for hit in again.search(asked, 10)] == exact
+
+
+def test_a_reader_notices_another_writer(tmp_path: Path, model: PhraseModel) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "austen")
+    reader = PhraseIndex.open(tmp_path / "index")
+    assert reader.is_current()
+    assert "austen" in reader
+    _add(index, model, "paris")
+    assert index.is_current()
+    assert not reader.is_current()
+    assert "paris" not in reader
+    index.delete(["austen"])
+    assert "austen" not in index

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -108,3 +110,31 @@ def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(ModelError, match="tokenizer.json is missing"):
         PhraseModel.load(folder)
+
+
+def test_ten_megabytes_in_one_paragraph_come_window_by_window(model: PhraseModel) -> None:
+    text = "jane austen wrote emma , a novel " * 300_000
+    parts = list(islice(model.encode_windows(text, limit=5), 3))
+    assert [len(part) for part in parts] == [5, 5, 5]
+    for part in parts:
+        assert all(text[phrase.start : phrase.end] == phrase.text for phrase in part.phrases)
+
+
+def test_texts_together_are_encoded_as_they_are_alone(model: PhraseModel) -> None:
+    texts = [TEXT, "", f"{TEXT} " * 20, "a"]
+    for text, together in zip(texts, model.encode_all(texts, limit=10), strict=True):
+        alone = model.encode(text, limit=10)
+        assert together.phrases == alone.phrases
+        assert np.array_equal(together.dense, alone.dense)
+        assert np.array_equal(together.words, alone.words)
+
+
+def test_the_model_that_comes_along_answers() -> None:
+    folder = files("askline.models") / "shipped" / "phrases" / "config.json"
+    if not folder.is_file():
+        pytest.skip("no phrase model comes with this checkout")
+    model = PhraseModel.load(threads=1)
+    text = "Emma is a novel by Jane Austen. It was first published in December 1815."
+    coded, asked = model.encode(text), model.question("Who wrote Emma?")
+    scores = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
+    assert coded.phrases[int(scores.argmax())].text == "Jane Austen"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,8 +111,28 @@ def test_learned_gives_every_row_as_it_was_found() -> None:
         assert Learned(DEPTHS, rows).plan(row.count)[:-1] == row.keeps
 
 
+@pytest.mark.parametrize(
+    ("stage", "plan"),
+    [
+        (0.0, (Step(4, 8), Step(6, 7), Step(8, 4), Step(12, 4))),
+        (2.0, (Step(4, 8), Step(6, 7), Step(8, 4), Step(12, 4))),  # one less for two layers
+        (3.0, (Step(4, 8), Step(8, 4), Step(12, 4))),
+        (9.0, (Step(8, 4), Step(12, 4))),  # two less for four layers are eight
+        (99.0, (Step(12, 10),)),
+    ],
+)
+def test_steps_that_do_not_pay_for_themselves_are_left_out(
+    stage: float, plan: tuple[Step, ...]
+) -> None:
+    row = Row(10, (Step(4, 8), Step(6, 7), Step(8, 4)))
+    assert Learned(DEPTHS, (row,), stage).plan(10) == plan
+
+
 def test_learned_comes_back_from_its_config() -> None:
     assert Learned.from_config(DEPTHS, LEARNED.as_config()) == LEARNED
+    priced = replace(LEARNED, stage=3.5)
+    assert Learned.from_config(DEPTHS, priced.as_config()) == priced
+    assert Learned.from_config(DEPTHS, {"rows": LEARNED.as_config()["rows"]}) == LEARNED
 
 
 @pytest.mark.parametrize(
@@ -123,6 +144,8 @@ def test_learned_comes_back_from_its_config() -> None:
         {"rows": [{"count": 5, "keeps": {"7": 2}}]},
         {"rows": [{"count": 9, "keeps": {}}, {"count": 5, "keeps": {}}]},
         {"rows": 3},
+        {"rows": [{"count": 5, "keeps": {}}], "stage": -1},
+        {"rows": [{"count": 5, "keeps": {}}], "stage": "much"},
     ],
 )
 def test_a_broken_schedule_is_refused(config: dict[str, Any]) -> None:
@@ -136,6 +159,7 @@ schedules = st.one_of(
         lambda found: Keeps(DEPTHS, tuple(map(Step, DEPTHS, sorted(found, reverse=True))))
     ),
     st.just(LEARNED),
+    st.builds(Learned, st.just(DEPTHS), st.just(LEARNED.rows), st.floats(0, 50)),
 )
 
 

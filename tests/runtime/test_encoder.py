@@ -149,4 +149,4 @@ def test_no_candidates_no_scores(tiny: OnnxEncoder) -> None:
 
 def test_only_what_is_asked_for_is_made_ready(tiny: OnnxEncoder) -> None:
     tiny.begin(QUESTION, CANDIDATES).advance(ALL, 1)
-    assert sorted(tiny._ready) == [("embedder", 0, 0), ("scorer", 1, 1)]
+    assert sorted(tiny._ready) == [("embedder", 0, 0), ("pooler", 1, 1), ("scorer", 1, 1)]

@@ -45,14 +45,14 @@ def test_no_token_of_a_long_candidate_is_left_out(pieces: WordPiece) -> None:
 
 def test_windows_of_a_candidate_overlap(pieces: WordPiece) -> None:
     windows = Windows.of(pieces, "who", ["it " * 400], positions=256)
-    ends = windows.start + windows.lengths - len(windows.head) - 1
+    ends = windows.start + windows.lengths - len(windows.heads[0]) - 1
     assert (ends[:-1] - windows.start[1:] >= 64).all()
 
 
 def test_a_question_is_cut_at_half_a_sequence(pieces: WordPiece) -> None:
     windows = Windows.of(pieces, "it " * 5000, ["she wrote"], positions=64)
-    assert len(windows.head) == 2 + (64 - 3) // 2
-    assert windows.lengths.tolist() == [len(windows.head) + 3]
+    assert len(windows.heads[0]) == 2 + (64 - 3) // 2
+    assert windows.lengths.tolist() == [len(windows.heads[0]) + 3]
 
 
 def test_an_empty_candidate_has_a_window(pieces: WordPiece) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-__all__ = ["like_lengths", "pad"]
+__all__ = ["ahead", "like_lengths", "pad"]
+
+_Item = TypeVar("_Item")
 
 
 def pad(
@@ -47,3 +52,14 @@ def like_lengths(
         some = some[np.argsort(sizes[some], kind="stable")]
         batches = [some[at : at + size] for at in range(0, len(some), size)]
         yield from (batches[at] for at in rng.permutation(len(batches)))
+
+
+def ahead(items: Iterable[_Item], *, count: int = 3) -> Iterator[_Item]:
+    """The same items, the next few made by a thread while one is worked on."""
+    done = object()
+    source = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = deque(pool.submit(next, source, done) for _ in range(count))
+        while (item := waiting.popleft().result()) is not done:
+            waiting.append(pool.submit(next, source, done))
+            yield item  # type: ignore[misc]

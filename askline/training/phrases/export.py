@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ...errors import ModelError
-from ...phrases.bert import BertShape
+from ...models.encoder_layout import EncoderShape, renamed
 from ...phrases.folder import PhraseConfig, write_phrase_folder
+from ...phrases.tokenising import load_tokeniser
 from ...phrases.windows import overlap_for
 from ...text.writing import replacing
 from ..transformer.network import read_encoder
 from .encoders import first_position
 from .extractor import ENDS, Extractor
 from .network import PhraseNetwork
+from .quantised import quantised_phrases
+from .trimming import trim_positions, trim_words
 
-__all__ = ["export_phrases", "load_extractor", "save_extractor"]
+__all__ = ["export_phrases", "load_extractor", "save_extractor", "write_runtime"]
 
 _HEAD, _KEY = "spans.safetensors", "askline_extractor"
 
@@ -63,46 +70,83 @@ def export_phrases(
     *,
     card: str,
     words: int = 24,
+    texts: Sequence[str] = (),
+    bits: Literal[4, 8] = 8,
 ) -> Path:
-    """The torch-free folder. Only encoders built like BERT can be written, and no `pair` form."""
+    """
+    The torch-free folder. Only encoders built like BERT can be written, and no `pair` form.
+
+    With `texts`, some paragraphs and questions of the kind to be read, in int8; else in float.
+    `bits` are those of a word's embedding in int8 folders. Words and positions that no text can
+    reach are left out.
+    """
     if network.form == "pair":
         raise ModelError("The pair form encodes a text once for each phrase; it is not exported.")
     shape = _shape(network.encoder)
     window = min(384, shape.positions - shape.first_position)
+    state = {
+        name.removeprefix("encoder.") if name.startswith("encoder.e") else name: value
+        for name, value in network.state_dict().items()
+    }
+    floats = {name: value.detach().float().cpu().numpy() for name, value in state.items()}
+    floats, said = trim_words(trim_positions(floats, window + shape.first_position), tokeniser)
+    table = floats["embeddings.word_embeddings.weight"]
     config = PhraseConfig(
-        shape,
+        replace(shape, vocabulary=len(table), positions=window + shape.first_position),
         network.form,
         network.phrase.out_features,
         words if network.lexical is not None else 0,
         window,
         overlap_for(window),
     )
-    wanted = config.weights()
-    state = {
-        name.removeprefix("encoder.") if name.startswith("encoder.e") else name: value
-        for name, value in network.state_dict().items()
+    return write_runtime(floats, config, said, folder, card=card, texts=texts, bits=bits)
+
+
+def write_runtime(
+    state: Mapping[str, NDArray[np.float32]],
+    config: PhraseConfig,
+    tokeniser: str,
+    folder: str | PathLike[str],
+    *,
+    card: str,
+    texts: Sequence[str] = (),
+    bits: Literal[4, 8] = 8,
+) -> Path:
+    """
+    A network's weights, the encoder's in Hugging Face's names, as the torch-free folder.
+
+    `texts` as for `export_phrases`; `bits` are those of a word's embedding in int8 folders.
+    """
+    found = renamed(state, config.encoder.layers) | {
+        name: state[name] for name in config.heads() if name in state
     }
-    missing = sorted(wanted.keys() - state.keys())
+    wanted = config.shapes()
+    missing = sorted(wanted.keys() - found.keys())
     if missing:
         raise ModelError(f"The encoder is not built like BERT: it has no {', '.join(missing[:3])}.")
-    weights = {name: state[name].detach().float().cpu().numpy() for name in wanted}
-    return write_phrase_folder(
-        folder, config=config, weights=weights, tokeniser=tokeniser, card=card
-    )
+    floats = {name: np.asarray(found[name], np.float32) for name in wanted}
+    tensors: dict[str, NDArray[Any]] = {**floats}
+    path = Path(folder).expanduser()
+    if texts:
+        path.mkdir(parents=True, exist_ok=True)
+        with replacing(path / "tokenizer.json") as stream:
+            stream.write(tokeniser.encode())
+        tensors = quantised_phrases(config, floats, load_tokeniser(path), texts, bits=bits)
+    return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)
 
 
-def _shape(encoder: Any) -> BertShape:
+def _shape(encoder: Any) -> EncoderShape:
     config = encoder.config
     if config.hidden_act != "gelu":
         raise ModelError(f"The runtime knows gelu alone, got {config.hidden_act!r}.")
-    return BertShape(
-        config.num_hidden_layers,
-        config.hidden_size,
-        config.num_attention_heads,
-        config.intermediate_size,
-        config.vocab_size,
-        config.max_position_embeddings,
-        config.type_vocab_size,
-        first_position(encoder),
-        float(config.layer_norm_eps),
+    return EncoderShape(
+        layers=config.num_hidden_layers,
+        width=config.hidden_size,
+        heads=config.num_attention_heads,
+        inner=config.intermediate_size,
+        vocabulary=config.vocab_size,
+        positions=config.max_position_embeddings,
+        norm_epsilon=float(config.layer_norm_eps),
+        kinds=config.type_vocab_size,
+        first_position=first_position(encoder),
     )

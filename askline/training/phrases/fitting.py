@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ...errors import InputError
 from ..recipe import Epoch
 from ..schedule import slanted_triangular
+from .batches import ahead
 
 __all__ = ["PhraseRecipe", "device_of", "fit", "precision"]
 
@@ -60,8 +61,8 @@ def fit(
     begun, step, history = time.monotonic(), 0, []
     for number in range(1, recipe.epochs + 1):
         network.train()
-        total, count, since = 0.0, 0, time.monotonic()
-        for batch in batches(rng):
+        total, count, since = torch.zeros((), device=device_of(network)), 0, time.monotonic()
+        for batch in ahead(batches(rng)):
             done = step / (steps * recipe.epochs)
             if recipe.seconds is not None:
                 done = max(done, (time.monotonic() - begun) / recipe.seconds)
@@ -74,7 +75,7 @@ def fit(
         if not count:
             break
         network.eval()
-        history.append(Epoch(number, total / count, time.monotonic() - since, {}))
+        history.append(Epoch(number, float(total) / count, time.monotonic() - since, {}))
         if on_epoch:
             on_epoch(history[-1])
     network.eval()
@@ -87,14 +88,15 @@ def _step(
     loss: Callable[[_Batch], Tensor],
     batch: _Batch,
     clip: float,
-) -> float:
+) -> Tensor:
+    """The loss, left where it is: to read it here would wait for the device at each step."""
     optimiser.zero_grad(set_to_none=True)
     with precision(device_of(network)):
         value = loss(batch)
     value.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(network.parameters(), clip)
     optimiser.step()
-    return float(value.detach())
+    return value.detach()
 
 
 def _optimiser(network: nn.Module, recipe: PhraseRecipe) -> torch.optim.Optimizer:

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 from ...data.squad import Paragraph
 from ...errors import InputError
@@ -24,6 +24,7 @@ from .network import Form, PhraseNetwork
 from .reader import Reader
 from .siamese import PhraseLoss, train_phrases
 from .teaching import PairText, cross_read, label_pairs
+from .trimming import hold_words
 
 __all__ = ["Means", "Plan", "fit_extractor", "fit_phrases"]
 
@@ -77,7 +78,7 @@ def fit_extractor(
 class Plan:
     """What a phrase network is, and what it learns from besides the paragraphs."""
 
-    form: Form = "markers"
+    form: Form = "span"
     lexical: bool = True
     init: str | PathLike[str] | None = None
     """The encoder to start from; without one, the extractor's goes on."""
@@ -86,6 +87,8 @@ class Plan:
     """The encoder that readers start from, and how they are trained."""
     pairs: Sequence[PairText] = ()
     """Used where there is a teacher to mark the answers in them."""
+    word_bits: Literal[4, 8] = 8
+    """With 4, the words' embeddings are rounded before training and left so."""
 
 
 def fit_phrases(
@@ -115,6 +118,8 @@ def fit_phrases(
         means.note(f"pairs marked: {sum(len(one.questions) for one in material)} questions in all")
     lessons = _lessons(extractor, material, texts, tables, means)
     network = _start(plan, extractor).to(means.device)
+    if plan.word_bits == 4:
+        hold_words(network)
     train_phrases(network, lessons, recipe, how=plan.loss, on_epoch=means.epoch("phrases"))
     if not dev:
         return network, {}

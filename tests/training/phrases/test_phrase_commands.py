@@ -39,7 +39,7 @@ def test_an_extractor_then_a_phrase_model(tmp_path: Path, squad: Path, bert_fold
     assert done.exit_code == 0, done.output
     assert "EM" in done.stdout
     assert "Trained on: squad.json" in (tmp_path / "extractor" / "README.md").read_text()
-    taught = ["--teacher", bert_folder, "--pairs", "pairs.jsonl"]
+    taught = ["--teacher", bert_folder, "--pairs", "pairs.jsonl", "--word-bits", 4]
     done = _run(
         phrases, "--extractor", tmp_path / "extractor", "--out", tmp_path / "m", *taught, *common
     )
