@@ -9,6 +9,7 @@ top, so that `askline --help` answers at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -67,8 +68,11 @@ class _Group(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="askline")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Ask a question, get the line that answers it."""
+    if os.environ.get("NO_COLOR"):  # as no-color.org has it: set to anything
+        ctx.color = False
 
 
 for command in (

@@ -31,7 +31,7 @@ def show_answers(answers: Answers, *, explain: bool) -> None:
         click.secho("Next best", dim=True)
     for other in others:
         if other is not None:
-            print_hanging("  ", f"{_clipped(other.text)}  [{from_here(other.place)}]", dim=True)
+            print_hanging("  ", f"{_clipped(other.text)}  [{_about(other)}]", dim=True)
     if explain:
         print_funnel(answers.stages)
 
@@ -53,6 +53,11 @@ def _show_best(best: Answer, answers: Answers) -> None:
         _how_sure(best),
     ]
     click.secho(f"  {' · '.join(notes)}", dim=True)
+
+
+def _about(other: Answer) -> str:
+    place = from_here(other.place)
+    return place if other.confidence is None else f"{place} · {other.confidence:.0%}"
 
 
 def _how_sure(best: Answer) -> str:

@@ -19,6 +19,7 @@ from .progress import counting
 
 if TYPE_CHECKING:
     from ..corpus import AddReport, Answers, Corpus
+    from ..errors import InputError
     from ..types import Ranker
 
 __all__ = ["ask"]
@@ -63,6 +64,10 @@ _NOTHING_FOUND = 4
     show_default=True,
     help="How many sentences are found for the ranker.",
 )
+@click.option(
+    "--phrases", is_flag=True, help="Find sentences by their phrases too, which are encoded first."
+)
+@click.option("--nearest", is_flag=True, help="Answer with the nearest phrase; no ranker judges.")
 @click.option("--explain", is_flag=True, help="Show what each stage did, in sentences and time.")
 @click.option("--no-cache", is_flag=True, help="Read everything, and remember nothing.")
 @as_json
@@ -76,6 +81,8 @@ def ask(
     spec: str | None,
     top: int,
     retrieved: int,
+    phrases: bool,
+    nearest: bool,
     explain: bool,
     no_cache: bool,
     as_json: bool,
@@ -91,25 +98,40 @@ def ask(
     askline ask 'Who wrote Emma?' --index DIR
     askline ask 'Who wrote Emma?' --retriever 'opensearch://localhost:9200/books?text=body'
 
-    Exit codes: 0 answered, 3 answered although some files could not be read, 4 no answer found.
+    Exit codes: 0 answered, 2 no text to look in, 3 answered although some files could not be read,
+    4 no answer found.
     """
     given = sum(map(bool, (paths, folder, url)))
     if given > 1 or (not given and sys.stdin.isatty()):
         raise click.UsageError("Give either PATHs to read, --index DIR or --retriever URL.")
     if encode and url is None:
         raise click.UsageError("--encode goes with --retriever.")
+    if url is not None and (phrases or nearest):
+        raise click.UsageError("--phrases and --nearest go with PATHs or --index.")
+    if nearest and spec:
+        raise click.UsageError("--nearest and --ranker do not go together.")
     report = None
     if url is not None:
         answers = _asked_of_server(question, url, encode, spec, top, max(top, retrieved))
     else:
         corpus, report = _opened(paths or (() if folder else ("-",)), folder, spec, not no_cache)
         with corpus:
-            answers = corpus.ask(question, top=top, retrieved=max(top, retrieved))
+            if phrases or nearest:
+                with counting("Documents encoded") as step:
+                    corpus.encode_phrases(on_document=step)
+            if nearest:
+                answers = corpus.nearest(question, top=top)
+            else:
+                retrieved = max(top, retrieved)
+                answers = corpus.ask(question, top=top, retrieved=retrieved, phrases=phrases)
+    problems = report.problems if report else ()
+    if report is not None and not answers.stages[0].entered:
+        show_problems(problems)
+        raise _nothing_in(paths)
     if as_json:
         click.echo(json.dumps(_record(answers, report), ensure_ascii=False))
     else:
         show_answers(answers, explain=explain)
-    problems = report.problems if report else ()
     show_problems(problems)
     code = _NOTHING_FOUND if not answers.answered else SOME_FAILED if problems else 0
     click.get_current_context().exit(code)
@@ -175,6 +197,16 @@ def _filled(
     except BaseException:
         corpus.close()
         raise
+
+
+def _nothing_in(paths: Sequence[str]) -> InputError:
+    from ..errors import InputError
+
+    names = ", ".join(path for path in paths if path != "-") or "standard input"
+    return InputError(
+        f"No text was found in {names}. Name files, or folders with txt, md, html, pdf, docx, csv "
+        "or jsonl files in them."
+    )
 
 
 def _record(answers: Answers, report: AddReport | None) -> dict[str, object]:

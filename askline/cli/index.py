@@ -24,6 +24,18 @@ _REST = 10  # a watcher rests ten times as long as it looked
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", "folder", type=click.Path(), required=True, help="The folder of the index.")
+@click.option(
+    "--phrases",
+    is_flag=True,
+    help="Encode the phrases too, for ask --phrases and --nearest; from then on they follow.",
+)
+@click.option(
+    "--phrase-model",
+    "model",
+    metavar="DIR",
+    type=click.Path(),
+    help="Encode by the model that `askline train phrases` wrote, not by the one that comes along.",
+)
 @click.option("--remove", is_flag=True, help="Take the PATHs out of the index.")
 @click.option("--watch", is_flag=True, help="Go on, and follow every change until stopped.")
 @click.option(
@@ -39,6 +51,8 @@ def index(
     paths: tuple[str, ...],
     *,
     folder: str,
+    phrases: bool,
+    model: str | None,
     remove: bool,
     watch: bool,
     seconds: float,
@@ -65,6 +79,8 @@ def index(
             _remove(corpus, paths)
             return
         report = _add(corpus, paths, as_json=as_json)
+        if phrases or model or corpus.status().phrases is not None:
+            _encode(corpus, model)
         if watch:
             _watch(corpus, paths, seconds, as_json=as_json)
     if report.problems:
@@ -76,7 +92,7 @@ def _add(
 ) -> AddReport:
     with counting("Files") as step:
         report = corpus.add(paths, on_file=lambda _: step())
-    if quiet and not (report.added or report.changed or report.removed):
+    if quiet and not _is_change(report):
         return report
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
@@ -84,6 +100,15 @@ def _add(
         click.echo(_line(report))
         show_problems(report.problems)
     return report
+
+
+def _is_change(report: AddReport) -> bool:
+    return bool(report.added or report.changed or report.removed)
+
+
+def _encode(corpus: Corpus, model: str | None = None) -> None:
+    with counting("Documents encoded") as step:
+        corpus.encode_phrases(model, on_document=step)
 
 
 def _line(report: AddReport) -> str:
@@ -101,6 +126,8 @@ def _watch(corpus: Corpus, paths: tuple[str, ...], seconds: float, *, as_json: b
         while True:
             time.sleep(rest)
             report = _add(corpus, paths, as_json=as_json, quiet=True)
+            if _is_change(report) and corpus.status().phrases is not None:
+                _encode(corpus)
             rest = max(seconds, _REST * report.seconds)
     except KeyboardInterrupt:
         return

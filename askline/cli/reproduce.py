@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ..errors import AsklineError, InputError
+from ..errors import AsklineError, InputError, MissingExtraError
 from .options import data_root
 from .tables import print_table
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["reproduce"]
 
+_NEEDED = {"pytrec_eval": "eval", "torch": "train"}
 _STATES = ("measured", "in part", "not yet measured", "not to be had")
 
 
@@ -71,6 +73,7 @@ def reproduce(
     papers = tuple(name.strip() for name in only.split(",")) if only else ()
     own = out / "results"
     if quick:
+        _check_extras()
         done = _carry_out(ours.QUICK.values(), root, given, own)
         files = ours.ResultFiles(own)
     else:
@@ -85,6 +88,13 @@ def reproduce(
     failed = [each.run.name for each in done if "failed" in each.problem]
     if failed:
         raise AsklineError(f"Runs that failed: {', '.join(failed)}. Their logs are in {own}.")
+
+
+def _check_extras() -> None:
+    """Before minutes are spent on the runs that come before the one that needs them."""
+    for module, extra in _NEEDED.items():
+        if find_spec(module) is None:
+            raise MissingExtraError("A quick run", extra)
 
 
 def _carry_out(

@@ -20,6 +20,14 @@ __all__ = ["serve"]
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder of the index to ask; made where it is missing.",
 )
+@click.option(
+    "--retriever",
+    envvar="ASKLINE_RETRIEVER",
+    metavar="URL",
+    help="In place of an index, a server that holds the texts: opensearch://HOST/INDEX, "
+    "elasticsearch://HOST/INDEX or postgresql://HOST/DATABASE?table=TABLE.  "
+    "[env: ASKLINE_RETRIEVER]",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
 @click.option(
     "--port",
@@ -55,6 +63,13 @@ __all__ = ["serve"]
     default=64,
     show_default=True,
     help="Requests that may wait; others get 429.",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(min=1),
+    default=8,
+    show_default=True,
+    help="Requests that a worker ranks together, where its ranker is faster so.",
 )
 @click.option(
     "--max-body",
@@ -98,6 +113,7 @@ def serve(
 
     \b
     askline serve --index DIR
+    askline serve --retriever 'postgresql://localhost/library?table=books&text=body'
     askline serve --host 0.0.0.0 --key "$KEY"
     """
     if any(find_spec(module) is None for module in ("fastapi", "uvicorn", "prometheus_client")):

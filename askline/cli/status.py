@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["status"]
 
+_MUCH_TEXT = 100_000
+
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
@@ -36,15 +38,29 @@ def status(folder: str, *, as_json: bool) -> None:
 
 
 def _lines(found: Status) -> list[tuple[str, str]]:
-    text = found.characters or 1
     search = "up to date" if found.searchable else "behind, completed at the next question"
     return [
         ("documents", f"{found.documents:,}"),
         ("sentences", f"{found.sentences:,}"),
         ("characters", f"{found.characters:,}"),
-        ("store", f"{found.store_bytes:,} bytes, {found.store_bytes / text:.2f} a character"),
-        ("search", f"{found.search_bytes:,} bytes, {found.search_bytes / text:.2f} a character"),
+        ("store", _size(found.store_bytes, found)),
+        ("search", _size(found.search_bytes, found)),
         ("", search),
+        *_phrases(found),
         ("writer", f"process {found.writer}" if found.writer else "none"),
         ("unreadable", f"{len(found.unreadable):,}"),
     ]
+
+
+def _phrases(found: Status) -> list[tuple[str, str]]:
+    if found.phrases is None:
+        return [("phrases", "none")]
+    state = "up to date" if found.encoded else "behind, encoded when they are next asked for"
+    return [("phrases", f"{found.phrases:,}, {_size(found.phrase_bytes, found)}"), ("", state)]
+
+
+def _size(count: int, found: Status) -> str:
+    """In bytes, and for each character where there is enough text for that to mean something."""
+    if found.characters < _MUCH_TEXT:
+        return f"{count:,} bytes"
+    return f"{count:,} bytes, {count / found.characters:.2f} a character"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -123,7 +124,7 @@ def extractor(init: str, *, ends: Any, out: Path, **options: Any) -> None:
 @click.option(
     "--form",
     type=click.Choice(["markers", "span"]),
-    default="markers",
+    default="span",
     show_default=True,
     help="A phrase as two marks beside its text, or as the tokens at its ends.",
 )
@@ -133,6 +134,20 @@ def extractor(init: str, *, ends: Any, out: Path, **options: Any) -> None:
     "--pairs",
     type=click.Path(path_type=Path),
     help="JSON lines with 'question' and 'sentence', whose answers the readers mark.",
+)
+@click.option(
+    "--precision",
+    type=click.Choice(["int8", "float32"]),
+    default="int8",
+    show_default=True,
+    help="Of the weights that are written.",
+)
+@click.option(
+    "--word-bits",
+    type=click.Choice(["8", "4"]),
+    default="8",
+    show_default=True,
+    help="Of a word's embedding in int8; 4 are rounded before training and left so.",
 )
 @_common
 def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
@@ -151,17 +166,20 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
     means, text = _means(extractor_folder, options)
     train, dev = _paragraphs(options)
     recipe, teacher = _recipe(options), options["teacher"]
+    bits: Any = int(options["word_bits"])
     plan = Plan(
         options["form"],
         options["lexical"],
         options["init"],
         teacher=(teacher, recipe) if teacher else None,
         pairs=pairs,
+        word_bits=bits,
     )
     found = load_extractor(extractor_folder).to(means.device)
     network, measured = fit_phrases(found, train, recipe, means, plan=plan, dev=dev)
     card = _card("phrases", options["init"] or extractor_folder.name, options, measured)
-    export_phrases(network.cpu(), text, out, card=card)
+    texts = _some(train) if options["precision"] == "int8" else []
+    export_phrases(network.cpu(), text, out, card=card, texts=texts, bits=bits)
     _say(measured, out)
 
 
@@ -202,6 +220,13 @@ def _paragraphs(options: dict[str, Any]) -> tuple[list[Paragraph], list[Paragrap
 
     train = [paragraph for file in options["files"] for paragraph in read(file)]
     return train, read(options["dev"]) if options["dev"] else []
+
+
+def _some(paragraphs: Sequence[Paragraph], count: int = 60) -> list[str]:
+    """Texts and questions to fit the ranges of int8 on."""
+    useful = [paragraph for paragraph in paragraphs if paragraph.questions]
+    drawn = random.Random(0).sample(useful, min(count, len(useful)))
+    return [one.text for one in drawn] + [one.questions[0].text for one in drawn]
 
 
 def _pairs(options: dict[str, Any]) -> list[PairText]:

@@ -62,6 +62,20 @@ def tune() -> None:
     help="Points of P@1 that shorter lists may lose before they may cost more than the budget.",
 )
 @click.option(
+    "--max-map-loss",
+    type=click.FloatRange(min=0),
+    default=0.2,
+    show_default=True,
+    help="The same in points of MAP.",
+)
+@click.option(
+    "--stage",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="What a classifier costs beside its candidates, in layers of one candidate.",
+)
+@click.option(
     "--first",
     metavar="SPEC",
     shell_complete=complete_ranker,
@@ -107,6 +121,8 @@ def cascade(
         tables,
         budget=options["budget"],
         loss=options["max_loss"] / 100,
+        map_loss=options["max_map_loss"] / 100,
+        stage=options["stage"],
         first=bool(options["first"]),
         on_step=lambda step: click.echo(f"Searching: {step} …", err=True),
     )

@@ -68,18 +68,28 @@ class Adding:
         self.flush()
         self._remove_gone(given, seen, unreached, only=only)
 
-    def texts(self, texts: Iterable[tuple[str, str]]) -> None:
-        """Texts by their ids."""
+    def texts(self, texts: Iterable[tuple[str, str]], *, only: bool = False) -> None:
+        """
+        Texts by their ids.
+
+        With `only` the corpus afterwards holds these and nothing else.
+        """
+        seen: set[str] = set()
         for name, text in texts:
-            if not (name and _is_storable(name)):
-                raise InputError(f"The id of a text must be a text itself, got {name!r}.")
+            if not _is_storable(name):
+                raise InputError(f"The id of a text must be UTF-8, got {name!r}.")
+            if only:
+                seen.add(name)
             row = text_row(name, text)
             known = self._store.known(name)
             if known is not None and known.sha256 == row.sha256:
                 self._done(FileReport(name, "unchanged"))
             else:
                 self._put(row, FileReport(name, "changed" if known else "added"))
+            self._flush_in_time()
         self.flush()
+        if only:
+            self._remove_gone([], seen, [], only=True)
 
     def flush(self) -> None:
         """Write what waits, then report it."""
@@ -121,13 +131,15 @@ class Adding:
             row, problems = found
             outcome: Outcome = "failed" if row.problem else "changed" if known else "added"
             self._put(row, FileReport(name, outcome, problems))
-        if time.monotonic() - self._flushed > _BATCH_SECONDS:
-            self.flush()
+        self._flush_in_time()
 
     def _put(self, row: DocumentRow, report: FileReport) -> None:
         self._rows.append((row, report))
         self._characters += row.characters
-        if self._characters > _BATCH_CHARACTERS or len(self._rows) >= _BATCH_FILES:
+
+    def _flush_in_time(self) -> None:
+        large = self._characters > _BATCH_CHARACTERS or len(self._rows) >= _BATCH_FILES
+        if large or time.monotonic() - self._flushed > _BATCH_SECONDS:
             self.flush()
 
     def _remove_gone(

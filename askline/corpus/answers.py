@@ -54,6 +54,8 @@ class Found:
     """In csv, as a spreadsheet counts; in jsonl, the line; None in what has no rows."""
     record: str = ""
     """The row's own id, empty where it has none."""
+    phrase: Phrase | None = None
+    """The nearest to the question of those in the sentence, where phrases were searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Answer:
     record: str = ""
     """The row's own id, empty where it has none."""
     phrase: Phrase | None = None
-    """None from a ranker that cannot read, or where no words of the sentence stand out."""
+    """What the ranker read, or the nearest phrase; None where neither has any."""
 
     @property
     def place(self) -> str:
@@ -203,3 +205,8 @@ class Status:
     search_bytes: int
     writer: int | None
     """The process that is writing just now."""
+    phrases: int | None = None
+    """In the phrase index; None where there is none."""
+    phrase_bytes: int = 0
+    encoded: bool = False
+    """Whether the phrase index has all changes of the store."""

@@ -44,7 +44,8 @@ def answer(
     retrieval's standard score; with 0, as the ranker says. Without a ranker, the answers come as
     they were found.
 
-    The best answer has its phrase, where the ranker can read.
+    The best answer has its phrase, where the ranker can read; others have the nearest one, where
+    the retriever searches phrases.
     """
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"The question must be a text with words in it, got {question!r}.")
@@ -72,7 +73,8 @@ def answer(
         for hit in ranking.hits[:top]
     ]
     if ranker is not None and answers:
-        answers[0] = replace(answers[0], phrase=_phrase(ranker, question, answers[0].text))
+        read = _phrase(ranker, question, answers[0].text)
+        answers[0] = replace(answers[0], phrase=read or answers[0].phrase)
     return Answers(
         question,
         tuple(answers),
@@ -136,4 +138,5 @@ def _answer(
         after=around[1],
         row=found.row,
         record=found.record,
+        phrase=found.phrase,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -17,19 +17,20 @@ from .answers import AddReport, Answers, DocumentInfo, Sentence, Status
 from .asking import BLEND, DEFAULT_RANKER, RETRIEVED, answer
 from .faults import SearchDamage
 from .lock import LOCK_NAME, writer_of, writing
-from .retrieval import EmbeddedRetriever
+from .phrasebook import PHRASES_NAME, Phrasebook
+from .retrieval import EmbeddedRetriever, Retriever
 from .search import SearchIndex
+from .sources import PathOrPaths, Texts, listed, taken
 from .store import Store
 from .upkeep import SEARCH_NAME, follow, in_step
 
 __all__ = ["Corpus"]
 
 STORE_NAME = "store.sqlite"
-_OURS = {STORE_NAME, f"{STORE_NAME}-wal", f"{STORE_NAME}-shm", LOCK_NAME, SEARCH_NAME}
+_STORE_FILES = {STORE_NAME, f"{STORE_NAME}-wal", f"{STORE_NAME}-shm"}
+_OURS = {*_STORE_FILES, LOCK_NAME, SEARCH_NAME, PHRASES_NAME}
 
 _PATIENCE_SECONDS = 2.0  # enough for one who only brings the search index up to date
-
-PathOrPaths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
 class Corpus:
@@ -45,6 +46,7 @@ class Corpus:
         self._folder = folder
         self._ranker = ranker
         self._search: SearchIndex | None = None
+        self._phrasebook = Phrasebook(store, folder)
 
     @classmethod
     def in_memory(cls, *, ranker: str | Ranker | None = DEFAULT_RANKER) -> Corpus:
@@ -72,38 +74,40 @@ class Corpus:
         return cls(store, path, ranker)
 
     def add(
-        self, paths: PathOrPaths, *, on_file: OnFile | None = None, only: bool = False
-    ) -> AddReport:
-        """
-        Add files and folders; `-` is standard input.
-
-        Files that have not changed since are not read again; files that have gone from an added
-        folder are removed. `on_file` is called with each file's report once it is stored for good.
-        What is wrong with a file is in the reports, and the others go on. `only` removes everything
-        that is not under the paths.
-        """
-        with self._writing():
-            adding = Adding(self._store, on_file)
-            adding.paths(_listed(paths), only=only)
-        return adding.report()
-
-    def add_texts(
         self,
-        texts: Mapping[str, str] | Iterable[tuple[str, str]],
+        source: PathOrPaths | Texts,
         *,
         on_file: OnFile | None = None,
+        only: bool = False,
     ) -> AddReport:
-        """Add texts under ids of your own; a text with a known id takes the place of the old."""
-        pairs = texts.items() if isinstance(texts, Mapping) else texts
+        """
+        Add files and folders by their paths, or texts with ids of your own.
+
+        Texts are a mapping or any iterable of (id, text), which is taken in as it comes; a text
+        with a known id takes the place of the old one. Among paths, `-` is standard input; files
+        that have not changed since are not read again, and files that have gone from an added
+        folder are removed. `only` removes everything that is not in the source.
+
+        `on_file` is called with the report of each file or text once it is stored for good. What
+        is wrong with a file is in the reports, and the others go on.
+        """
+        given = taken(source)
         with self._writing():
             adding = Adding(self._store, on_file)
-            adding.texts(pairs)
+            if isinstance(given, list):
+                adding.paths(given, only=only)
+            else:
+                adding.texts(given, only=only)
         return adding.report()
+
+    def add_texts(self, texts: Texts, *, on_file: OnFile | None = None) -> AddReport:
+        """`add` for texts alone."""
+        return self.add(texts, on_file=on_file)
 
     def remove(self, names: PathOrPaths) -> list[str]:
         """Take out texts by id, files by path, folders with all in them; gives what was there."""
         with self._writing():
-            found = sorted({name for given in _listed(names) for name in self._named(given)})
+            found = sorted({name for given in listed(names) for name in self._named(given)})
             if found:
                 self._store.remove(found)
         return found
@@ -139,27 +143,55 @@ class Corpus:
         top: int = 5,
         retrieved: int = RETRIEVED,
         blend: float = BLEND,
+        phrases: bool = False,
     ) -> Answers:
         """
         The best `top` sentences, best first.
 
         `retrieved` sentences are found by their words and handed to the ranker, whose scores and
         the retrieval's are added with the weight `blend` for the latter; where there is no ranker,
-        they come in the order of the retrieval.
+        they come in the order of the retrieval. With `phrases`, sentences are also found by the
+        phrases in them (`encode_phrases`), and the best of both are handed on.
         """
         ask = partial(answer, question, top=top, retrieved=retrieved, blend=blend)
         if isinstance(self._ranker, str):
             self._ranker = load(self._ranker)
         try:
-            return ask(self.retriever(), self._ranker)
+            return ask(self.retriever(phrases=phrases), self._ranker)
         except SearchDamage:
             self._search = in_step(self._store, self._folder, None, rebuild=True)
-            return ask(self.retriever(), self._ranker)
+            return ask(self.retriever(phrases=phrases), self._ranker)
 
-    def retriever(self) -> EmbeddedRetriever:
+    def nearest(self, question: str, *, top: int = 5) -> Answers:
+        """The sentences of the nearest phrases, in their order; nothing else judges them."""
+        return answer(
+            question, self._phrasebook.retriever(), top=top, retrieved=max(top, RETRIEVED)
+        )
+
+    def retriever(self, *, phrases: bool = False) -> Retriever:
         """What `ask` finds sentences with, in step with the store as it is now."""
         self._search = in_step(self._store, self._folder, self._search)
-        return EmbeddedRetriever(self._store, self._search)
+        words = EmbeddedRetriever(self._store, self._search)
+        if not phrases:
+            return words
+        from .near import JoinedRetriever
+
+        return JoinedRetriever(words, self._phrasebook.retriever())
+
+    def encode_phrases(
+        self,
+        model: str | os.PathLike[str] | None = None,
+        *,
+        on_document: Callable[[], None] | None = None,
+    ) -> None:
+        """
+        Encode the phrases of all documents that have not been, for `nearest` and `ask`.
+
+        `model` is a folder that `askline train phrases` wrote; without it, that of last time, or
+        the one that comes with askline. Both ways of asking do this first. It may be stopped at any
+        time and goes on from there; `on_document` is called behind each document.
+        """
+        self._phrasebook.encode(model, on_document)
 
     def status(self) -> Status:
         """What is there, looked up without changing any of it."""
@@ -167,7 +199,7 @@ class Corpus:
         folder = self._folder
         search = self._search if folder is None else SearchIndex.open(folder / SEARCH_NAME)
         stamp = search.stamp() if search is not None else None
-        generation = self._store.generation
+        generation, phrases = self._store.generation, self._phrasebook.status()
         return Status(
             folder=None if folder is None else str(folder),
             documents=documents,
@@ -179,11 +211,15 @@ class Corpus:
             store_bytes=_bytes(folder, f"{STORE_NAME}*"),
             search_bytes=_bytes(folder, f"{SEARCH_NAME}/*"),
             writer=None if folder is None else writer_of(folder),
+            phrases=phrases.phrases,
+            phrase_bytes=phrases.bytes,
+            encoded=phrases.encoded,
         )
 
     def close(self) -> None:
         """Let go of the files. Nothing is lost by not calling this."""
         self._search = None
+        self._phrasebook.close()
         self._store.close()
 
     def __enter__(self) -> Corpus:
@@ -225,12 +261,6 @@ def _prepare(folder: Path, *, must_exist: bool) -> None:
             f"{folder} holds no index but other things, such as {strange[0]}. Name a folder that "
             "is empty or new."
         )
-
-
-def _listed(paths: PathOrPaths) -> list[str]:
-    if isinstance(paths, (str, os.PathLike)):
-        return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]
 
 
 def _bytes(folder: Path | None, pattern: str) -> int:

@@ -91,12 +91,7 @@ class EmbeddedRetriever:
 
     def neighbours(self, found: Found) -> tuple[str, str]:
         """The sentence before and the sentence after; empty where there is none."""
-        number = self._store.number(found.document)
-        if number is None:
-            return "", ""
-        around = self._store.sentences(number, found.ordinal - 1, found.ordinal + 1)
-        texts = {row.ordinal: row.text for row in around}
-        return texts.get(found.ordinal - 1, ""), texts.get(found.ordinal + 1, "")
+        return neighbours(self._store, found)
 
     def __len__(self) -> int:
         return self._store.counts()[1]
@@ -109,26 +104,42 @@ class EmbeddedRetriever:
         numbers = {candidate.hit.document for candidate in candidates}
         documents = {number: self._store.document(number) for number in numbers}
         return [
-            self._as_found(document, candidate)
-            for candidate in candidates
-            if (document := documents[candidate.hit.document]) is not None
+            as_found(self._store, hit.document, document, row, score)
+            for hit, row, score in candidates
+            if (document := documents[hit.document]) is not None
         ]
 
-    def _as_found(self, document: Described, candidate: _Candidate) -> Found:
-        hit, row, score = candidate
-        has_rows = document.kind in ("csv", "jsonl")
-        record = self._store.record(hit.document, row.first) if has_rows else None
-        return Found(
-            document=document.name,
-            ordinal=row.ordinal,
-            text=row.text,
-            start=row.first,
-            end=row.last,
-            unit=cast(Unit, document.unit),
-            number=row.place,
-            heading=row.heading,
-            title=document.title,
-            score=score,
-            row=record.row if record else None,
-            record=record.id if record else "",
-        )
+
+def as_found(
+    store: Store, number: int, document: Described, row: SentenceRow, score: float
+) -> Found:
+    """A sentence of the store, as retrieval gives it."""
+    has_rows = document.kind in ("csv", "jsonl")
+    record = store.record(number, row.first) if has_rows else None
+    return Found(
+        document=document.name,
+        ordinal=row.ordinal,
+        text=row.text,
+        start=row.first,
+        end=row.last,
+        unit=cast(Unit, document.unit),
+        number=row.place,
+        heading=row.heading,
+        title=document.title,
+        score=score,
+        row=record.row if record else None,
+        record=record.id if record else "",
+    )
+
+
+def neighbours(store: Store, found: Found) -> tuple[str, str]:
+    """The sentence before and the sentence after; empty at the ends of a document or a row."""
+    number = store.number(found.document)
+    if number is None:
+        return "", ""
+    around = store.sentences(number, found.ordinal - 1, found.ordinal + 1)
+    if found.row is not None:
+        record = store.record(number, found.start)
+        around = [row for row in around if store.record(number, row.first) == record]
+    texts = {row.ordinal: row.text for row in around}
+    return texts.get(found.ordinal - 1, ""), texts.get(found.ordinal + 1, "")

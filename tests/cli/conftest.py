@@ -16,10 +16,11 @@ Run = Callable[..., Result]
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """`askline …` in this process, without the user's own settings."""
     monkeypatch.delenv("ASKLINE_DATA", raising=False)
+    monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
 
-    def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
-        return CliRunner().invoke(cli, arguments, input=stdin, prog_name="askline")
+    def invoke(*arguments: str, stdin: str | bytes = "", color: bool = False) -> Result:
+        return CliRunner().invoke(cli, arguments, input=stdin, prog_name="askline", color=color)
 
     return invoke
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -104,6 +105,42 @@ def test_ask_says_when_nothing_is_found(run: Run) -> None:
     assert record["answers"] == []
 
 
+@pytest.mark.parametrize(
+    ("paths", "said"),
+    [
+        (["nowhere"], "nowhere: There is no such file."),
+        (["empty"], "No text was found in empty. Name files, or folders with txt"),
+        (["empty", "nowhere"], "No text was found in empty, nowhere."),
+        (["-"], "No text was found in standard input."),
+    ],
+    ids=["missing", "empty", "both", "standard input"],
+)
+def test_ask_without_any_text_is_an_error(
+    run: Run, tmp_path: Path, paths: list[str], said: str
+) -> None:
+    (tmp_path / "empty").mkdir()
+    result = run("ask", QUESTION, *paths)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert said in result.stderr
+
+
+def test_ask_of_an_empty_index_finds_nothing(run: Run) -> None:
+    with Corpus.open("index"):
+        pass
+    assert run("ask", QUESTION, "--index", "index").exit_code == 4
+
+
+def test_ask_says_how_likely_the_next_best_are(run: Run) -> None:
+    lines = run("ask", QUESTION, "notes").stdout.splitlines()
+    assert all(re.search(r" · \d+%\]$", line) for line in lines[lines.index("Next best") + 1 :])
+
+
+def test_no_color_is_heeded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" in run("ask", QUESTION, "notes", color=True).stdout
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in run("ask", QUESTION, "notes", color=True).stdout
+
+
 def test_ask_answers_although_a_file_cannot_be_read(run: Run, notes: Path) -> None:
     (notes / "broken.pdf").write_bytes(b"\x00\x01\x02\x03")
     result = run("ask", QUESTION, "notes", "missing.txt")
@@ -159,6 +196,8 @@ def test_ask_says_which_server_is_not_there(run: Run) -> None:
         (["--retriever", "opensearch://h/i", "--encode", "json:lods"], "must be MODULE:FUNCTION"),
         (["--retriever", "opensearch://h/i", "--encode", "json:loads"], "takes encode"),
         (["notes", "--encode", "json:loads"], "--encode goes with --retriever"),
+        (["--retriever", "opensearch://h/i", "--phrases"], "--phrases and --nearest go with PATHs"),
+        (["notes", "--nearest", "--ranker", "bm25"], "--nearest and --ranker do not go together"),
     ],
 )
 def test_ask_refuses_servers_it_cannot_mean(run: Run, arguments: list[str], message: str) -> None:

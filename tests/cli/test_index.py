@@ -112,3 +112,26 @@ def test_status_of_nothing_is_an_error(run: Run) -> None:
     result = run("status", "nowhere")
     assert result.exit_code == 1
     assert "No index in nowhere." in result.stderr
+
+
+@pytest.fixture
+def phrase_model(tmp_path: Path) -> Path:
+    pytest.importorskip("tokenizers", reason="tokenizers is not installed")
+    from ..phrases.models import make_folder
+
+    return make_folder(tmp_path / "tiny")
+
+
+def test_index_encodes_phrases_and_they_follow(run: Run, notes: Path, phrase_model: Path) -> None:
+    run("index", "notes", "--to", "i")
+    assert "phrases     none" in run("status", "i").stdout
+    result = run("index", "notes", "--to", "i", "--phrase-model", str(phrase_model))
+    assert result.exit_code == 0, result.output
+    _write(notes / "sand.txt", "Sand is a planet.")
+    run("index", "notes", "--to", "i")
+    status = run("status", "i").stdout
+    assert "up to date" in status.split("phrases")[1]
+    asked = json.loads(run("ask", "what is sand ?", "--index", "i", "--nearest", "--json").stdout)
+    assert all(answer["phrase"] for answer in asked["answers"])
+    both = json.loads(run("ask", "what is sand ?", "--index", "i", "--phrases", "--json").stdout)
+    assert both["stages"][0]["ranker"] == "(passages + phrases) % 100"

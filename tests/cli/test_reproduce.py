@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def test_what_cannot_be_used_is_said(
     done = CliRunner().invoke(cli, ["reproduce", "--out", str(tmp_path), *arguments])
     assert done.exit_code == 2
     assert told in done.output
+
+
+@pytest.mark.parametrize(("module", "extra"), [("torch", "train"), ("pytrec_eval", "eval")])
+def test_quick_says_at_once_what_is_not_installed(
+    module: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = import_module("askline.cli.reproduce")
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == module else object())
+    arguments = ["reproduce", "--quick", "--data", str(tmp_path), "--out", str(tmp_path / "o")]
+    done = CliRunner().invoke(cli, arguments)
+    assert done.exit_code == 2
+    assert f"[{extra}]" in done.output
+    assert not (tmp_path / "o").exists()
 
 
 def test_quick_runs_stay_in_their_own_folder(

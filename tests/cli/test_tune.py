@@ -33,13 +33,13 @@ def test_tune_stores_the_schedule_and_writes_the_front(
     out = tmp_path / "out"
     result = run(
         *("tune", "cascade", str(model), "--table", str(scores), "--budget", "0.6"),
-        *("--first", "cosinet", "--out", str(out)),
+        *("--first", "cosinet", "--out", str(out), "--stage", "1.5", "--max-map-loss", "1"),
     )
     assert result.exit_code == 0, result.stderr
     assert "budget 60%" in result.stdout
     assert ">> cascade, 20 candidates" in result.stdout
     config = json.loads((model / "config.json").read_text("utf-8"))
-    assert config["schedule"]["budget"] == 0.6
+    assert (config["schedule"]["budget"], config["schedule"]["stage"]) == (0.6, 1.5)
     assert sorted(path.name for path in out.iterdir()) == ["front.json", "front.svg"]
 
 

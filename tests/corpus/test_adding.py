@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from askline.corpus import Corpus, FileReport
+from askline.corpus import adding as corpus_adding
 from askline.corpus import reading as corpus_reading
 from askline.corpus.answers import AddReport
+from askline.errors import InputError
 from askline.text.reading import read_document
 
 from .conftest import write
@@ -187,17 +190,84 @@ def test_a_name_that_is_no_text_is_a_problem(corpus: Corpus, tmp_path: Path) -> 
 
 
 def test_texts_are_added_under_ids_and_replaced_by_them(corpus: Corpus) -> None:
-    assert _sums(corpus.add_texts({"a": "Salt is cheap.", "b": "Gold is dear."})) == (2, 0, 0, 0, 0)
-    assert _sums(corpus.add_texts([("a", "Salt is cheap."), ("b", "Gold is heavy.")])) == (
-        (0, 1, 1, 0, 0)
-    )
+    assert _sums(corpus.add({"a": "Salt is cheap.", "b": "Gold is dear."})) == (2, 0, 0, 0, 0)
+    assert _sums(corpus.add([("a", "Salt is cheap."), ("b", "Gold is heavy.")])) == (0, 1, 1, 0, 0)
+    assert _sums(corpus.add_texts({"a": "Salt is cheap."})) == (0, 0, 1, 0, 0)
     best = corpus.ask("What is gold?").best
     assert best is not None
     assert (best.document, best.text) == ("b", "Gold is heavy.")
 
 
+def test_a_stream_of_texts_is_stored_while_it_comes(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_adding, "_BATCH_FILES", 2)
+    seen: list[str] = []
+
+    def stream() -> Iterator[tuple[str, str]]:
+        for number in range(5):
+            assert len(seen) >= number - 1  # at most two of them wait
+            yield f"note {number}", f"Lamp {number} burns."
+
+    report = corpus.add(stream(), on_file=lambda each: seen.append(each.document))
+    assert seen == [f"note {number}" for number in range(5)]
+    assert (report.added, report.sentences) == (5, 5)
+
+
+def test_a_stream_that_breaks_off_leaves_what_was_reported(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_adding, "_BATCH_FILES", 1)
+
+    def stream() -> Iterator[tuple[str, str]]:
+        yield "a", "Salt is cheap."
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        corpus.add(stream())
+    assert [each.name for each in corpus.documents()] == ["a"]
+    assert corpus.ask("What is salt?").best is not None
+
+
+def test_paths_may_come_as_a_stream_too(corpus: Corpus, pages: Path) -> None:
+    assert corpus.add(path for path in (pages / "lamps", pages / "bread.txt")).added == 3
+
+
+@pytest.mark.parametrize("source", [[], {}, iter(())], ids=["list", "mapping", "iterator"])
+def test_nothing_can_be_added(corpus: Corpus, source: Iterable[str]) -> None:
+    assert _sums(corpus.add(source)) == (0, 0, 0, 0, 0)
+
+
+def test_only_these_texts_are_kept(corpus: Corpus) -> None:
+    corpus.add({"a": "Salt is cheap.", "b": "Gold is dear."})
+    assert _sums(corpus.add({"b": "Gold is dear.", "c": "Tin is soft."}, only=True)) == (
+        (1, 0, 1, 1, 0)
+    )
+    assert [each.name for each in corpus.documents()] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([("a", "Salt."), "pages"], r"Expected a pair \(id, text\), got 'pages'"),
+        ([("a", "Salt.", 3)], r"Expected a pair \(id, text\), got \('a', 'Salt.', 3\)"),
+        ([("a", b"Salt.")], r"Expected a pair \(id, text\), got \('a', b'Salt.'\)"),
+        ([("", "Salt.")], "The id of a text must be a text itself, got ''"),
+        ({7: "Salt."}, "The id of a text must be a text itself, got 7"),
+        ([("\ud800", "Salt.")], "The id of a text must be UTF-8"),
+        ([Path("pages"), ("a", "Salt.")], "Expected a path, got .* one after the other"),
+        ([b"pages"], "Expected a path, got b'pages'"),
+    ],
+)
+def test_what_is_neither_paths_nor_texts_is_refused(
+    corpus: Corpus, source: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        corpus.add(source)
+
+
 def test_half_a_character_is_stored_as_a_question_mark(corpus: Corpus) -> None:
-    corpus.add_texts({"a": "The lamp \ud800 burns."})
+    corpus.add({"a": "The lamp \ud800 burns."})
     best = corpus.ask("What of the lamp?").best
     assert best is not None
     assert best.text == "The lamp ? burns."
@@ -205,7 +275,7 @@ def test_half_a_character_is_stored_as_a_question_mark(corpus: Corpus) -> None:
 
 def test_remove_takes_ids_files_and_folders(corpus: Corpus, pages: Path) -> None:
     corpus.add(pages)
-    corpus.add_texts({"note": "A lamp note."})
+    corpus.add({"note": "A lamp note."})
     removed = corpus.remove(["note", pages / "lamps", "unheard of"])
     assert [Path(name).name for name in removed] == ["lens.md", "rock.txt", "note"]
     assert corpus.status().documents == 1

@@ -16,6 +16,7 @@ import pytest
 
 from askline.corpus import Corpus, FileReport, adding
 from askline.corpus.passages import passages
+from askline.corpus.retrieval import EmbeddedRetriever
 
 from .conftest import write
 
@@ -46,6 +47,7 @@ def _agreement(corpus: Corpus) -> None:
     names = corpus._store.names()
     assert len(names) == len(set(names))
     retriever = corpus.retriever()  # brings the search index up, as every question does
+    assert isinstance(retriever, EmbeddedRetriever)
     expected: Counter[tuple[int, int, int]] = Counter()
     for name in names:
         number = corpus._store.number(name)

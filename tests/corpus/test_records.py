@@ -68,6 +68,22 @@ def test_its_place_in_words(tmp_path: Path, name: str, question: str, place: str
     assert _best(tmp_path, question).place == str(tmp_path / "pages" / place)
 
 
+@pytest.mark.parametrize(
+    ("question", "before", "after"),
+    [
+        ("When was it lit by a keeper?", 'The lamp was called "Bess".', ""),
+        ("What makes dough rise?", "", ""),
+    ],
+    ids=["inside the row", "another row"],
+)
+def test_neighbours_stand_in_the_same_row(
+    tmp_path: Path, question: str, before: str, after: str
+) -> None:
+    write(tmp_path / "pages" / "faq.csv", CSV)
+    best = _best(tmp_path, question)
+    assert (best.before, best.after) == (before, after)
+
+
 def test_other_files_have_no_rows(tmp_path: Path) -> None:
     write(tmp_path / "pages" / "a.txt", "Yeast makes dough rise.")
     best = _best(tmp_path, "What makes dough rise?")
