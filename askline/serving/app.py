@@ -69,7 +69,8 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
     if any(each["type"] == "json_invalid" for each in found):
         fault = Fault("The body must be JSON, got something else.", status=400)
     else:
-        lines = [_line(each) for each in found[:_PROBLEMS_SHOWN]]
+        skip = 2 if request.url.path == "/rerank" else 1  # which of the two bodies was meant
+        lines = [_line(each, skip) for each in found[:_PROBLEMS_SHOWN]]
         if len(found) > _PROBLEMS_SHOWN:
             lines.append(f"and {len(found) - _PROBLEMS_SHOWN:,} more problems.")
         fault = Fault(" ".join(lines), status=422)
@@ -82,9 +83,9 @@ async def _on_anything(request: Request, error: Exception) -> Response:  # noqa:
     return fault_response(request.url.path, fault)
 
 
-def _line(problem: dict[str, Any]) -> str:
+def _line(problem: dict[str, Any], skip: int) -> str:
     """`documents.3: Input should be a valid string.` What came is not repeated."""
-    place = ".".join(str(part) for part in problem["loc"] if part != "body")
+    place = ".".join(map(str, problem["loc"][skip if problem["loc"][:1] == ("body",) else 0 :]))
     message = problem["msg"].removeprefix("Value error, ")
     return f"{place[:200] or 'body'}: {message[:300]}."
 

@@ -17,6 +17,7 @@ from ..text.sentences import split_sentences
 from ..types import Ranker, StageReport
 from .frames import Frame
 from .noting import Noting, Thought
+from .remote import Remote
 from .scores import chance_stages
 
 __all__ = ["ask_documents", "ask_index", "stage_records"]
@@ -66,8 +67,8 @@ def ask_documents(ranker: Ranker, job: Frame) -> Frame:
     return result
 
 
-def ask_index(corpus: Corpus, ranker: Ranker, job: Frame) -> Frame:
-    """The best sentences of the corpus."""
+def ask_index(index: Corpus | Remote, ranker: Ranker, job: Frame) -> Frame:
+    """The best sentences of a corpus, or of the texts that a server holds."""
     start = time.perf_counter()
     _check(job["question"])
     noting = Noting(ranker, Deadline.after(job["deadline_ms"]))
@@ -75,15 +76,17 @@ def ask_index(corpus: Corpus, ranker: Ranker, job: Frame) -> Frame:
     top = retrieved if job["explain"] else job["top"]
     ask = partial(answer, job["question"], top=top, retrieved=retrieved)
     try:
-        heard = _Heard(corpus.retriever(), job["top"])
+        heard = _Heard(_retriever(index), job["top"])
         found = ask(heard, noting)
     except CorpusError:
-        corpus.ask(job["question"], top=1)  # which builds a damaged search index anew
-        heard = _Heard(corpus.retriever(), job["top"])
+        if isinstance(index, Remote):
+            raise
+        index.ask(job["question"], top=1)  # which builds a damaged search index anew
+        heard = _Heard(_retriever(index), job["top"])
         found = ask(heard, noting)
     answers = []
     for at, each in enumerate(found.answers[: job["top"]]):
-        around = _paragraph(corpus, each, heard) if at == 0 else None
+        around = _paragraph(index, each, heard) if at == 0 else None
         record = _record(_line(each), each.score, each.stage, around or (each.before, each.after))
         record["confidence"] = each.confidence
         answers.append(record)
@@ -91,6 +94,10 @@ def ask_index(corpus: Corpus, ranker: Ranker, job: Frame) -> Frame:
     if job["explain"]:
         result["candidates"] = _explained(heard, noting, found.answers)
     return result
+
+
+def _retriever(index: Corpus | Remote) -> Retriever:
+    return index if isinstance(index, Remote) else index.retriever()
 
 
 class _Heard:
@@ -133,6 +140,7 @@ def stage_records(stages: Sequence[StageReport]) -> list[Frame]:
             "kept": stage.kept,
             "dropped": stage.entered - stage.kept,
             "skipped": stage.skipped,
+            "calibrated": stage.calibrated,
             "ms": round(1000 * stage.seconds, 3),
         }
         for number, stage in enumerate(stages)
@@ -214,13 +222,13 @@ def _explained(heard: _Heard, noting: Noting, answers: Sequence[Answer]) -> list
     return records
 
 
-def _paragraph(corpus: Corpus, best: Answer, heard: _Heard) -> tuple[str, str] | None:
+def _paragraph(index: Corpus | Remote, best: Answer, heard: _Heard) -> tuple[str, str] | None:
     """What stands before and after in the same paragraph; None where that cannot be told."""
     place = (best.document, best.start)
     at = [each.ordinal for each in heard.found if (each.document, each.start) == place]
-    if best.unit == "page" or not at:
+    if isinstance(index, Remote) or best.unit == "page" or not at:
         return None
-    around = corpus.sentences(best.document, max(0, at[0] - _AROUND), at[0] + _AROUND) or []
+    around = index.sentences(best.document, max(0, at[0] - _AROUND), at[0] + _AROUND) or []
     same = [each for each in around if each.number == best.number and not each.is_heading]
     before = " ".join(each.text for each in same if each.end <= best.start)
     after = " ".join(each.text for each in same if each.start >= best.end)

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from ..corpus import Corpus
-from ..errors import AsklineError, InputError
+from ..errors import InputError
 from ..pipeline import DEFAULT_SPEC
 from ..rankers.algebra import answer_threshold, trace
 from ..rankers.calibration import log_odds
 from ..text.words import words
-from ..types import Hit, Ranker, Ranking, StageReport
+from ..types import Ranker, Ranking
 from .asking import ask_documents, ask_index
 from .frames import Frame
+from .remote import Remote
 from .rosters import BUILT_IN, WEIGHTY, Roster
 from .scores import chance_stages, relevance
 from .shelf import Missing, add, browse, remove, show
 from .worker import failure
 
-__all__ = ["BATCH", "Desk", "TooMuch"]
-
-BATCH = 8
-"""Requests that a ranker with `rank_many` is given at a time."""
+__all__ = ["Desk", "TooMuch"]
 
 
 class TooMuch(InputError):  # noqa: N818 – what the client sees is its status
@@ -37,20 +36,21 @@ class TooMuch(InputError):  # noqa: N818 – what the client sees is its status
 class Together(Protocol):
     """A ranker that is faster with several questions at a time. Optional; never different."""
 
-    def rank_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[Hit]]:
-        """What `rank` gives for each."""
+    def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]:
+        """What `trace` gives for each."""
         ...
 
 
 class Desk:
     """One worker's rankers and its view of the index."""
 
-    def __init__(self, roster: Roster, corpus: Corpus | None, *, tokens: int) -> None:
+    def __init__(
+        self, roster: Roster, index: Corpus | Remote | None, *, tokens: int, batch: int
+    ) -> None:
         self.roster = roster
-        self.corpus = corpus
+        self.index = index
         self._tokens = tokens
-        together = isinstance(roster.ranker(None), Together)
-        self.batch = BATCH if together else 1
+        self.batch = batch if isinstance(roster.ranker(None), Together) else 1
         self._tasks: dict[str, Callable[[Frame], Frame]] = {
             "rank": self._rank,
             "score": self._score,
@@ -65,13 +65,10 @@ class Desk:
     def open(cls, plan: dict[str, Any]) -> Desk:
         """Load the models and open the index, which a first start makes."""
         roster = Roster(plan["models"] or [DEFAULT_SPEC])
-        corpus = None
-        if plan["index"] is not None:
-            corpus = Corpus.open(Path(plan["index"]), ranker=None)
-            corpus.retriever()  # what a killed process left undone is done now
+        index = _index(plan)
         for spec in roster.models:  # the first question finds everything in memory
             roster.ranker(spec).rank("Which lamp burns?", ["The lamp burns.", "It rains."])
-        return cls(roster, corpus, tokens=plan["tokens"])
+        return cls(roster, index, tokens=plan["tokens"], batch=plan["batch"])
 
     def about(self) -> Frame:
         """What `/info` says of the rankers."""
@@ -81,13 +78,17 @@ class Desk:
         ]
         return {"models": models, "rankers": _usable(), "batch": self.batch}
 
+    def shares(self, job: Frame) -> bool:
+        """Whether it may be ranked together with others: by the default, with time enough."""
+        if job["task"] != "rank" or job["until"] is not None:
+            return False
+        return self.roster.served(job["model"]) is self.roster.ranker(None)
+
     def perform(self, jobs: list[Frame]) -> list[Frame]:
-        """A result for each job, in order."""
-        if len(jobs) > 1 and all(_is_plain(job) for job in jobs):
-            try:
+        """A result for each job, in order. More than one only of those that share."""
+        if len(jobs) > 1:
+            with suppress(Exception):  # one of them is wrong; apart, the others are not
                 return self._rank_many(jobs)
-            except AsklineError:
-                pass  # one of them is wrong; apart, the others are not
         return [self._one(job) for job in jobs]
 
     def _one(self, job: Frame) -> Frame:
@@ -106,10 +107,10 @@ class Desk:
         tokens = [self._weighed([job["question"], *job["candidates"]]) for job in jobs]
         ranker = self.roster.ranker(None)
         assert isinstance(ranker, Together)  # or batches would have one job
-        found = ranker.rank_many([(job["question"], job["candidates"]) for job in jobs])
+        found = ranker.trace_many([(job["question"], job["candidates"]) for job in jobs])
         return [
-            {"done": _ranked(ranker, _one_stage(hits), count)}
-            for hits, count in zip(found, tokens, strict=True)
+            {"done": _ranked(ranker, ranking, count)}
+            for ranking, count in zip(found, tokens, strict=True)
         ]
 
     def _score(self, job: Frame) -> Frame:
@@ -131,14 +132,20 @@ class Desk:
     def _ask(self, job: Frame) -> Frame:
         ranker = self.roster.ranker(job["ranker"])
         if job["documents"] is None:
-            return ask_index(self._corpus(), ranker, job)
+            return ask_index(self._index(), ranker, job)
         self._weighed([job["question"], *(text for _, text in job["documents"])])
         return ask_documents(ranker, job)
 
-    def _corpus(self) -> Corpus:
-        if self.corpus is None:
+    def _index(self) -> Corpus | Remote:
+        if self.index is None:
             raise Missing("This service has no index. Start it with --index DIR.")
-        return self.corpus
+        return self.index
+
+    def _corpus(self) -> Corpus:
+        index = self._index()
+        if isinstance(index, Remote):
+            raise Missing(f"The texts are in {index}, and are added, shown and taken out there.")
+        return index
 
     def _weighed(self, texts: Sequence[str]) -> int:
         tokens = sum(len(words(text)) for text in texts)
@@ -147,6 +154,16 @@ class Desk:
                 f"The texts must have at most {self._tokens:,} words together, got {tokens:,}."
             )
         return tokens
+
+
+def _index(plan: dict[str, Any]) -> Corpus | Remote | None:
+    if plan["retriever"] is not None:
+        return Remote(plan["retriever"])
+    if plan["index"] is None:
+        return None
+    corpus = Corpus.open(Path(plan["index"]), ranker=None)
+    corpus.retriever()  # what a killed process left undone is done now
+    return corpus
 
 
 def _ranked(ranker: Ranker, ranking: Ranking, tokens: int) -> Frame:
@@ -164,16 +181,6 @@ def _ranked(ranker: Ranker, ranking: Ranking, tokens: int) -> Frame:
         "model": str(ranker),
         "skipped": ranking.skipped,
     }
-
-
-def _one_stage(hits: Sequence[Hit]) -> Ranking:
-    """What came without reports of its stages, of which the last has said its word on all."""
-    last = max((hit.stage for hit in hits), default=0)
-    return Ranking(tuple(hits), (StageReport("", len(hits), len(hits), 0.0),) * (last + 1))
-
-
-def _is_plain(job: Frame) -> bool:
-    return job["task"] == "rank" and not job.get("deadline_ms") and not job.get("model")
 
 
 def _usable() -> list[str]:

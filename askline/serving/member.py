@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import sys
 import time
@@ -60,12 +59,15 @@ class Member:
     async def start(cls, plan: dict[str, Any], *, threads: int) -> Member:
         """Start a process and wait until it has loaded everything; its own error if it cannot."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "askline.serving.worker", json.dumps(plan)),
+            *(sys.executable, "-m", "askline.serving.worker"),
             stdin=PIPE,
             stdout=PIPE,
             env={**dict.fromkeys(_THREADS, str(threads)), **os.environ, "PYTHONSAFEPATH": "1"},
         )
         assert process.stdout is not None
+        assert process.stdin is not None
+        # Not among its arguments, which everybody on the machine can read: it may hold a password.
+        process.stdin.write(packed(plan))
         try:
             hello = await asyncio.wait_for(receive_frame(process.stdout), _START_SECONDS)
         except (asyncio.IncompleteReadError, asyncio.TimeoutError) as error:

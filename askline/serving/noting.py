@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ..rankers.algebra import Cut, Pipeline
+from ..rankers.cascade import Cascade
 from ..rankers.deadline import Stop
 from ..rankers.tracing import trace_until
+from ..runtime.staged import Span, StagedRun
 from ..types import Hit, Ranker, Ranking
 
 __all__ = ["Noting", "Thought"]
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +70,10 @@ class Noting:
         found: dict[int, list[Thought]] = {}
         first = 0  # the number of the note's first stage
         for note in self._notes:
-            for place, hit in enumerate(note.hits, start=1):
-                thought = Thought(first + hit.stage, hit.score, place)
-                found.setdefault(hit.index, []).append(thought)
+            for own in note.judged:
+                for place, hit in enumerate(own, start=1):
+                    thought = Thought(first + hit.stage, hit.score, place)
+                    found.setdefault(hit.index, []).append(thought)
             first += note.stages
         return found
 
@@ -86,7 +95,8 @@ class _Noted:
 
     def __init__(self, ranker: Ranker) -> None:
         self.ranker = ranker
-        self.hits: list[Hit] = []
+        self.judged: list[list[Hit]] = []
+        """Best first; a list for each stage, or one for all where the leaf gives no more away."""
         self.stages = 1
 
     def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
@@ -99,12 +109,18 @@ class _Noted:
         time_is_up: Stop | None,
         order: Sequence[int] | None,
     ) -> Ranking:
-        ranking = trace_until(self.ranker, question, candidates, time_is_up, order)
-        judged = len(ranking.hits) - ranking.unjudged
+        if isinstance(self.ranker, Cascade):
+            listening = _Listening(self.ranker)
+            heard = replace(self.ranker, encoder=listening)
+            ranking = trace_until(heard, question, candidates, time_is_up, order)
+            judged = listening.judged
+        else:
+            ranking = trace_until(self.ranker, question, candidates, time_is_up, order)
+            judged = [list(ranking.hits[: len(ranking.hits) - ranking.unjudged])]
         self.stages = len(ranking.stages)
-        self.hits = [
-            Hit(getattr(candidates[hit.index], "place", hit.index), hit.score, hit.stage)
-            for hit in ranking.hits[:judged]
+        self.judged = [
+            [replace(hit, index=_place(candidates[hit.index], hit.index)) for hit in own]
+            for own in judged
         ]
         return ranking
 
@@ -112,7 +128,49 @@ class _Noted:
         return str(self.ranker)
 
 
+class _Listening:
+    """A cascade's encoder that remembers what each classifier said; for one question."""
+
+    def __init__(self, cascade: Cascade) -> None:
+        self._cascade = cascade
+        self._run: StagedRun
+        self.judged: list[list[Hit]] = []
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        return self._cascade.encoder.depths
+
+    @property
+    def layers(self) -> int:
+        return self._cascade.encoder.layers
+
+    def begin(self, question: str, candidates: Sequence[str]) -> StagedRun:
+        self._run = self._cascade.encoder.begin(question, candidates)
+        return self
+
+    @property
+    def tokens(self) -> IntArray:
+        return self._run.tokens
+
+    def advance(self, rows: IntArray, depth: int, *, stop: Stop | None = None) -> FloatArray:
+        logits = self._run.advance(rows, depth, stop=stop)
+        seen = ~np.isnan(logits)
+        reached, chances = rows[seen], self._cascade.chances(depth, logits[seen])
+        best = np.lexsort((reached, -chances))  # equal ones as given
+        stage = len(self.judged)
+        self.judged.append([Hit(int(reached[at]), float(chances[at]), stage) for at in best])
+        return logits
+
+    def read(self, rows: IntArray) -> list[Span | None]:
+        return self._run.read(rows)
+
+
 def _placed(text: str, place: int) -> _Placed:
     placed = _Placed(text)
     placed.place = place
     return placed
+
+
+def _place(text: str, here: int) -> int:
+    """Where in the whole list; here, where nothing else is known."""
+    return text.place if isinstance(text, _Placed) else here

@@ -39,7 +39,9 @@ class Pool:
         self._plan: dict[str, Any] = {
             "models": list(settings.models),
             "index": None if settings.index is None else str(settings.index),
+            "retriever": settings.retriever,
             "tokens": settings.limits.tokens,
+            "batch": settings.batch,
         }
         self._threads = settings.threads
         self._wanted = settings.workers

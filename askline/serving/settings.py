@@ -28,7 +28,7 @@ class Limits:
     connections: int = 1_024
     """Open at a time."""
     body_seconds: float = 30.0
-    """For a body to arrive."""
+    """For a body to arrive whole."""
 
     def __post_init__(self) -> None:
         for name in ("body", "documents", "tokens", "queue", "connections", "body_seconds"):
@@ -47,12 +47,16 @@ class Settings:
     models: tuple[str, ...] = ()
     """Spec texts; the first, or else askline's default, is used where a request names none."""
     index: Path | None = None
+    retriever: str | None = field(default=None, repr=False)
+    """The address of a server that holds the texts, in place of an index."""
     host: str = "127.0.0.1"
     port: int = 8080
     keys: Keys = field(default_factory=Keys)
     may_be_open: bool = False
     """Whether to listen beyond loopback without keys."""
     workers: int = field(default_factory=_cores)
+    batch: int = 8
+    """Requests that a worker ranks together, where its ranker is faster so."""
     limits: Limits = field(default_factory=Limits)
     log_text: bool = False
     """Whether questions go into the access log."""
@@ -60,6 +64,10 @@ class Settings:
     def __post_init__(self) -> None:
         if self.workers < 1:
             raise InputError(f"workers must be at least 1, got {self.workers}.")
+        if self.index is not None and self.retriever is not None:
+            raise InputError("Give an index or a retriever, not both.")
+        if self.batch < 1:
+            raise InputError(f"batch must be at least 1, got {self.batch}.")
         if not 0 <= self.port <= 65_535:
             raise InputError(f"port must be from 0 to 65535, got {self.port}.")
 

@@ -1,15 +1,15 @@
 """
 A worker process: `python -m askline.serving.worker`, started by `pool`.
 
-It reads jobs from standard input and writes a result for each to standard output, in any order. One
-thread reads, so that a job can be called off while it waits or runs; the main thread does the work.
-When standard input ends, so does the process, whatever it was doing: the web process has gone.
+It reads what to load, and then jobs, from standard input, and writes a result for each to standard
+output, in any order. One thread reads, so that a job can be called off while it waits or runs; the
+main thread does the work. When standard input ends, so does the process, whatever it was doing: the
+web process has gone.
 """
 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import queue
 import signal
@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from ..errors import AsklineError, CorpusError, InputError, ModelError
 from .frames import Frame, packed, read_frame
@@ -25,6 +25,7 @@ from .frames import Frame, packed, read_frame
 __all__ = ["Worker", "failure", "main"]
 
 Perform = Callable[[list[Frame]], list[Frame]]
+Shares = Callable[[Frame], bool]
 
 
 _CALLED_OFF: Frame = {"failed": {"kind": "called off", "message": "Called off."}}
@@ -45,12 +46,14 @@ class Worker:
         sink: BinaryIO,
         *,
         batch: int,
+        shares: Shares = lambda _: True,
         end: Callable[[], None] = lambda: os._exit(0),
     ) -> None:
         self._perform = perform
         self._source = source
         self._sink = sink
         self._batch = batch
+        self._shares = shares
         self._end = end
         self._waiting: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
         self._turn = threading.Lock()
@@ -61,15 +64,26 @@ class Worker:
     def run(self) -> None:
         """Work until there is nobody to work for."""
         threading.Thread(target=self._listen, daemon=True).start()
-        while (job := self._waiting.get()) is not None:
-            jobs = [job]
-            while len(jobs) < self._batch and not self._waiting.empty():
-                if (job := self._waiting.get()) is None:
-                    return
-                jobs.append(job)
+        job = self._waiting.get()
+        while job is not None:
+            jobs, job = self._gathered(job)
             for result in self._results(jobs):
                 self._sink.write(packed(result))
             self._sink.flush()
+            job = job or self._waiting.get()
+
+    def _gathered(self, first: Frame) -> tuple[list[Frame], Frame | None]:
+        """A job with those behind it that can be done together with it, and one that cannot."""
+        jobs = [first]
+        while self._shares(first) and len(jobs) < self._batch and not self._waiting.empty():
+            job = self._waiting.get()
+            if job is None:
+                self._waiting.put(None)  # the end, once these are done
+                break
+            if not self._shares(job):
+                return jobs, job
+            jobs.append(job)
+        return jobs, None
 
     def _results(self, jobs: list[Frame]) -> list[Frame]:
         start = time.perf_counter()
@@ -133,12 +147,14 @@ def failure(error: BaseException) -> Frame:
 
 
 def main() -> None:
-    """Load what the first argument says, say so, and work."""
+    """Load what the first frame says, say so, and work."""
     for name in ("SIGINT", "SIGTERM"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)  # the web process decides when to stop
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not come between the frames
-    plan: dict[str, Any] = json.loads(sys.argv[1])
+    plan = read_frame(source)
+    if plan is None:
+        return
     try:
         from .desk import Desk
 
@@ -149,7 +165,7 @@ def main() -> None:
         return
     sink.write(packed({"ready": desk.about()}))
     sink.flush()
-    Worker(desk.perform, source, sink, batch=desk.batch).run()
+    Worker(desk.perform, source, sink, batch=desk.batch, shares=desk.shares).run()
 
 
 if __name__ == "__main__":

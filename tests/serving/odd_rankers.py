@@ -12,11 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from askline.rankers.algebra import ScoringRanker
+from askline.rankers.algebra import ScoringRanker, trace
 from askline.rankers.sorting import FloatArray
 from askline.runtime.staged import Span
 from askline.text.words import words
-from askline.types import Hit
+from askline.types import Ranking
 
 ENTRY_POINTS = """[askline.rankers]
 slow = tests.serving.odd_rankers:Slow
@@ -102,6 +102,8 @@ class Together(ScoringRanker):
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         return _shared(question, candidates)
 
-    def rank_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[Hit]]:
+    def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]:
         time.sleep(0.05)
-        return [self.rank(question, candidates) for question, candidates in requests]
+        if any(question == "break" for question, _ in requests):
+            raise ZeroDivisionError
+        return [trace(self, question, candidates) for question, candidates in requests]

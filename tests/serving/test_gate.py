@@ -121,9 +121,35 @@ def test_too_many_words(server: Server) -> None:
     assert "at most 200,000 words together, got 201,001" in response.json()["message"]
 
 
-def test_only_json_is_taken(server: Server) -> None:
-    status, _ = _raw(server, json.dumps(GOOD).encode(), **{"Content-Type": "text/plain"})
-    assert status in (415, 422)
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("text/plain", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("", 415),
+        ("application/json; charset=utf-8", 200),
+        ("application/vnd.api+json", 200),
+    ],
+)
+def test_only_json_is_taken(server: Server, kind: str, expected: int) -> None:
+    status, answer = _raw(server, json.dumps(GOOD).encode(), **{"Content-Type": kind})
+    assert status == expected
+    assert expected == 200 or "Content-Type: application/json" in answer["detail"]
+
+
+def test_a_body_that_is_neither_of_two_kinds_is_told_plainly(server: Server) -> None:
+    answer = server.post("/rerank", {"query": "a"}).json()
+    assert answer["error"] == answer["detail"] == "documents: Field required."
+    answer = server.post("/rerank", {"query": "a", "texts": [1]}).json()
+    assert answer["error"] == "texts.0: Input should be a valid string."
+    answer = server.post("/rerank", []).json()
+    assert answer["error"].startswith("body: Input should be a valid dictionary")
+
+
+def test_load_balancers_may_ask_for_heads(server: Server) -> None:
+    for path in ("/", "/health", "/ready"):
+        response = server.client.head(path)
+        assert (response.status_code, response.content) == (200, b""), path
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-5", "nan", "inf", "1e99"])

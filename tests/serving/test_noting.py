@@ -1,8 +1,13 @@
 from __future__ import annotations
 
 import askline
+from askline.rankers import Cascade
+from askline.rankers.algebra import Pipeline
 from askline.rankers.deadline import Deadline
+from askline.rankers.schedule import Keeps, Step
 from askline.serving.noting import Noting, Thought
+
+from ..rankers.staged_encoders import WordEncoder
 
 TEXTS = ["Emma is a novel.", "It rains.", "Jane Austen wrote Emma.", "Who wrote it?"]
 QUESTION = "Who wrote Emma?"
@@ -47,3 +52,50 @@ def test_a_deadline_that_has_passed_leaves_later_stages_out() -> None:
     noting.rank(QUESTION, TEXTS)
     assert noting.ranking.skipped == 2
     assert {len(own) for own in noting.thoughts().values()} == {1}
+
+
+DEEP = ["x x a b c d", "a x x x x x", "x x x x x x", "a b x x x x", "a x b c x x", "x a x x b c"]
+"""At depths 2, 4 and 6 they have so many words of the question: 024, 111, 000, 222, 133, 113."""
+
+
+def test_each_depth_of_a_cascade_has_a_thought() -> None:
+    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6), (Step(2, 4), Step(4, 2))))
+    noting = Noting(cascade)
+    assert noting.rank("a b c d", DEEP) == cascade.rank("a b c d", DEEP)
+    thoughts = noting.thoughts()
+    # Depth 2: 3, then 1, 4 and 5, then 0 and 2. Depth 4: 4, 3, then 1 and 5. Depth 6: 4, 3.
+    assert {
+        place: [(each.stage, each.place) for each in own] for place, own in thoughts.items()
+    } == {
+        0: [(0, 5)],
+        1: [(0, 2), (1, 3)],
+        2: [(0, 6)],
+        3: [(0, 1), (1, 2), (2, 2)],
+        4: [(0, 3), (1, 1), (2, 1)],
+        5: [(0, 4), (1, 4)],
+    }
+
+
+def test_depths_are_counted_behind_the_stages_before() -> None:
+    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6), (Step(2, 2),)))
+    noting = Noting(Pipeline((askline.load("wo % 3"), cascade)))
+    noting.rank("a b c d", DEEP)
+    stages = {place: [each.stage for each in own] for place, own in noting.thoughts().items()}
+    # Three have three or four words of the question; of these depth 2 knows one word of 4 and of 5.
+    assert stages == {0: [0, 1], 1: [0], 2: [0], 3: [0], 4: [0, 1, 2], 5: [0, 1, 2]}
+
+
+def test_thoughts_of_a_cascade_are_chances() -> None:
+    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6), (Step(2, 1),)))
+    noting = Noting(cascade)
+    hits = noting.rank("a b", ["a b", "x x"])
+    said = noting.thoughts()
+    assert [each.score for each in said[0]] == [hits[0].score] * 2
+    assert all(0 < each.score < 1 for own in said.values() for each in own)
+
+
+def test_a_depth_that_was_cut_short_has_thoughts_of_what_it_reached() -> None:
+    asked = iter([False, False, True])
+    noting = Noting(Cascade(WordEncoder(batch=2), Keeps((2, 4, 6))), lambda: next(asked))
+    noting.rank("a b c d", DEEP)
+    assert sorted(noting.thoughts()) == [0, 1, 2, 3]

@@ -8,6 +8,7 @@ it can; without a browser these tests skip and say so.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,11 @@ def _ask(page: Page, question: str) -> None:
     page.wait_for_selector("#ask-result article")
 
 
+def _chance(place: int | None = None) -> re.Pattern[str]:
+    """How a stage whose scores are chances says what it thought."""
+    return re.compile(rf"place {place or '[0-9]+'}, [\d.]+\s%")
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -> None:
     page = _open(browser, shown, look)
@@ -113,7 +119,8 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     expect(page.locator("article blockquote")).to_contain_text("nine miles off the coast")
     expect(page.locator("article .meta")).to_contain_text("confidence")
     page.locator(".candidates button").nth(1).hover()
-    expect(page.locator(".thought").nth(1)).to_contain_text("place 2, score")
+    expect(page.locator(".thought").nth(0)).to_contain_text("score")
+    expect(page.locator(".thought").nth(1)).to_contain_text(_chance(2))
     _shoot(page, f"answer-{look}")
 
     page.locator("article .meta a").click()
@@ -123,17 +130,22 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
 
     _ask(page, "Which baker first thought of putting yeast into cakes?")
     expect(page.locator("article")).to_contain_text("No answer here")
-    expect(page.locator("article")).to_contain_text("below the threshold of 50")
+    expect(page.locator("article")).to_contain_text(
+        re.compile(r"a chance of \d+\s%, below the threshold of 50\s%")
+    )
     _shoot(page, f"no-answer-{look}")
 
     page.click("#tab-compare")
     page.fill("#compare-question", "Who wrote Emma?")
     page.fill("#candidates", "\n".join(CANDIDATES))
-    page.fill("#ranker-b", "jaccard % 3 >> cosinet")
+    page.fill("#ranker-b", "jaccard % 3 >> cascade")
     page.click("#compare-form > button")
     page.wait_for_selector(".columns")
     page.locator(".ranked >> nth=0 >> button >> nth=1").hover()
     assert page.locator(".ranked button[aria-pressed=true]").count() == 2
+    depths = page.locator(".columns > section").nth(1).locator(".stage", has_text="cascade(depth=")
+    assert depths.count() > 1
+    expect(depths.first.locator(".thought")).to_contain_text(_chance())
     _shoot(page, f"compare-{look}")
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not wide, "something is wider than the window"
@@ -152,9 +164,9 @@ def test_by_keyboard_alone(browser: Browser, shown: Server) -> None:
         page.keyboard.press("Tab")
         if page.evaluate("!!document.activeElement.closest('.candidates')"):
             break
-    expect(page.locator(".thought").nth(1)).to_contain_text("place 1, score")
+    expect(page.locator(".thought").nth(1)).to_contain_text(_chance(1))
     page.keyboard.press("ArrowDown")
-    expect(page.locator(".thought").nth(1)).to_contain_text("place 2, score")
+    expect(page.locator(".thought").nth(1)).to_contain_text(_chance(2))
     page.keyboard.press("End")
     expect(page.locator(".candidates button").last).to_be_focused()
     page.focus("#tab-ask")

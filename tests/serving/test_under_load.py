@@ -202,6 +202,46 @@ def test_requests_that_arrive_together_share_a_batch(
         assert server.metric("askline_batch_size_sum") > batches  # counted once a request
         wrong = {**body, "documents": [1]}
         assert server.post("/v1/rerank", wrong).status_code == 422
+        bodies = [{**body, "query": "break"} if at == 3 else body for at in range(12)]
+        url = f"{server.base}/v1/rerank"
+        codes = crowd.map(lambda each: httpx.post(url, json=each).status_code, bodies)
+        assert list(codes) == [200] * 12  # one that breaks the batch is ranked apart
+        assert server.metric("askline_worker_restarts_total") == 0
+
+
+def test_the_ranker_that_comes_with_askline_shares_batches_and_gives_the_same(
+    crowd: ThreadPoolExecutor,
+) -> None:
+    texts = [*TEXTS, "Emma was read in every house.", "Austen began it in 1814."]
+
+    def post(server: Server, number: int) -> dict[int, float]:
+        body = {
+            "model": "rerank-v3.5",
+            "query": "Who wrote Emma?",
+            "documents": texts[number % 3 :],
+        }
+        found = httpx.post(f"{server.base}/v1/rerank", json=body, timeout=60).json()
+        return {item["index"]: item["relevance_score"] for item in found["results"]}
+
+    with Server("--model", "cosinet % 4 >> cascade", "--workers", "1") as server:
+        alone = [post(server, number) for number in range(3)]
+        together = list(crowd.map(lambda number: post(server, number), range(18)))
+        for number, found in enumerate(together):
+            assert found == pytest.approx(alone[number % 3], abs=1e-4)
+        batches = server.metric("askline_batch_size_count")
+        assert server.metric("askline_batch_size_sum") > batches
+
+
+def test_a_deadline_keeps_a_request_out_of_batches(
+    plugins: Path, crowd: ThreadPoolExecutor
+) -> None:
+    with Server("--model", "together", "--workers", "1", plugins=plugins) as server:
+        body = {"query": "Who wrote Emma?", "documents": TEXTS, "deadline_ms": 60_000}
+        url = f"{server.base}/v1/rerank"
+        codes = crowd.map(lambda _: httpx.post(url, json=body).status_code, range(12))
+        assert set(codes) == {200}
+        count = server.metric("askline_batch_size_count")
+        assert server.metric("askline_batch_size_sum") == count
 
 
 def test_a_stop_finishes_what_is_running(plugins: Path, crowd: ThreadPoolExecutor) -> None:

@@ -46,14 +46,20 @@ def test_failures_have_a_kind(error: Exception, kind: str, message: str) -> None
 class Line:
     """A worker on pipes, its main loop in a thread of the test."""
 
-    def __init__(self, perform: Callable[[list[Frame]], list[Frame]], batch: int) -> None:
+    def __init__(
+        self,
+        perform: Callable[[list[Frame]], list[Frame]],
+        batch: int,
+        shares: Callable[[Frame], bool],
+    ) -> None:
         reads, writes = os.pipe()
         back, out = os.pipe()
         self._jobs, self._results = os.fdopen(writes, "wb"), os.fdopen(back, "rb")
         self._source, self._sink = os.fdopen(reads, "rb"), os.fdopen(out, "wb")
 
         def work() -> None:
-            Worker(perform, self._source, self._sink, batch=batch, end=lambda: None).run()
+            source, sink = self._source, self._sink
+            Worker(perform, source, sink, batch=batch, shares=shares, end=lambda: None).run()
 
         self._working = threading.Thread(target=work, daemon=True)
         self._working.start()
@@ -85,7 +91,9 @@ Start = Callable[..., Line]
 def start() -> Iterator[Start]:
     """Workers, ended after the test."""
     with ExitStack() as stack:
-        yield lambda perform, batch=1: stack.enter_context(closing(Line(perform, batch)))
+        yield lambda perform, batch=1, shares=lambda _: True: stack.enter_context(
+            closing(Line(perform, batch, shares))
+        )
 
 
 def _echo(jobs: list[Frame]) -> list[Frame]:
@@ -126,6 +134,28 @@ def test_jobs_that_wait_together_are_done_together(start: Start) -> None:
     begun.set()
     batches = [line.result()["batch"] for _ in range(6)]
     assert max(batches) == 4
+
+
+def test_a_job_that_does_not_share_is_done_alone_and_in_its_turn(start: Start) -> None:
+    begun = threading.Event()
+    batches: list[list[int]] = []
+
+    def perform(jobs: list[Frame]) -> list[Frame]:
+        begun.wait(5)
+        batches.append([job["number"] for job in jobs])
+        return _echo(jobs)
+
+    line = start(perform, 8, lambda job: job["until"] is None)
+    line.job(1, seconds=60)
+    time.sleep(0.2)  # it is at work when the others come
+    for number in (2, 3):
+        line.job(number)
+    line.job(4, seconds=60)
+    line.job(5)
+    time.sleep(0.2)
+    begun.set()
+    assert [line.result()["number"] for _ in range(5)] == [1, 2, 3, 4, 5]
+    assert batches == [[1], [2, 3], [4], [5]]
 
 
 def test_a_running_job_is_called_off(start: Start) -> None:

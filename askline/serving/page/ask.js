@@ -3,18 +3,22 @@
 import { call, element, percent, score, show, working } from "./shared.js";
 import { funnel } from "./funnel.js";
 
+const OWN = "your text";
 const form = document.getElementById("ask-form");
 const question = document.getElementById("question");
 const text = document.getElementById("text");
 const place = document.getElementById("ask-result");
+let hasDocuments = true; // or they are on another server, which shows them itself
 
 export function startAsking(info) {
+  hasDocuments = info?.has_documents ?? true;
   if (info && !info.has_index) {
     document.getElementById("own-text").open = true;
     text.placeholder = "This service has no index. Paste a text to answer from.";
   }
   form.addEventListener("submit", (event) => {
     event.preventDefault();
+    if (matchMedia("(pointer: coarse)").matches) question.blur(); // or the keyboard hides the answer
     working(form, place, ask);
   });
   document.addEventListener("keydown", (event) => {
@@ -28,7 +32,7 @@ export function startAsking(info) {
 
 async function ask() {
   const body = { question: question.value, explain: true, top: 4 };
-  if (text.value.trim()) body.documents = [{ id: "your text", text: text.value }];
+  if (text.value.trim()) body.documents = [{ id: OWN, text: text.value }];
   const result = await call("/v1/ask", body);
   const [best, ...others] = result.answers;
   show(
@@ -45,7 +49,7 @@ function answerCard(best, result) {
 
 function noAnswer(result, best) {
   const why = best
-    ? `Nothing here is likely to answer that: the best line is below the threshold of ${percent(result.threshold)}.`
+    ? `Nothing here is likely to answer that: the best line has a chance of ${percent(best.confidence)}, below the threshold of ${percent(result.threshold)}.`
     : "No sentence here shares a word with the question.";
   return element(
     "article",
@@ -81,17 +85,18 @@ function meta(answer, result) {
           "span",
           {},
           "confidence ",
-          element("meter", { min: 0, max: 1, low: result.threshold ?? 0.5, value: chance, "aria-hidden": "true" }),
+          element("meter", { min: 0, max: 1, low: result.threshold ?? 0.5, optimum: 1, value: chance, "aria-hidden": "true" }),
           ` ${percent(chance)}`,
         );
   return element("p", { class: "meta" }, sourceLink(answer), answer.source.heading || null, sure, `by ${result.ranker}`);
 }
 
 function sourceLink(answer) {
-  const { document: id, unit, number, record } = answer.source;
+  const { document: id, title, unit, number, record } = answer.source;
+  if (!hasDocuments && id !== OWN) return element("span", {}, title ? `${title}, id ${id}` : `id ${id}`);
   const name = id.split(/[\\/]/).at(-1);
   const label = `${name}, ${unit} ${number}${record ? `, ${record}` : ""}`;
-  if (id === "your text") return element("span", {}, label);
+  if (id === OWN) return element("span", {}, label);
   const href = `/v1/documents/${id.split("/").map(encodeURIComponent).join("/")}`;
   return element("a", { href, title: id, onclick: (event) => openSource(event, href, name, answer) }, label);
 }
@@ -126,9 +131,11 @@ function paragraphs(sentences, source) {
   return made;
 }
 
+const chance = (answer) => (answer.confidence === null ? null : ` · ${percent(answer.confidence)}`);
+
 function nextBest(others) {
   const lines = others.map((answer) =>
-    element("li", {}, answer.text, " ", element("span", { class: "hint" }, sourceLink(answer))),
+    element("li", {}, answer.text, " ", element("span", { class: "hint" }, sourceLink(answer), chance(answer))),
   );
   return element("section", {}, element("h2", {}, "Next best"), element("ol", { class: "plain next" }, ...lines));
 }

@@ -1,6 +1,6 @@
 // The second tab: the same candidates by two rankers, side by side.
 
-import { call, element, ms, score, show, working } from "./shared.js";
+import { call, element, ms, percent, score, show, working } from "./shared.js";
 import { pointable, press, stagesOf } from "./funnel.js";
 
 const form = document.getElementById("compare-form");
@@ -50,7 +50,7 @@ function column(result, other, pointBoth) {
     const side = element(
       "span",
       { class: "moved" },
-      element("b", {}, score(thought.score)),
+      element("b", {}, result.funnel[thought.stage]?.calibrated ? percent(thought.score) : score(thought.score)),
       element("br"),
       moved(place, other.indexOf(candidate.index)),
     );

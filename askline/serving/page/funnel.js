@@ -1,6 +1,6 @@
 // The stages as a funnel, and what each of them thought of the candidate one points at.
 
-import { count, element, ms, score } from "./shared.js";
+import { count, element, ms, percent, score } from "./shared.js";
 
 // The stages of a result, and `point`, which shows a candidate's way through them.
 export function stagesOf(result) {
@@ -13,7 +13,11 @@ export function stagesOf(result) {
     element("h2", {}, `${result.no_answer ? "What was looked at" : "How it was found"}: ${total}`),
     element("ol", { class: "plain" }, ...stages.map((stage) => row(stage, most))),
   );
-  return { section, point: (candidate) => pointAt(candidate, stages), last: stages.length - 1 };
+  const way = (candidate) =>
+    candidate.thoughts
+      .map((each) => `${each.stage + 1}: place ${each.place}, ${judgement(each, stages[each.stage])}`)
+      .join(" · ");
+  return { section, way, point: (candidate) => pointAt(candidate, stages), last: stages.length - 1 };
 }
 
 export function funnel(result) {
@@ -21,8 +25,10 @@ export function funnel(result) {
   if (!result.candidates?.length) return stages.section;
   const lines = result.candidates.map((candidate, place) => {
     const seen = candidate.thoughts.at(-1)?.stage ?? 0;
-    const left = seen < stages.last ? `left at stage ${seen + 1}` : "";
-    return { candidate, parts: [`${place + 1}`, candidate.text, element("span", { class: "left" }, left)] };
+    const left = seen < stages.last ? `dropped at stage ${seen + 1}` : "";
+    const way = element("span", { class: "way" }, stages.way(candidate));
+    const text = element("span", {}, candidate.text, way);
+    return { candidate, parts: [`${place + 1}`, text, element("span", { class: "left" }, left)] };
   });
   stages.section.append(
     element("h2", {}, "Point at a candidate to see what each stage thought of it"),
@@ -74,7 +80,14 @@ function row(stage, most) {
   return element(
     "li",
     { class: "stage" },
-    element("span", {}, element("code", {}, stage.ranker), " ", element("span", { class: "counts" }, text)),
+    element(
+      "span",
+      {},
+      element("span", { class: "place" }, `${stage.stage + 1} `),
+      element("code", {}, stage.ranker),
+      " ",
+      element("span", { class: "counts" }, text),
+    ),
     stage.thought,
     bar,
   );
@@ -88,6 +101,11 @@ function walk(event, buttons) {
   buttons[there].focus();
 }
 
+// A chance where the stage's scores are chances.
+function judgement(thought, stage) {
+  return stage?.calibrated ? percent(thought.score) : `score ${score(thought.score)}`;
+}
+
 function pointAt(candidate, stages) {
   for (const stage of stages) {
     const thought = candidate.thoughts.find((each) => each.stage === stage.stage);
@@ -95,7 +113,7 @@ function pointAt(candidate, stages) {
     stage.thought.classList.toggle("off", !thought);
     if (thought) {
       const fate = went || stage === stages.at(-1) ? "" : ", dropped";
-      stage.thought.textContent = `place ${thought.place}, score ${score(thought.score)}${fate}`;
+      stage.thought.textContent = `place ${thought.place}, ${judgement(thought, stage)}${fate}`;
     } else stage.thought.textContent = went ? "passed on" : "not seen";
   }
 }

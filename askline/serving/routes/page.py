@@ -29,6 +29,7 @@ _KINDS = {
 }
 
 
+@router.head("/")
 @router.get("/")
 async def page() -> Response:
     """The page."""

@@ -17,12 +17,14 @@ __all__ = ["router"]
 router = APIRouter(tags=["state"])
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", summary="Is the process there?")
 async def health() -> Health:
     """Answered at once, whatever is being ranked."""
     return Health(status="ok")
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses=errors(503), summary="Is there a worker?")
 async def ready(request: Request) -> Health:
     """503 while no worker is ready."""
@@ -46,7 +48,8 @@ async def info(request: Request) -> Info:
         max_client_batch_size=limits.documents,
         models=models,
         rankers=about["rankers"],
-        has_index=service.settings.index is not None,
+        has_index=service.settings.index is not None or service.settings.retriever is not None,
+        has_documents=service.settings.index is not None,
         workers=service.settings.workers,
         limits=LimitsInfo(
             body_bytes=limits.body,

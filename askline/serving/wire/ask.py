@@ -95,6 +95,7 @@ class Stage(Wire):
     kept: int
     dropped: int
     skipped: Annotated[int, Field(description="Not judged, because time was up.")]
+    calibrated: Annotated[bool, Field(description="Its scores are chances.")]
     ms: float
 
 

@@ -44,6 +44,9 @@ class Info(Wire):
     max_client_batch_size: int
     models: list[ModelInfo]
     rankers: Annotated[list[str], Field(description="Names that a sequence may be made of.")]
-    has_index: bool
+    has_index: Annotated[bool, Field(description="A question may come without documents.")]
+    has_documents: Annotated[
+        bool, Field(description="Documents can be added, shown and taken out.")
+    ]
     workers: int
     limits: LimitsInfo
