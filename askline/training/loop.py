@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..models.layouts import Layout
+from ..models.layouts import CompareAggregateLayout, Layout
 from .checkpoint import Checkpoint
 from .encoding import EncodedSet
+from .hands import many_hands
 from .losses import list_loss, point_loss
 from .measuring import DevSet
 from .modules import build
@@ -72,13 +74,19 @@ def train(
         if checkpoint is not None and checkpoint.exists():
             loop.restore(checkpoint)
         for number in range(len(loop.history) + 1, recipe.epochs + 1):
-            loop.epoch(number, on_step)
+            with many_hands() if device.type == "cpu" and _in_pieces(layout) else nullcontext():
+                loop.epoch(number, on_step)
             if checkpoint is not None:
                 loop.state().save(checkpoint)
             on_epoch(loop.history[-1])
     if loop.best is not None:
         network.load_state_dict(loop.best)
     return Trained(network.eval(), layout, recipe, questions.name, tuple(loop.history))
+
+
+def _in_pieces(layout: Layout) -> bool:
+    """Whether steps are shared out by `each`; Compare-Aggregate's products are by torch itself."""
+    return not isinstance(layout, CompareAggregateLayout)
 
 
 def _settings(layout: Layout, questions: EncodedSet, recipe: Recipe) -> str:

@@ -79,14 +79,22 @@ class Field:
                 found.append(trial)
         return found
 
-    def best(self, budget: float, *, loss: float = 1.0, among: BoolArray | None = None) -> Choice:
+    def best(
+        self,
+        budget: float,
+        *,
+        loss: float = 1.0,
+        map_loss: float = 1.0,
+        among: BoolArray | None = None,
+    ) -> Choice:
         """
         The best within the budget.
 
-        Where all within it lose more P@1 than `loss`, the budget grows to the cheapest that does
-        not, or that loses least; where all are dearer, it is the cheapest.
+        With limits, only those count that surely, by one standard error, lose no more P@1 than
+        `loss` and no more MAP than `map_loss`; the budget grows to the cheapest of them. Where none
+        is sure, they are those that lose least; where all are dearer, it is the cheapest.
         """
-        return self._choice(lambda view: view.best(budget, loss), among)
+        return self._choice(lambda view: view.best(budget, loss, map_loss), among)
 
     def cheapest(self, loss: float, *, among: BoolArray) -> Choice:
         """
@@ -127,12 +135,15 @@ class _View:
     allowed: BoolArray
     weights: FloatArray
 
-    def best(self, budget: float, loss: float) -> int:
+    def best(self, budget: float, loss: float, map_loss: float) -> int:
         field, weights, allowed = self.field, self.weights, self.allowed
         price = field.cost @ weights
-        lost = field.precision[0] @ weights - field.precision @ weights
-        good = allowed & (lost <= max(loss, lost[allowed].min()) + _ROUNDING)
-        within = allowed & (price <= max(budget, price[good].min()) + _ROUNDING)
+        good = allowed
+        for values, most in ((field.precision, loss), (field.average_precision, map_loss)):
+            if most < 1:
+                lost = (values[0] - values) @ weights + _errors(values[0] - values, weights)
+                good = good & (lost <= max(most, lost[good].min()) + _ROUNDING)
+        within = good & (price <= max(budget, price[good].min()) + _ROUNDING)
         if not within.any():
             return int(np.argmin(np.where(allowed, price, np.inf)))
         for values in (field.precision, field.average_precision):

@@ -2,8 +2,9 @@
 A whole schedule out of score tables: a row for each length of list, and the first stage's cut.
 
 The first row is that of the longest lists of which there are many; from there it goes to shorter
-lists and to longer ones. Longer lists keep no fewer candidates and no larger share of them, at
-every depth: keeps are a smooth function of the count, not the best of each range by itself.
+lists and to longer ones. At every depth shorter lists keep no smaller share of their candidates,
+and lists longer than those of the first row no fewer: keeps are a smooth function of the count, not
+the best of each range by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .tables import ScoreTable
 
 __all__ = ["COUNTS", "tune"]
 
-COUNTS = (20, 50, 100, 400, 1_300)
+COUNTS = (10, 20, 50, 100, 400, 1_300)
 _ROOM = 1.5  # counts nearer than this to the first stage's cut give way to it
 
 
@@ -35,6 +36,8 @@ def tune(
     *,
     budget: float,
     loss: float = 0.005,
+    map_loss: float = 0.002,
+    stage: float = 0.0,
     counts: Sequence[int] = COUNTS,
     first: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
@@ -43,22 +46,24 @@ def tune(
     Search, choose, smooth.
 
     `budget` is the cost allowed, in token-layers relative to full depth. It holds for long lists;
-    shorter ones, where less is to be saved, may cost more rather than lose more P@1 than `loss`.
-    With `first`, the tables' first stage is part of the pipeline, and its cut is searched too: the
-    smallest with which full depth behind it surely loses no more than `loss`, on the padded length
-    that asks for most.
+    shorter ones, where less is to be saved, may cost more rather than lose more P@1 than `loss` or
+    more MAP than `map_loss`. `stage` is what a classifier costs beside its candidates, in layers of
+    one candidate: the longer the list, the less it counts. With `first`, the tables' first stage is
+    part of the pipeline, and its cut is searched too: the smallest with which full depth behind it
+    surely loses no more than `loss`, on the padded length that asks for most.
     """
     if not 0 < budget <= 1:
         raise InputError(f"budget must be above 0 and at most 1, got {budget}.")
+    aim = _Aim(budget, loss, map_loss, stage)
     longest = max(int(table.sizes.max()) for table in tables)
     lengths = [count for count in counts if count <= longest] or [longest]
-    heads = _heads(tables, lengths, budget, loss, on_step) if first else []
+    heads = _heads(tables, lengths, aim, on_step) if first else []
     cut = max((head.cut for head in heads), default=0)
     heads = [head for head in heads if head.lists.count > cut]
     if cut:
         near = [n for n in lengths if cut / _ROOM < n < cut * _ROOM and n < max(lengths)]
         lengths = [*(set(lengths) - set(near)), cut]
-    lists = {count: lists_of(_shortest(tables, count), count) for count in sorted(set(lengths))}
+    lists = {count: _lists(tables, count, stage) for count in sorted(set(lengths))}
     anchor = _anchor(lists)
     if cut:
         lists[cut] = joined([lists[cut], *(head.lists.first(cut) for head in heads)])
@@ -66,11 +71,11 @@ def tune(
     for count in _from(anchor, list(lists)):
         on_step(f"{count} candidates")
         if count > anchor:
-            rows.append(_row(lists[count], budget, below=rows[-1].row))
+            rows.append(_row(lists[count], aim.at_any_loss, below=rows[-1].row))
         else:
             above = rows[0].row if rows else None
-            rows.insert(0, _row(lists[count], budget, loss if rows else 1.0, above=above))
-    schedule = Learned(tables[0].depths, tuple(found.row for found in rows))
+            rows.insert(0, _row(lists[count], aim if rows else aim.at_any_loss, above=above))
+    schedule = Learned(tables[0].depths, tuple(found.row for found in rows), stage)
     calibration = calibrate(tables)
     return Tuned(
         schedule,
@@ -82,6 +87,26 @@ def tune(
         budget,
         tuple(dict.fromkeys(table.name for table in tables)),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Aim:
+    """What a schedule may cost and lose; see `tune`."""
+
+    budget: float
+    loss: float
+    map_loss: float
+    stage: float
+
+    @property
+    def reach(self) -> float:
+        """How far the search goes: past the budget, where it may have to grow."""
+        return self.budget if self.loss >= 1 else min(1.0, 2 * self.budget)
+
+    @property
+    def at_any_loss(self) -> _Aim:
+        """The budget alone."""
+        return replace(self, loss=1.0, map_loss=1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,25 +139,25 @@ class _Head:
 def _heads(
     tables: Sequence[ScoreTable],
     lengths: Sequence[int],
-    budget: float,
-    loss: float,
+    aim: _Aim,
     on_step: Callable[[str], None],
 ) -> list[_Head]:
     whole = {table.pad for table in tables if table.pad in lengths} or {max(lengths)}
     heads = []
     for count in sorted(whole):
         on_step(f"first stage, {count} candidates")
-        lists = lists_of(_shortest(tables, count), count)
-        field = Field.of(search(lists, budget=budget, first=True), lists.folds)
-        heads.append(_Head(lists, field, loss))
+        lists = _lists(tables, count, aim.stage)
+        field = Field.of(search(lists, budget=aim.budget, first=True), lists.folds)
+        heads.append(_Head(lists, field, aim.loss))
     return heads
 
 
-def _shortest(tables: Sequence[ScoreTable], count: int) -> list[ScoreTable]:
-    """Of each set, the table of the shortest lists that are long enough."""
+def _lists(tables: Sequence[ScoreTable], count: int, stage: float) -> Lists:
+    """Out of the table of each set with the shortest lists that are long enough."""
     enough = [table for table in tables if int(table.sizes.max()) >= count]
     by_length = sorted(enough, key=lambda table: -int(table.sizes.max()))
-    return list({table.name: table for table in by_length}.values())
+    shortest = {table.name: table for table in by_length}
+    return lists_of(list(shortest.values()), count, stage=stage)
 
 
 def _from(anchor: int, counts: Sequence[int]) -> list[int]:
@@ -147,21 +172,17 @@ def _anchor(lists: Mapping[int, Lists]) -> int:
     return max(count for count, own in lists.items() if 2 * len(own) >= most)
 
 
-def _row(
-    lists: Lists,
-    budget: float,
-    loss: float = 1.0,
-    *,
-    below: Row | None = None,
-    above: Row | None = None,
-) -> Found:
+def _row(lists: Lists, aim: _Aim, *, below: Row | None = None, above: Row | None = None) -> Found:
     """The best that is in line with the rows of shorter and of longer lists."""
-    field = Field.of(search(lists, budget=budget), lists.folds)
+    field = Field.of(search(lists, budget=aim.reach), lists.folds)
     fits = [
-        (below is None or _in_line(below, row)) and (above is None or _in_line(row, above))
+        (below is None or (_shares_fall(below, row) and _numbers_rise(below, row)))
+        and (above is None or _shares_fall(row, above))
+        and Learned(lists.depths, (row,), aim.stage).plan(row.count)[:-1] == row.keeps
         for row in (Row(lists.count, trial.keeps) for trial in field.trials)
     ]
-    choice = field.best(budget, loss=loss, among=np.array(fits) if any(fits) else None)
+    among = np.array(fits) if any(fits) else None
+    choice = field.best(aim.budget, loss=aim.loss, map_loss=aim.map_loss, among=among)
     return Found(lists.count, len(lists), choice, field.front(), _rule(lists))
 
 
@@ -170,11 +191,19 @@ def _rule(lists: Lists) -> list[Trial]:
     return [measure(lists, plan[:-1]) for plan in plans]
 
 
-def _in_line(shorter: Row, longer: Row) -> bool:
-    """Whether longer lists keep no fewer candidates, and no larger share of them."""
-    depths = {step.depth for step in (*shorter.keeps, *longer.keeps)}
+def _shares_fall(shorter: Row, longer: Row) -> bool:
+    """Whether longer lists keep no larger share of their candidates."""
     share = shorter.count / longer.count
     return all(
-        math.floor(share * longer.at(depth)) <= shorter.at(depth) <= longer.at(depth)
-        for depth in depths
+        math.floor(share * longer.at(depth)) <= shorter.at(depth)
+        for depth in _depths(shorter, longer)
     )
+
+
+def _numbers_rise(shorter: Row, longer: Row) -> bool:
+    """Whether longer lists keep no fewer candidates."""
+    return all(shorter.at(depth) <= longer.at(depth) for depth in _depths(shorter, longer))
+
+
+def _depths(*rows: Row) -> set[int]:
+    return {step.depth for row in rows for step in row.keeps}

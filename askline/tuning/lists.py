@@ -33,6 +33,8 @@ class Lists:
     folds: IntArray  # (questions,) the same for all lists of a question
     light: PlaceArray | None = None  # (questions, count) in the order of a first stage
     light_layers: float = 0.0
+    stage: float = 0.0
+    """What each classifier costs beside its candidates, in layers of one candidate."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -43,9 +45,14 @@ class Lists:
         return int(self.labels.shape[1])
 
     @cached_property
+    def fixed(self) -> FloatArray:
+        """Token-layers that each list pays for a classifier, however many are left."""
+        return np.asarray(self.stage * self.tokens.mean(axis=1), float)
+
+    @cached_property
     def full(self) -> FloatArray:
-        """Token-layers of each list at full depth."""
-        return np.asarray(self.depths[-1] * self.tokens.sum(axis=1), float)
+        """Token-layers of each list at full depth, where one classifier looks."""
+        return np.asarray(self.depths[-1] * self.tokens.sum(axis=1) + self.fixed, float)
 
     @cached_property
     def answers(self) -> IntArray:
@@ -70,6 +77,7 @@ class Lists:
             np.take_along_axis(self.tokens, rows, axis=1),
             self.weights,
             self.folds,
+            stage=self.stage,
         )
 
 
@@ -82,7 +90,9 @@ def places_of(scores: NDArray[Any]) -> PlaceArray:
     return places
 
 
-def lists_of(tables: Sequence[ScoreTable], count: int, *, folds: int = 5, seed: int = 0) -> Lists:
+def lists_of(
+    tables: Sequence[ScoreTable], count: int, *, stage: float = 0.0, folds: int = 5, seed: int = 0
+) -> Lists:
     """
     A list of `count` candidates of every question that has as many.
 
@@ -106,6 +116,7 @@ def lists_of(tables: Sequence[ScoreTable], count: int, *, folds: int = 5, seed: 
         np.concatenate([cut.questions % folds for cut in cuts]),
         places_of(np.concatenate(light)) if len(light) == len(cuts) else None,
         float(np.mean([cut.table.light_layers for cut in cuts])),
+        stage,
     )
 
 
@@ -118,6 +129,7 @@ def joined(parts: Sequence[Lists]) -> Lists:
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([part.weights for part in parts]) / len(parts),
         np.concatenate([part.folds for part in parts]),
+        stage=parts[0].stage,
     )
 
 

@@ -151,7 +151,8 @@ class _Way:
     def judged(self, depth: int) -> _Judged:
         """All that are left, put in order by the classifier at that depth."""
         places = self.lists.places[self.lists.depths.index(depth)]
-        return self._ordered(places, depth, depth - self.depth)
+        way = replace(self, spent=self.spent + self.lists.fixed)
+        return way._ordered(places, depth, depth - self.depth)
 
     def lightly(self) -> _Judged:
         """The same by the first stage, which has its own price."""
@@ -169,7 +170,7 @@ class _Way:
     @property
     def to_come(self) -> FloatArray:
         """Token-layers from here to full depth."""
-        return (self.lists.depths[-1] - self.depth) * self.tokens
+        return (self.lists.depths[-1] - self.depth) * self.tokens + self.lists.fixed
 
     def trial(self) -> Trial:
         """Straight to full depth."""

@@ -79,7 +79,16 @@ def test_map_decides_where_p1_does_not() -> None:
 def test_the_budget_grows_where_it_would_cost_too_much_quality() -> None:
     every = field(FULL, DEAR, FAIR, POOR)
     assert every.best(0.3, loss=0.02).trial is DEAR
-    assert every.best(0.3, loss=0.1).trial is FAIR
+    assert every.best(0.3, loss=0.12).trial is DEAR  # FAIR loses 0.1, with an error of 0.03
+    assert every.best(0.3, loss=0.14).trial is FAIR
+
+
+def test_the_budget_grows_where_it_would_cost_too_much_map() -> None:
+    full, close = trial(80, 1.0, 9, map_=0.9), trial(80, 0.6, 5, map_=0.89)
+    far = trial(80, 0.3, 3, map_=0.8)
+    assert field(full, close, far).best(0.3, map_loss=0.02).trial is close
+    assert field(full, close, far).best(0.3, map_loss=0.2).trial is far
+    assert field(full, far).best(0.3, map_loss=0.02).trial is full
 
 
 def test_only_some_may_be_taken() -> None:

@@ -37,11 +37,10 @@ def test_a_row_for_each_length_and_for_the_cut_of_the_first_stage(tuned: Tuned) 
     assert [whole.count for whole in tuned.pipelines] == [24]
 
 
-def test_keeps_are_smooth_in_the_count(tuned: Tuned) -> None:
+def test_shorter_lists_keep_no_smaller_share(tuned: Tuned) -> None:
     for shorter, longer in pairwise(tuned.schedule.rows):
         for depth in DEPTHS[:-1]:
-            assert shorter.at(depth) <= longer.at(depth)
-            # No smaller share, as far as whole candidates allow.
+            # As far as whole candidates allow.
             share = longer.at(depth) / longer.count
             assert shorter.at(depth) >= int(share * shorter.count)
 
@@ -54,6 +53,18 @@ def test_shorter_lists_may_cost_more_rather_than_lose(tuned: Tuned) -> None:
     strict = tune([table(60, 12, seed=1)], budget=0.4, loss=0.01, counts=(6, 12))
     short = strict.rows[0].choice
     assert short.trial.price > 0.4 or short.full.p1 - short.trial.p1 <= 0.01
+
+
+def test_looks_that_cost_more_are_fewer() -> None:
+    cheap, dear = (
+        tune([table(60, 12, seed=1)], budget=0.6, counts=(6, 12), stage=stage)
+        for stage in (0.0, 12.0)
+    )
+    for few, many in zip(dear.schedule.rows, cheap.schedule.rows, strict=True):
+        assert len(few.keeps) <= len(many.keeps)
+    for row in dear.schedule.rows:
+        assert dear.schedule.plan(row.count)[:-1] == row.keeps
+    assert dear.as_config()["schedule"]["stage"] == 12.0
 
 
 def test_short_lists_come_from_the_table_that_is_just_long_enough() -> None:

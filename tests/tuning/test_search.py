@@ -91,6 +91,17 @@ def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int
         assert trial.cost[row] == pytest.approx(spent / (6 * drawn.tokens[numbers].sum()))
 
 
+def test_every_look_has_its_price() -> None:
+    drawn = table(questions=3, size=12, light=True)
+    plain, priced = lists_of([drawn], 12), lists_of([drawn], 12, stage=3.0)
+    steps = (Step(0, 9), Step(2, 6), Step(4, 3))
+    assert measure(priced, ()).price == 1
+    spent = measure(plain, steps).cost * 6 * 12 + 3 * 3.0  # in layers of a candidate, three looks
+    assert measure(priced, steps).cost == pytest.approx(spent / (6 * 12 + 3.0))
+    assert measure(priced, steps).p1 == measure(plain, steps).p1
+    assert priced.first(9).stage == 3.0
+
+
 @pytest.mark.parametrize("count", [1, 2, 20, 400])
 def test_levels_fall_to_one(count: int) -> None:
     found = levels(count)

@@ -26,7 +26,10 @@ class FirstTokenClassifier(nn.Module):
 
     def forward(self, states: Tensor, batch: Packed) -> Tensor:
         """`states` (tokens, width) → (sequences,)"""
-        first = states[batch.starts[:-1].long()].float()
+        return self.judge(states[batch.starts[:-1].long()].float())
+
+    def judge(self, first: Tensor) -> Tensor:
+        """`first` (sequences, width), in float32 → (sequences,)"""
         scores: Tensor = self.out(self.dropout(torch.tanh(self.dense(first))))
         return scores[:, 0]
 
@@ -44,7 +47,10 @@ class MeanClassifier(nn.Module):
         """`states` (tokens, width) → (sequences,)"""
         counts = (batch.starts[1:] - batch.starts[:-1]).unsqueeze(1)
         total = states.new_zeros(len(batch), states.shape[1], dtype=torch.float32)
-        mean = total.index_add(0, batch.owners, states.float()) / counts
+        return self.judge(total.index_add(0, batch.owners, states.float()) / counts)
+
+    def judge(self, mean: Tensor) -> Tensor:
+        """`mean` (sequences, width), in float32 → (sequences,)"""
         for layer in self.layers:
             mean = self.dropout(torch.tanh(layer(mean)))
         scores: Tensor = self.out(mean)

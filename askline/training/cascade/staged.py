@@ -2,9 +2,10 @@
 A cascade on a GPU, stage by stage: `Cascade(TorchEncoder.load(DIR), Drop(depths, 0.3))`.
 
 It is what `runtime/staged.py` asks of an engine. Candidates lie end to end with no padding between
-them, in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered, so a
-dropped candidate costs nothing more. On a CPU it is the float reference that the torch-free engine
-is held against.
+them, in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered into
+full batches again, so a dropped candidate costs nothing more. The host knows every length, so it
+waits for the GPU once a stage: for the scores. On a CPU it is the float reference that the
+torch-free engine is held against.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ...errors import InputError, ModelError
 from ...runtime.staged import Span
-from ..packed.bert import bert_embed, bert_layer, is_bert
+from ..packed.bert import is_bert
+from ..packed.frozen import FrozenEmbedding, FrozenLayer, means
 from ..packed.packing import Packed, Rows, TokenTable, Window, pack
 from ..packed.templates import PairTemplate
+from .flights import Flight, merged
 from .folder import load_cascade
 from .network import CascadeNetwork
 from .reading import best_spans
@@ -38,7 +40,13 @@ class TorchEncoder:
     """An encoder with classifiers; runs share its weights and nothing else."""
 
     def __init__(
-        self, network: CascadeNetwork, tokeniser: Any, *, limit: int = 512, budget: int = 0
+        self,
+        network: CascadeNetwork,
+        tokeniser: Any,
+        *,
+        limit: int = 512,
+        budget: int = 0,
+        compiled: bool = False,
     ) -> None:
         if not is_bert(network.encoder):
             kind = type(network.encoder).__name__
@@ -47,16 +55,27 @@ class TorchEncoder:
         self.device = next(network.parameters()).device
         self.budget = budget or BUDGET[self.device.type]
         self.template = PairTemplate.of(tokeniser)
+        precision = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        encoder: Any = network.encoder
+        self.embedding = FrozenEmbedding.of(encoder.embeddings, precision, compiled=compiled)
+        self.ready = [
+            FrozenLayer.of(layer, precision, compiled=compiled) for layer in encoder.encoder.layer
+        ]
 
     @classmethod
-    def load(cls, folder: str | PathLike[str], *, device: str = "cpu") -> TorchEncoder:
-        """A folder that `askline train cascade` wrote."""
+    def load(
+        cls, folder: str | PathLike[str], *, device: str = "cpu", compiled: bool = False
+    ) -> TorchEncoder:
+        """
+        A folder that `askline train cascade` wrote.
+
+        `compiled` joins small kernels; the first question then waits a quarter of a minute.
+        """
         network, tokeniser = load_cascade(folder)
         encoder: Any = network.encoder
-        if device == "cuda":
-            encoder.encoder.bfloat16()  # once, not in every layer
         reach: int = encoder.config.max_position_embeddings
-        return cls(network.to(device), tokeniser, limit=min(reach, tokeniser.model_max_length))
+        limit = min(reach, tokeniser.model_max_length)
+        return cls(network.to(device), tokeniser, limit=limit, compiled=compiled)
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -86,7 +105,10 @@ class TorchRun:
         asked = min(int(table.lengths(zeros[:1])[0]), 64) if len(rows) else 0
         cost = self._length + asked + encoder.template.extra
         self._tokens = np.bincount(self._of, cost, len(candidates)).astype(np.int64)
-        self._batches = [_Batch(part, self._pack(part)) for part in _runs(cost, encoder.budget)]
+        self._flights = [
+            Flight(part, cost[part], encoder.device, packed=self._pack(part))
+            for part in _runs(cost, encoder.budget)
+        ]
         self._depth = 0
 
     @property
@@ -104,18 +126,19 @@ class TorchRun:
                 f"depth must be one of {self._encoder.depths} and above {self._depth}, got {depth}."
             )
         self.keep(rows)
-        best = torch.full((len(self._candidates),), -torch.inf, device=self._encoder.device)
-        late = False
-        for batch in self._batches:
-            late = late or (stop is not None and stop())
-            if late:
-                batch.windows = batch.windows[:0]
-                continue
-            if len(batch.windows):
-                self._run(batch, depth, best)
-        self._depth = depth
-        found = best.cpu().numpy()[rows]
-        return np.where(np.isneginf(found), np.nan, found).astype(np.float32)
+        scores, reached = [], list[Flight]()
+        for flight in self._flights:
+            if stop is not None and stop():
+                break
+            scores.append(self._run(flight, depth))
+            reached.append(flight)
+        self._flights, self._depth = reached, depth
+        best = np.full(len(self._candidates), -np.inf, np.float32)
+        if reached:
+            owners = self._of[np.concatenate([flight.windows for flight in reached])]
+            np.maximum.at(best, owners, torch.cat(scores).cpu().numpy())
+        best[np.isneginf(best)] = np.nan
+        return best[rows]
 
     @torch.inference_mode()
     def read(self, rows: NDArray[np.int64]) -> list[Span | None]:
@@ -128,12 +151,12 @@ class TorchRun:
         wanted = np.zeros(len(self._candidates), bool)
         wanted[rows] = True
         found: dict[int, NDArray[np.float64]] = {}
-        for batch in self._batches:
-            if not len(batch.windows) or not wanted[self._of[batch.windows]].any():
+        for flight in self._flights:
+            if not wanted[self._of[flight.windows]].any():
                 continue
-            assert batch.states is not None  # it came to the last depth
-            spans = best_spans(reader(batch.states.float()), batch.packed)
-            for window, values in zip(batch.windows.tolist(), spans, strict=True):
+            assert flight.states is not None  # it came to the last depth
+            spans = best_spans(reader(flight.states.float()), self._pack(flight.windows))
+            for window, values in zip(flight.windows.tolist(), spans, strict=True):
                 row = int(self._of[window])
                 if row not in found or values[2] > found[row][2]:
                     shift = self._start[window] if values[0] >= 0 else 0
@@ -144,28 +167,31 @@ class TorchRun:
         """Forget all others now, which `advance` would do when it is next called."""
         alive = np.zeros(len(self._candidates), bool)
         alive[rows] = True
-        for batch in self._batches:
-            self._filter(batch, alive)
+        left = []
+        for flight in self._flights:
+            kept = alive[self._of[flight.windows]]
+            if kept.all():
+                left.append(flight)
+            elif kept.any():
+                packed = None if flight.states is not None else self._pack(flight.windows[kept])
+                left.append(flight.only(kept, packed))
+        self._flights = merged(left, self._encoder.budget)
 
-    def _filter(self, batch: _Batch, alive: NDArray[np.bool_]) -> None:
-        """Only the windows of candidates that go on; their states are gathered."""
-        kept = alive[self._of[batch.windows]]
-        if not kept.all():
-            places = torch.from_numpy(np.flatnonzero(kept)).to(self._encoder.device)
-            batch.packed, chosen = batch.packed.keep(places)
-            batch.states = None if batch.states is None else batch.states[chosen]
-        batch.windows = batch.windows[kept]
-
-    def _run(self, batch: _Batch, depth: int, best: Tensor) -> None:
+    def _run(self, flight: Flight, depth: int) -> torch.Tensor:
+        """(windows,) scores at that depth, still on the device."""
         network: Any = self._encoder.network
-        states = batch.states
+        states, where = flight.states, flight.where
         if states is None:
-            states = bert_embed(network.encoder, batch.packed)
-        for layer in network.encoder.encoder.layer[self._depth : depth]:
-            batch.states = states = bert_layer(layer, states, batch.packed)  # the old ones go
-        scores = network.classifiers[str(depth)](states, batch.packed)
-        owners = torch.from_numpy(self._of[batch.windows]).to(best.device)
-        best.scatter_reduce_(0, owners, scores.float(), "amax")
+            assert flight.packed is not None  # tokens or states, one of the two
+            states, flight.packed = self._encoder.embedding(flight.packed), None
+        for layer in self._encoder.ready[self._depth : depth]:
+            flight.states = states = layer(states, where)  # the old ones go
+        if network.shape.head == "mean":
+            read = means(states, where)
+        else:
+            read = states[where.starts[:-1].long()].float()
+        scores: torch.Tensor = network.classifiers[str(depth)].judge(read)
+        return scores
 
     def _pack(self, chosen: Rows) -> Packed:
         first = np.zeros(len(chosen), np.int64)
@@ -190,14 +216,6 @@ class TorchRun:
         )["offset_mapping"]
         start, end = places[int(values[0])][0], places[int(values[1])][1]
         return Span(start, end, float(values[2]), float(values[3]))
-
-
-class _Batch:
-    """Windows that go through the layers together."""
-
-    def __init__(self, windows: Rows, packed: Packed) -> None:
-        self.windows, self.packed = windows, packed
-        self.states: Tensor | None = None
 
 
 def _runs(cost: Rows, budget: int) -> list[Rows]:

@@ -10,7 +10,6 @@ by a maximum; on a CPU a step takes a quarter of the time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,10 +17,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ..batches import Texts
+from ..hands import each
 
 __all__ = ["PooledConvolution"]
 
-_PAIRS_AT_ONCE = 64  # on a CPU: short texts are not padded to long ones, and it stays in cache
+# On a CPU, for threads side by side; and short texts are not padded to long ones.
+_WORDS_AT_ONCE = 256
+_PAIRS_AT_ONCE = 32
+_FILTERS_AT_ONCE = 75
 
 
 class PooledConvolution(nn.Module):
@@ -68,9 +71,9 @@ class _Highest(torch.autograd.Function):
         table = _table(vectors, weight)
         shared = weight[:, dimensions:].permute(2, 1, 0).flatten(0, 1)
         rows = around * width + torch.arange(width, device=around.device)
-        highest = windows.new_empty(len(windows), len(weight))
-        chosen = lengths.new_empty(highest.shape)  # the position of each
-        for pairs in _by_length(lengths):
+
+        @torch.no_grad()  # which holds for a thread alone
+        def found(pairs: Tensor) -> tuple[Tensor, Tensor]:
             own = lengths[pairs]
             # Beyond its end a text repeats its last position, which changes no maximum.
             place = torch.arange(int(own.max()), device=own.device)
@@ -83,7 +86,15 @@ class _Highest(torch.autograd.Function):
             if shares:
                 sums = sums.view(len(text), place.shape[1], -1)[at[:, None], place].flatten(0, 1)
             sums.addmm_(windows[pairs[:, None], place].flatten(0, 1), shared)
-            highest[pairs], chosen[pairs] = _first_maximum(sums.view(*place.shape, -1))
+            value, at = _first_maximum(sums.view(*place.shape, -1))
+            # A repeated position can win by a rounding: it stands for the last.
+            return value, at.minimum(own[:, None] - 1)
+
+        highest = windows.new_empty(len(windows), len(weight))
+        chosen = lengths.new_empty(highest.shape)  # the position of each
+        groups = _by_length(lengths)
+        for pairs, (value, place) in zip(groups, each(found, groups), strict=True):
+            highest[pairs], chosen[pairs] = value, place
         ctx.save_for_backward(weight, windows, vectors, around, owner, chosen)
         return highest
 
@@ -91,36 +102,47 @@ class _Highest(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """For each filter and tap the vectors of the words it chose, weighted by its gradients."""
         weight, windows, vectors, around, owner, chosen = ctx.saved_tensors
-        filters, _, width = weight.shape
-        longest = around.shape[1]
-        by_filter = gradient.T.contiguous()  # (filters, pairs)
-        # Filters by pairs throughout, so that a filter's bag lies in one piece.
-        at = (chosen + owner[:, None] * longest).T.flatten()
-        words = around.permute(2, 0, 1).flatten(1).index_select(1, at)  # (width, filters * pairs)
-        bags, weights = words.view(width * filters, -1), by_filter.repeat(width, 1)
-        sums = F.embedding_bag(bags, vectors, per_sample_weights=weights, mode="sum")
-        by_words = sums.view(width, filters, -1).permute(1, 2, 0)
+        width, longest = weight.shape[2], around.shape[1]
+        by_tap = around.permute(2, 0, 1).flatten(1)  # (width, texts * longest)
+        beside = windows.permute(2, 0, 1).flatten(1)  # (width * channels, pairs * longest)
         pairs = torch.arange(len(chosen), device=chosen.device)
-        at = (chosen + pairs[:, None] * longest).T.flatten()
-        beside = windows.permute(2, 0, 1).flatten(1).index_select(1, at)  # (width * channels, …)
-        by_channels = (beside.view(-1, *by_filter.shape) * by_filter).sum(2)
-        by_channels = by_channels.view(width, -1, filters).permute(2, 1, 0)
+
+        @torch.no_grad()
+        def of(some: slice) -> Tensor:
+            # Filters by pairs throughout, so that a filter's bag lies in one piece.
+            by_filter, place = gradient[:, some].T.contiguous(), chosen[:, some].T
+            words = by_tap.index_select(1, (place + owner * longest).flatten())
+            bags, weights = words.view(width * len(place), -1), by_filter.repeat(width, 1)
+            sums = F.embedding_bag(bags, vectors, per_sample_weights=weights, mode="sum")
+            by_words = sums.view(width, len(place), -1).permute(1, 2, 0)
+            near = beside.index_select(1, (place + pairs * longest).flatten())
+            by_channels = (near.view(-1, *by_filter.shape) * by_filter).sum(2)
+            by_channels = by_channels.view(width, -1, len(place)).permute(2, 1, 0)
+            return torch.cat([by_words, by_channels], dim=1)
+
+        found = each(of, _by_filter(weight))
         back = None
         if ctx.needs_input_grad[1]:
             shared = weight[:, vectors.shape[1] :].transpose(1, 2).flatten(1)  # (filters, …)
             at = chosen[..., None].expand(-1, -1, windows.shape[2])
             back = torch.zeros_like(windows).scatter_add_(1, at, gradient[..., None] * shared)
-        return torch.cat([by_words, by_channels], dim=1), back, None, None, None, None
+        return torch.cat(found), back, None, None, None, None
 
 
 def _table(vectors: Tensor, weight: Tensor) -> Tensor:
-    """(distinct * width, filters): what each tap makes of each word."""
-    taps = weight[:, : vectors.shape[1]].permute(1, 2, 0).flatten(1)  # (…, width * filters)
-    if vectors.is_cuda:
-        return (vectors @ taps).view(-1, len(weight))
-    # The longest part of a step on a CPU. numpy's OpenBLAS takes two thirds of the time that
-    # torch's MKL takes on an AMD processor.
-    return torch.from_numpy(vectors.numpy() @ taps.numpy()).view(-1, len(weight))
+    """(distinct * width, filters): what each tap makes of each word; the longest part of a step."""
+    filters, _, width = weight.shape
+    taps = weight[:, : vectors.shape[1]].permute(2, 0, 1).flatten(0, 1)  # (width * filters, …)
+    table = vectors.new_empty(len(vectors), width * filters)
+    size = len(vectors) if vectors.is_cuda else _WORDS_AT_ONCE
+    pieces = zip(torch.split(vectors, size), torch.split(table, size), strict=True)
+
+    @torch.no_grad()
+    def fill(piece: tuple[Tensor, Tensor]) -> None:
+        torch.mm(piece[0], taps.T, out=piece[1])
+
+    each(fill, pieces)
+    return table.view(-1, filters)
 
 
 def _first_maximum(values: Tensor) -> tuple[Tensor, Tensor]:
@@ -133,12 +155,17 @@ def _first_maximum(values: Tensor) -> tuple[Tensor, Tensor]:
     return highest.squeeze(1), place.long()
 
 
-def _by_length(lengths: Tensor) -> Iterator[Tensor]:
-    """All pairs at once on a GPU; on a CPU in small groups of about one length."""
+def _by_length(lengths: Tensor) -> list[Tensor]:
+    """All pairs at once on a GPU; on a CPU in groups of about one length, the longest first."""
     if lengths.is_cuda:
-        yield torch.arange(len(lengths), device=lengths.device)
-    else:
-        yield from torch.split(lengths.argsort(stable=True), _PAIRS_AT_ONCE)
+        return [torch.arange(len(lengths), device=lengths.device)]
+    return list(torch.split(lengths.argsort(stable=True, descending=True), _PAIRS_AT_ONCE))
+
+
+def _by_filter(weight: Tensor) -> list[slice]:
+    """All filters at once on a GPU; on a CPU in pieces, for several threads."""
+    step = len(weight) if weight.is_cuda else _FILTERS_AT_ONCE
+    return [slice(at, at + step) for at in range(0, len(weight), step)]
 
 
 def _windows(channels: Tensor, width: int) -> Tensor:

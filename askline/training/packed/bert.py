@@ -18,13 +18,13 @@ from torch.nn import functional as F  # noqa: N812
 
 from .packing import Packed
 
-_varlen_attn: Callable[..., Any] | None
+varlen_attention: Callable[..., Any] | None
 try:
-    from torch.nn.attention.varlen import varlen_attn as _varlen_attn
+    from torch.nn.attention.varlen import varlen_attn as varlen_attention
 except ImportError:  # torch before 2.10
-    _varlen_attn = None
+    varlen_attention = None
 
-__all__ = ["bert_embed", "bert_layer", "is_bert"]
+__all__ = ["attend_padded", "bert_embed", "bert_layer", "is_bert", "varlen_attention"]
 
 
 def is_bert(encoder: nn.Module) -> bool:
@@ -64,16 +64,22 @@ def bert_layer(layer: Any, states: Tensor, batch: Packed) -> Tensor:
 
 def _attend(heads: Tensor, batch: Packed) -> Tensor:
     """(tokens, 3, heads, size) → (tokens, heads, size)"""
-    if heads.device.type == "cuda" and _varlen_attn is not None:
+    if heads.device.type == "cuda" and varlen_attention is not None:
         query, key, value = (part.contiguous() for part in heads.unbind(1))
-        found: Tensor = _varlen_attn(
+        found: Tensor = varlen_attention(
             query, key, value, batch.starts, batch.starts, batch.longest, batch.longest
         )
         return found
-    where = (batch.owners, batch.places)
-    padded = heads.new_zeros(len(batch), batch.longest, *heads.shape[1:])
+    return attend_padded(heads, (batch.owners, batch.places), len(batch), batch.longest)
+
+
+def attend_padded(
+    heads: Tensor, where: tuple[Tensor, Tensor], sequences: int, longest: int
+) -> Tensor:
+    """The same on any device; `where` has each token's sequence and its place in it."""
+    padded = heads.new_zeros(sequences, longest, *heads.shape[1:])
     padded = padded.index_put(where, heads)
-    inside = torch.zeros(len(batch), batch.longest, dtype=torch.bool, device=heads.device)
+    inside = torch.zeros(sequences, longest, dtype=torch.bool, device=heads.device)
     inside[where] = True
     query, key, value = padded.permute(2, 0, 3, 1, 4)  # each (sequences, heads, longest, size)
     mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=inside[:, None, None])

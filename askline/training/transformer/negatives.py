@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...text.words import words
 from ...text.writing import replacing
-from ...types import Question
+from ...types import Question, Ranker
 
 __all__ = ["Negatives", "mine", "pool_of"]
 
@@ -78,20 +78,26 @@ class Negatives:
 
 
 def mine(
-    questions: Sequence[Question], *, hard: int = 12, near: int = 4, seed: int = 0
+    questions: Sequence[Question],
+    *,
+    hard: int = 12,
+    near: int = 4,
+    seed: int = 0,
+    ranker: Ranker | None = None,
 ) -> Negatives:
     """
     Negatives of every question out of the pool of all.
 
     Left out is what the question has as a candidate and what holds one of its gold phrases: that
-    may be an answer, whatever paragraph it stands in.
+    may be an answer, whatever paragraph it stands in. With a `ranker` the hard ones are those that
+    it puts first among the forty that BM25 finds.
     """
     pool = pool_of(questions)
     plain = [_plain(text) for text in pool]
     articles = _by_article(questions, {text: place for place, text in enumerate(pool)})
     draw = random.Random(seed)
     rows: list[list[list[int]]] = [[], []]
-    for question, found in zip(questions, _search(pool, questions), strict=True):
+    for question, found in zip(questions, _hard(pool, questions, ranker), strict=True):
         bad = _Barred(question)
         same = articles.get(_article(question), [])
         sample = draw.sample(same, min(len(same), 5 * near))
@@ -119,6 +125,17 @@ class _Barred:
 def _plain(text: str) -> str:
     """Words alone, with a space around each, so that `in` finds whole words."""
     return f" {' '.join(words(text))} "
+
+
+def _hard(
+    pool: Sequence[str], questions: Sequence[Question], ranker: Ranker | None
+) -> Iterator[list[int]]:
+    """For each question places in the pool, those most like an answer first."""
+    for question, places in zip(questions, _search(pool, questions), strict=True):
+        if ranker is not None:
+            hits = ranker.rank(question.text, [pool[place] for place in places])
+            places = [places[hit.index] for hit in hits]
+        yield places
 
 
 def _search(pool: Sequence[str], questions: Sequence[Question]) -> Iterator[list[int]]:

@@ -8,7 +8,8 @@ scores a handful and learns from those that it takes most for an answer.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -121,6 +122,15 @@ class SampledLists:
 
     def __len__(self) -> int:
         return len(self._lists)
+
+    def with_negatives(self, negatives: Negatives) -> SampledLists:
+        """The same questions and plans with other negatives; the tokens are shared."""
+        other = copy(self)
+        mined = zip(self._lists, negatives.hard, negatives.near, strict=True)
+        other._lists = [
+            replace(own, hard=hard[hard >= 0], near=near[near >= 0]) for own, hard, near in mined
+        ]
+        return other
 
     def one(self, place: int, random: np.random.Generator) -> Drawn:
         """A list for one question, before the network has chosen from its pool."""

@@ -127,3 +127,19 @@ def test_other_encoders_are_refused(
     monkeypatch.setattr("askline.training.cascade.staged.is_bert", lambda _: False)
     with pytest.raises(ModelError, match="Only BERT encoders"):
         TorchEncoder(network, tokeniser)
+
+
+def test_batches_fill_up_again_behind_a_classifier(encoder: TorchEncoder) -> None:
+    run = encoder.begin(QUESTION, TEXTS)
+    run.advance(np.arange(5), 1)
+    assert len(run._flights) > 2
+    run.keep(np.array([4, 0]))  # 7 and 12 tokens of a budget of 20
+    assert [flight.windows.tolist() for flight in run._flights] == [[0, 4]]
+
+
+def test_who_is_left_out_before_the_first_layer_costs_nothing(
+    encoder: TorchEncoder, network: CascadeNetwork, tokeniser: Any
+) -> None:
+    run = encoder.begin(QUESTION, TEXTS)
+    expected = scores_of(network, tokeniser, TEXTS)
+    np.testing.assert_allclose(run.advance(np.array([2]), 4), expected[2][[2]], atol=1e-5)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from askline.errors import InputError
 from askline.training.transformer.negatives import Negatives, mine, pool_of
-from askline.types import Candidate, Question, Source
+from askline.types import Candidate, Hit, Question, Source
 
 # Article, question, gold phrase, and the sentences of its paragraph, the answer first.
 ROWS = [
@@ -61,6 +62,19 @@ def test_hard_negatives_share_words_and_hold_no_answer(asked: list[Question]) ->
     emma = _texts(asked, found.hard[0])
     assert not any("Jane" in text or "jane" in text for text in emma)
     assert {"Emma came out in 1815 in London."} <= set(emma)
+
+
+class _ShortestFirst:
+    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
+        order = sorted(range(len(candidates)), key=lambda place: len(candidates[place]))
+        return [Hit(place, -float(len(candidates[place]))) for place in order]
+
+
+def test_a_ranker_chooses_among_what_was_found(asked: list[Question]) -> None:
+    found = _texts(asked, mine(asked, hard=12).hard[0])
+    chosen = _texts(asked, mine(asked, hard=2, ranker=_ShortestFirst()).hard[0])
+    assert chosen == sorted(found, key=len)[:2]
+    assert chosen != found[:2]
 
 
 def test_near_negatives_are_of_the_same_article(asked: list[Question]) -> None:
