@@ -29,6 +29,7 @@ __all__ = [
     "check_input_kinds",
     "check_input_untouched",
     "check_many_candidates",
+    "check_many_questions",
     "check_one_candidate",
     "check_order_of_scores",
     "check_permutation",
@@ -148,6 +149,27 @@ def check_threads(ranker: Ranker) -> None:
     assert together == alone, "threads at once get other answers than one thread alone"
 
 
+def check_many_questions(ranker: Ranker) -> None:
+    """Where there is `rank_many`, each question gets what it gets alone, to 0.001 in scores."""
+    together = getattr(ranker, "rank_many", None)
+    if together is None:
+        return
+    requests = [
+        (f"{_QUESTION} {number}", _CANDIDATES[: number % (len(_CANDIDATES) + 1)])
+        for number in range(16)
+    ]
+    found = together(requests)
+    assert len(found) == len(requests), f"{len(requests)} questions, {len(found)} rankings"
+    for (question, candidates), hits in zip(requests, found, strict=True):
+        alone = _ranked(ranker, question, candidates)
+        same = len(hits) == len(alone) and all(
+            (one.index, one.stage) == (other.index, other.stage)
+            and math.isclose(one.score, other.score, abs_tol=1e-3)
+            for one, other in zip(hits, alone, strict=True)
+        )
+        assert same, f"together {question!r} gets {hits}, alone {alone}"
+
+
 CHECKS: tuple[Callable[[Ranker], None], ...] = (
     check_permutation,
     check_empty_list,
@@ -160,6 +182,7 @@ CHECKS: tuple[Callable[[Ranker], None], ...] = (
     check_input_kinds,
     check_hard_texts,
     check_many_candidates,
+    check_many_questions,
     check_threads,
 )
 

@@ -45,6 +45,7 @@ LONG_SETS = ("wikiqa:dev", "selqa:dev", "wikiqa:test")
 DEV = ("wikiqa:dev", "trecqa-clean:dev", "selqa:dev", "squadshifts:dev")
 TEST = {"wikiqa:test": "WikiQA", "trecqa-clean:test": "TrecQA", "squad2:dev": "SQuAD-sent"}
 BUDGET = 0.35
+STAGE = 3.0
 FIRST = "cosinet"
 # Soldaini & Moschitti (2020), table 3: P@1 on ASNQ and the saving, full depth being 53.2.
 PUBLISHED = {0.3: (52.9, -37), 0.4: (52.5, -45), 0.5: (52.4, -51)}
@@ -115,7 +116,13 @@ def main() -> None:
     dev = [table for name, pad in wanted if (table := tables.load(name, pad))]
     named = (f"{table.name} ({len(table.questions)} × {table.pad})" for table in dev)
     print(f"Tuning on {', '.join(named)} …")
-    tuned = tune(dev, budget=options.budget, first=True, on_step=lambda step: print(f"  {step}"))
+    tuned = tune(
+        dev,
+        budget=options.budget,
+        stage=options.stage,
+        first=True,
+        on_step=lambda step: print(f"  {step}"),
+    )
     print(f"schedule {tuned.schedule.as_config()['rows']}\nfirst stage keeps {tuned.first}")
     figures: dict[str, Any] = {"tuned": tuned.as_dict(), "first layers": tables.first_layers}
     for name, label in TEST.items():
@@ -217,6 +224,7 @@ def _arguments() -> tuple[Tables, argparse.Namespace]:
     parser.add_argument("--model", type=Path, help="runtime folder, to score what is missing")
     parser.add_argument("--first-layers", type=float, default=0.4, help="cost of the first stage")
     parser.add_argument("--budget", type=float, default=BUDGET)
+    parser.add_argument("--stage", type=float, default=STAGE, help="of results/stage_cost.json")
     parser.add_argument("--store", type=Path, help="a model folder to put the schedule into")
     options = parser.parse_args()
     options.scores.mkdir(parents=True, exist_ok=True)

@@ -1,19 +1,24 @@
 """
 A cascade on a GPU: candidates a second, the share of the card's peak, and what fits a memory.
 
-    python -m benchmarks.cascade_gpu FOLDER --data DIR [--keeps 2:100,6:30] [--out FILE]
+    python -m benchmarks.cascade_gpu FOLDER --data DIR --tuned config.json
 
-One question with 128, 1,300 and 13,000 candidates (sentences of SQuAD's dev set), bfloat16, no
-padding. Times are of the layers and of choosing who goes on, with texts already tokenised, which
-is timed on its own. The peak is that of a large matrix product measured in the same run.
+One question with 128 to 50,000 candidates (sentences of SQuAD's dev set, again and again where they
+run out), bfloat16, no padding. Times are of the layers and of choosing who goes on, with texts
+already tokenised, which is timed on its own. The peak is that of a large matrix product measured in
+the same run. How many tokens go through a layer at once is tried first, and so are joined kernels
+(`compiled`); all rows have what was fastest. The tuned schedule is that of a runtime folder's
+`config.json`. It writes `results/cascade_gpu.json`, row by row, and with LIMIT_S in the environment
+begins no further list after so many seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,81 +26,139 @@ import numpy as np
 import torch
 
 from askline import data
-from askline.rankers.schedule import Drop, Keeps, Schedule, parse_keeps
+from askline.rankers.schedule import Drop, Keeps, Learned, Schedule, Step
 from askline.training.cascade.staged import TorchEncoder, TorchRun
 from askline.training.packed.packing import TokenTable
 
-COUNTS = (128, 1_300, 13_000)
+from .report import save
+
+COUNTS = (128, 1_300, 13_000, 50_000)
+BUDGETS = (32_768, 65_536, 131_072, 262_144)
 PAPER = (4, 6, 8, 10, 12)
+DROPPED = "alpha 0.3 at 4,6,8,10,12"
 FLIGHT, ROOM = 1_300, 4.0  # candidates of a question, GiB beside the weights
+CHECKED = 64  # candidates whose scores are held against float32
+PACKAGES = ("torch", "transformers")
+Report = dict[str, Any]
 
 
 def main() -> None:
+    """Print the rows and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--keeps", default="2:100,6:30")
-    parser.add_argument("--out", type=Path, default=Path("results/cascade_gpu.json"))
+    parser.add_argument("--tuned", type=Path, required=True)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--counts", type=int, nargs="*", default=COUNTS)
+    parser.add_argument("--budgets", type=int, nargs="*", default=BUDGETS)
+    parser.add_argument("--tried-on", type=int, default=13_000)
     given = parser.parse_args()
-    encoder = TorchEncoder.load(given.folder, device=given.device)
-    questions = data.load("squad1:dev", root=given.data)
-    texts = list(dict.fromkeys(text for question in questions for text in question.texts))
-    report: dict[str, Any] = {
+    started = time.perf_counter()
+    texts = Texts(given.data)
+    report: Report = {
         "device": torch.cuda.get_device_name() if given.device == "cuda" else "cpu",
-        "torch": torch.__version__,
         "peak_tflops": round(_peak(given.device), 2),
-        "rows": [],
     }
+    encoder = _fastest(given, texts, report)
+    report["against_float32"] = _difference(given.folder, encoder, texts)
+    tuned = json.loads(given.tuned.read_text("utf-8"))["schedule"]
     schedules: dict[str, Schedule] = {
         "full depth": Keeps(encoder.depths),
-        "alpha 0.3 at 4,6,8,10,12": Drop(PAPER, 0.3),
+        DROPPED: Drop(PAPER, 0.3),
         "alpha 0.3 at every classifier": Drop(encoder.depths, 0.3),
-        f"keeps {given.keeps}": Keeps(encoder.depths, parse_keeps(given.keeps, encoder.depths)),
+        "tuned": Learned.from_config(encoder.depths, tuned),
     }
-    question = next(iter(questions)).text
+    if given.device == "cuda":
+        report["in_flight"] = _in_flight(encoder, texts, schedules)
+    report["rows"] = []
+    limit = float(os.environ.get("LIMIT_S", "inf"))
     for count in given.counts:
-        chosen = [texts[at % len(texts)] for at in range(count)]
-        started = time.perf_counter()
-        tokenised = _Tokenised(encoder, question, chosen)
-        begin = time.perf_counter() - started
-        base = 0.0
-        for name, schedule in schedules.items():
-            row: dict[str, Any] = _time(tokenised, schedule)
-            base = base or row["ms"]
-            row = {"candidates": count, "schedule": name, **row}
-            row |= {"times_full": round(base / row["ms"], 2), "tokenise_ms": round(1e3 * begin, 1)}
-            row["of_peak"] = round(row["tflops"] / report["peak_tflops"], 3)
+        if time.perf_counter() - started > limit:
+            break
+        for row in _rows(Tokenised(encoder, texts, count), schedules, report["peak_tflops"]):
             report["rows"].append(row)
             print(json.dumps(row), flush=True)
-            _write(report, given.out)  # what there is, should the run be cut short
-    if given.device == "cuda":
-        tokenised = _Tokenised(encoder, question, [texts[at % len(texts)] for at in range(FLIGHT)])
-        flight = {
-            name: _flight(tokenised, schedules[name])
-            for name in ("full depth", "alpha 0.3 at 4,6,8,10,12")
-        }
-        held = [each["questions"] for each in flight.values()]
-        report["in_flight"] = flight | {"more": round(held[1] / held[0] - 1, 3)}
-        print(json.dumps(report["in_flight"]))
-        _write(report, given.out)
+            save("cascade_gpu", report, *PACKAGES)  # what there is, should the run be cut short
 
 
-class _Tokenised:
+class Texts:
+    """A question, and as many candidates as are asked for."""
+
+    def __init__(self, root: Path | None) -> None:
+        questions = data.load("squad1:dev", root=root)
+        self.question = next(iter(questions)).text
+        self._texts = list(dict.fromkeys(text for own in questions for text in own.texts))
+
+    def first(self, count: int) -> list[str]:
+        return [self._texts[at % len(self._texts)] for at in range(count)]
+
+
+class Tokenised:
     """A question and its candidates, from which runs begin again and again."""
 
-    def __init__(self, encoder: TorchEncoder, question: str, texts: Sequence[str]) -> None:
-        self.encoder, self.texts = encoder, texts
-        self.table = TokenTable.of([question, *texts], encoder.tokeniser)
+    def __init__(self, encoder: TorchEncoder, texts: Texts, count: int) -> None:
+        self.encoder, self.texts = encoder, texts.first(count)
+        started = time.perf_counter()
+        self.table = TokenTable.of([texts.question, *self.texts], encoder.tokeniser)
+        self.seconds = time.perf_counter() - started
 
     def begin(self) -> TorchRun:
         return TorchRun(self.encoder, self.table, self.texts)
 
 
-def _write(report: dict[str, Any], path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(report, indent=2) + "\n")
+def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEncoder:
+    """Every batch size, with and without joined kernels, at full depth; the fastest goes on."""
+    found: list[tuple[float, TorchEncoder, int]] = []
+    report["tries"] = []
+    for compiled in (False, True):
+        try:
+            encoder = TorchEncoder.load(given.folder, device=given.device, compiled=compiled)
+            tokenised = Tokenised(encoder, texts, given.tried_on)
+            for budget in given.budgets:
+                encoder.budget = budget
+                row = _time(tokenised, Keeps(encoder.depths).plan(given.tried_on))
+                found.append((row["ms"], encoder, budget))
+                tried = {"compiled": compiled, "tokens_at_once": budget, **row}
+                report["tries"].append(tried)
+                print(json.dumps(tried), flush=True)
+        except Exception as error:  # a machine without a compiler still gives the other half
+            if not compiled:
+                raise
+            report["not_compiled"] = f"{type(error).__name__}: {error}"[:400]
+            print(report["not_compiled"], flush=True)
+    _, encoder, encoder.budget = min(found, key=lambda one: one[0])
+    return encoder
+
+
+def _difference(folder: Path, encoder: TorchEncoder, texts: Texts) -> Report:
+    """Logits at full depth beside those of float32 on the processor."""
+    some, rows = texts.first(CHECKED), np.arange(CHECKED)
+    exact = TorchEncoder.load(folder)
+    wanted, got = (
+        own.begin(texts.question, some).advance(rows, own.layers) for own in (exact, encoder)
+    )
+    found = {
+        "correlation": round(float(np.corrcoef(wanted, got)[0, 1]), 5),
+        "largest difference": round(float(np.abs(wanted - got).max()), 3),
+    }
+    print(json.dumps(found), flush=True)
+    return found
+
+
+def _rows(tokenised: Tokenised, schedules: dict[str, Schedule], peak: float) -> Iterator[Report]:
+    base, count = 0.0, len(tokenised.texts)
+    for name, schedule in schedules.items():
+        row = _time(tokenised, schedule.plan(count))
+        base = base or row["ms"]
+        yield {
+            "candidates": count,
+            "schedule": name,
+            "keeps": {step.depth: step.keep for step in schedule.plan(count)},
+            **row,
+            "times_full": round(base / row["ms"], 2),
+            "tokenise_ms": round(1e3 * tokenised.seconds, 1),
+            "of_peak": round(row["tflops"] / peak, 3),
+        }
 
 
 def _peak(device: str, size: int = 8192) -> float:
@@ -110,7 +173,7 @@ def _peak(device: str, size: int = 8192) -> float:
     return 2 * size**3 / best / 1e12
 
 
-def _seconds(work: Any, device: str) -> float:
+def _seconds(work: Callable[[], Any], device: str) -> float:
     _wait(device)
     start = time.perf_counter()
     work()
@@ -123,18 +186,15 @@ def _wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _time(tokenised: _Tokenised, schedule: Schedule) -> dict[str, float]:
+def _time(tokenised: Tokenised, plan: Sequence[Step]) -> dict[str, float]:
+    """The median of a few runs behind those that do not count; no row takes much over 3 s."""
     count = len(tokenised.texts)
-    plan = schedule.plan(count)
     device = tokenised.encoder.device.type
-    times, flop = [], 0.0
-    for attempt in range(3 if device == "cpu" else 8):
+    flop = _flop(tokenised, plan)
+    times: list[float] = []
+    while len(times) < (2 if device == "cpu" else 6) and sum(times) < 3:
         run = tokenised.begin()
-        times.append(_seconds(lambda run=run: _descend(run, plan), device))
-        if attempt == 0:
-            flop = _flop(tokenised, plan)
-        if sum(times) > 4:
-            break
+        times.append(_seconds(lambda run=run: _descend(run, plan), device))  # type: ignore[misc]
     best = float(np.median(times[1:] or times))
     return {
         "ms": round(1e3 * best, 2),
@@ -143,14 +203,20 @@ def _time(tokenised: _Tokenised, schedule: Schedule) -> dict[str, float]:
     }
 
 
-def _descend(run: TorchRun, plan: Sequence[Any]) -> None:
+def _descend(run: TorchRun, plan: Sequence[Step]) -> None:
     rows = np.arange(len(run.tokens))
     for step in plan:
-        scores = run.advance(rows, step.depth)
-        rows = np.sort(rows[np.argsort(-scores, kind="stable")[: step.keep]])
+        rows = _left(run.advance(rows, step.depth), rows, step.keep)
 
 
-def _flop(tokenised: _Tokenised, plan: Sequence[Any]) -> float:
+def _left(scores: Any, rows: Any, keep: int) -> Any:
+    """The best, in the order they had."""
+    if keep == len(rows):
+        return rows
+    return np.sort(rows[np.argpartition(-scores, keep)[:keep]])
+
+
+def _flop(tokenised: Tokenised, plan: Sequence[Step]) -> float:
     """Of the matrix products that the tokens which were kept go through."""
     config: Any = tokenised.encoder.network.encoder.config
     run = tokenised.begin()
@@ -162,44 +228,57 @@ def _flop(tokenised: _Tokenised, plan: Sequence[Any]) -> float:
         layer += 4 * width * (tokens**2).sum()
         total += (step.depth - done) * layer
         done = step.depth
-        scores = run.advance(rows, step.depth)
-        rows = np.sort(rows[np.argsort(-scores, kind="stable")[: step.keep]])
+        rows = _left(run.advance(rows, step.depth), rows, step.keep)
     return total
 
 
-def _flight(tokenised: _Tokenised, schedule: Schedule) -> dict[str, float]:
+def _in_flight(encoder: TorchEncoder, texts: Texts, schedules: dict[str, Schedule]) -> Report:
     """
-    How many questions can be under way at once, each a stage further than the next.
+    How many questions are under way at once when a fixed memory is full.
 
-    What is held between stages is the states of those who are left, so a schedule that drops holds
-    more questions in the same memory: the argument behind the paper's +52 %.
+    What is held between layers is the states of those who are left, so a schedule that drops holds
+    more questions: the argument behind the paper's +52 %, which is reckoned from batch sizes.
     """
-    plan = schedule.plan(len(tokenised.texts))
-    layers = plan[-1].depth
-    few, many = (_memory(tokenised, plan, layers * times) for times in (1, 3))
-    each = (many - few) / (2 * layers)
-    fits = int((ROOM * 2**30 - (few - each * layers)) / each)
-    return {"questions": fits, "MiB_each": round(each / 2**20, 2)}
+    tokenised = Tokenised(encoder, texts, FLIGHT)
+    found: Report = {"GiB": ROOM, "candidates_each": FLIGHT}
+    for name in ("full depth", DROPPED):
+        found[name] = _until_full(tokenised, schedules[name].plan(FLIGHT))
+    found["more"] = round(found[DROPPED] / found["full depth"] - 1, 3)
+    print(json.dumps(found), flush=True)
+    return found
 
 
-def _memory(tokenised: _Tokenised, plan: Sequence[Any], count: int) -> float:
-    """The most memory with so many questions under way, spread evenly over the layers."""
+def _until_full(tokenised: Tokenised, plan: Sequence[Step]) -> int:
+    """Questions are let in, spread evenly over the layers, until the next finds no memory."""
     torch.cuda.empty_cache()
-    base = torch.cuda.memory_allocated()
-    torch.cuda.reset_peak_memory_stats()
-    held = []
-    for number in range(count):
-        at = number % plan[-1].depth  # the layer that this question is in
-        run, rows = tokenised.begin(), np.arange(len(tokenised.texts))
-        for step in plan:
-            if step.depth > at and step is not plan[0]:
-                break
-            scores = run.advance(rows, step.depth)
-            if step.depth <= at:
-                rows = np.sort(rows[np.argsort(-scores, kind="stable")[: step.keep]])
-        run.keep(rows)
-        held.append(run)
-    return float(torch.cuda.max_memory_allocated() - base)
+    whole = torch.cuda.get_device_properties(0).total_memory
+    room = ROOM * 2**30 + torch.cuda.memory_allocated()
+    torch.cuda.set_per_process_memory_fraction(room / whole)
+    held: list[TorchRun] = []
+    layers = plan[-1].depth
+    try:
+        while True:
+            # Steps of 5 layers of 12 meet all of them in turn, so that any number is well spread.
+            held.append(_brought_to(tokenised, plan, 5 * len(held) % layers))
+    except torch.cuda.OutOfMemoryError:
+        count = len(held)
+    finally:
+        held.clear()
+        torch.cuda.set_per_process_memory_fraction(1.0)
+        torch.cuda.empty_cache()
+    return count
+
+
+def _brought_to(tokenised: Tokenised, plan: Sequence[Step], layer: int) -> TorchRun:
+    """A question in that layer: those who are left in it, with their states."""
+    run, rows = tokenised.begin(), np.arange(len(tokenised.texts))
+    for step in plan:
+        scores = run.advance(rows, step.depth)
+        if step.depth > layer:
+            break
+        rows = _left(scores, rows, step.keep)
+    run.keep(rows)
+    return run
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """
 The tables of docs/cascade-training.md, out of what a training run left behind.
 
-    python -m benchmarks.cascade_training RUN [--first RUN]
+    python -m benchmarks.cascade_training RUN [--first RUN] [--longer RUN] [--readers RUN]
 
 RUN is a folder of JSON files: `general` (the monolithic model), `cand-*` (what the shipped weights
 were chosen from, dev sets only), `final` (test sets), `adapt-*` (one for each seed adapted to
 WikiQA), `joint-adapt` and `drawn-adapt` (both losses from the same start on WikiQA). `--first` is
-the folder of the earlier round that chose the recipe. Every list is MAP, MRR, P@1 in percent, by
-depth; under a drop rate the cost relative to full depth follows.
+the folder of the earlier round that chose the recipe, `--longer` that of a run which made all its
+steps and came out behind on the dev sets; its test figures are left out. `--readers` has one file
+for each reader that was tried beside the shipped one: settings, EM and F1. Every list is MAP, MRR,
+P@1 in percent, by depth; under a drop rate the cost relative to full depth follows.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("--first", type=Path)
+    parser.add_argument("--longer", type=Path)
+    parser.add_argument("--readers", type=Path)
     parser.add_argument("--device", default="", help="What was trained on, in words.")
     given = parser.parse_args()
     report: Rows = {
@@ -47,7 +51,7 @@ def main() -> None:
         "chosen_from": _summaries(given.run, "cand-*.json"),
         "general": _read(given.run / "general.json"),
         "start": _summaries(given.run, "start.json"),
-        "training": {path.stem: _read(path) for path in sorted(given.run.glob("train-*.json"))},
+        "training": _training(given.run),
         "final": _read(given.run / "final.json"),
         "adapted": _mean([_read(path) for path in sorted(given.run.glob("adapt-*.json"))]),
         "joint": _read(given.run / "joint-adapt.json"),
@@ -55,6 +59,13 @@ def main() -> None:
     }
     if given.first is not None:
         report["first_round"] = _summaries(given.first, "*.json")
+    if given.longer is not None:
+        report["longer"] = _summaries(given.longer, "cand-*.json")
+        report["longer, training"] = _training(given.longer)
+    if given.readers is not None:
+        report["readers"] = {
+            path.stem: _read(path) for path in sorted(given.readers.glob("*.json"))
+        }
     save("cascade_training", report)
     print("\n".join(_tables(report)))
 
@@ -62,6 +73,10 @@ def main() -> None:
 def _read(path: Path) -> Rows:
     found: Rows = json.loads(path.read_text()) if path.is_file() else {}
     return found
+
+
+def _training(folder: Path) -> Rows:
+    return {path.stem: _read(path) for path in sorted(folder.glob("train-*.json"))}
 
 
 def _summaries(folder: Path, pattern: str) -> Rows:
@@ -99,12 +114,14 @@ def _mean(runs: Sequence[Rows]) -> Rows:
 def _tables(report: Rows) -> list[str]:
     lines = ["| dev: MAP, padded MAP/P@1 | " + " | ".join(_DEPTHS) + " | EM/F1 |"]
     lines.append("|---" * (len(_DEPTHS) + 2) + "|")
-    for part in ("first_round", "start", "chosen_from"):
+    for part in ("first_round", "start", "chosen_from", "longer"):
         for name, row in report.get(part, {}).items():
             cells = ["{} {}/{}".format(*row[depth]) if depth in row else "" for depth in _DEPTHS]
             read = row["reading"]
             mark = f"{read['EM']}/{read['F1']}" if read else ""
             lines.append(f"| {name} | {' | '.join(cells)} | {mark} |")
+    for name, row in report.get("readers", {}).items():
+        lines.append(f"reader {name}: {row}")
     for part in ("general", "final", "adapted", "joint", "drawn"):
         lines += ["", *_test_table(part, report[part])]
     return lines

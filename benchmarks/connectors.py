@@ -19,7 +19,7 @@ import psycopg
 from askline.corpus import Connector, Corpus, Found, Retriever, connect
 from askline.evaluation import markdown_table
 
-from .corpus import Asked, first_right, summary
+from .corpus_answers import Asked, first_right, milliseconds, shares
 from .corpus_library import Library, library
 from .report import save
 
@@ -35,11 +35,12 @@ TABLE = "askline_benchmark"
 
 def measured(name: str, retriever: Retriever, questions: Library) -> dict[str, Any]:
     asked = []
-    for question, gold in questions.questions:
+    for question, gold, _ in questions.questions:
         start = time.perf_counter()
         found: Sequence[Found] = retriever.retrieve(question, max(AT))
         asked.append(Asked(first_right(found, gold), time.perf_counter() - start))
-    return summary(name, asked, AT, "recall")
+    times = milliseconds([each.seconds for each in asked])
+    return {"retrieval": name, **shares(asked, AT, "recall"), **times}
 
 
 def filled(url: str, texts: dict[str, str]) -> Connector:
@@ -72,7 +73,7 @@ def main() -> None:
     for name in given.sets[1:]:
         texts |= {f"{name} {key}": text for key, text in library(name).documents.items()}
     with Corpus.in_memory(ranker=None) as corpus:
-        corpus.add_texts(texts)
+        corpus.add(texts)
         rows = [measured("the corpus's own", corpus.retriever(), first)]
     server = filled(given.url, texts)
     rows.append(measured("postgresql", server, first))

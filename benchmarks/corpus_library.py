@@ -18,25 +18,42 @@ FILE_CHARACTERS = 1_000_000
 _NUMBERS = 100_000  # for the sentences of a file, more than it can hold
 
 
+class Asking(NamedTuple):
+    """A question that can be answered, with all that is right."""
+
+    text: str
+    places: list[Source]
+    """The sentences that answer."""
+    phrases: tuple[str, ...]
+    """The words that do; none where the set has none."""
+
+
 class Library(NamedTuple):
-    """Documents by their ids, and the answerable questions about them with the right places."""
+    """Documents by their ids, and the questions about them."""
 
     documents: dict[str, str]
-    questions: list[tuple[str, list[Source]]]
+    questions: list[Asking]
 
 
 def library(on: str, limit: int | None = None) -> Library:
-    """A set as a corpus, with all of its questions or as many drawn with a fixed seed."""
+    """
+    A set as a corpus, with all of its questions or so many of them.
+
+    They come in an order drawn with a fixed seed, so that more of them are the same and others.
+    """
     found = _wikiqa(on) if on.startswith("wikiqa:") else _squad(data_root() / on)
-    if limit is None or limit >= len(found.questions):
-        return found
-    return found._replace(questions=random.Random(0).sample(found.questions, limit))
+    random.Random(0).shuffle(found.questions)
+    return found._replace(questions=found.questions[:limit])
 
 
 def _squad(path: Path) -> Library:
     paragraphs = read_paragraphs(path)
     questions = [
-        (each.text, [one.source for one in each.candidates if one.is_answer and one.source])
+        Asking(
+            each.text,
+            [one.source for one in each.candidates if one.is_answer and one.source],
+            each.answers,
+        )
         for each in to_sentences(paragraphs)
         if each.answerable
     ]
@@ -47,6 +64,7 @@ def _wikiqa(on: str) -> Library:
     """Sentences of one document are set apart by blank lines, for some have no full stop."""
     documents: dict[str, str] = {}
     questions = []
+    phrases = _wikiqa_phrases()
     for split in ("wikiqa:train", "wikiqa:dev", "wikiqa:test"):
         for question in data.load(split, root=data_root()):
             name = question.candidates[0].id.rpartition("-")[0]
@@ -58,8 +76,19 @@ def _wikiqa(on: str) -> Library:
                     Source(name, start, start + len(answer))
                     for start, answer in zip(starts, answers, strict=True)
                 ]
-                questions.append((question.text, gold))
+                questions.append(Asking(question.text, gold, phrases.get(question.id, ())))
     return Library(documents, questions)
+
+
+def _wikiqa_phrases() -> dict[str, tuple[str, ...]]:
+    """What three people marked in the right sentences of each question; some marked nothing."""
+    found: dict[str, dict[str, None]] = {}
+    path = data_root() / "wikiqa" / "WikiQASent.pos.ans.tsv"
+    for line in path.read_text("utf-8").splitlines()[1:]:
+        name, *fields = line.split("\t")
+        marked = (text for text in fields[5:] if text and text != "NO_ANS")
+        found.setdefault(name, {}).update(dict.fromkeys(marked))
+    return {name: tuple(texts) for name, texts in found.items()}
 
 
 def sentences_of(documents: dict[str, str]) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,11 +53,17 @@ class Clock:
         self._path.write_text(json.dumps(record), encoding="utf-8")
 
 
-def indexing(on: str, megabytes: float, folder: Path) -> dict[str, Any]:
+def indexing(on: str, sizes: Sequence[float], folder: Path) -> dict[str, Any]:
+    """Smallest first, for the peak of memory is that of the process until then."""
+    sentences = sentences_of(library(on).documents)
+    return {"set": on, "indexing": [_indexed(sentences, size, folder) for size in sorted(sizes)]}
+
+
+def _indexed(sentences: Sequence[str], megabytes: float, folder: Path) -> dict[str, Any]:
     """Speed, size and memory, and how long it takes to see that nothing has changed."""
     place = folder / f"indexing-{megabytes:g}"
     pages = place / "pages"
-    files = made_files(sentences_of(library(on).documents), pages, int(megabytes * 1e6))
+    files = made_files(sentences, pages, int(megabytes * 1e6))
     size = sum(file.stat().st_size for file in files)
     before = peak_megabytes()
     with Corpus.open(place / "index") as corpus:
@@ -66,7 +74,7 @@ def indexing(on: str, megabytes: float, folder: Path) -> dict[str, Any]:
         again = time.perf_counter() - start
     with Corpus.open(place / "index") as corpus:  # closed before: its log is gone
         status = corpus.status()
-    row = {
+    return {
         "MB": round(size / 1e6, 1),
         "files": len(files),
         "sentences": status.sentences,
@@ -80,7 +88,27 @@ def indexing(on: str, megabytes: float, folder: Path) -> dict[str, Any]:
         "of which before": round(before),
         "unchanged s": round(again, 2),
     }
-    return {"indexing": [row]}
+
+
+def folder_of_files(on: str, files: int, folder: Path) -> dict[str, Any]:
+    """A folder of many small files: new, unchanged, and with one of them changed."""
+    sentences = sentences_of(library(on).documents)
+    place = folder / f"files-{files}"
+    pages = place / "pages"
+    pages.mkdir(parents=True, exist_ok=True)
+    for number in range(files):
+        path = pages / f"{number:06}.txt"
+        path.write_text(" ".join(sentences[(number + k) % len(sentences)] for k in range(5)))
+        os.utime(path, (1e9, 1e9))  # old enough for its date to be trusted
+    shutil.rmtree(place / "index", ignore_errors=True)
+    with Corpus.open(place / "index") as corpus:
+        seconds = {"new s": corpus.add(pages).seconds, "unchanged s": corpus.add(pages).seconds}
+        (pages / "000000.txt").write_text("One line is another now.")
+        report = corpus.add(pages)
+    assert (report.changed, report.unchanged) == (1, files - 1)
+    seconds["one changed s"] = report.seconds
+    row = {"files": files, **{name: round(value, 2) for name, value in seconds.items()}}
+    return {"set": on, "files": [row]}
 
 
 def scale(
@@ -96,9 +124,9 @@ def scale(
         made_files(sentences, place / "pages", int(size * average))
         corpus = Corpus.open(place / "index", ranker=spec)
         corpus.add(place / "pages")
-        corpus.ask(questions[0][0])
+        corpus.ask(questions[0].text)
         corpora.append(corpus)
-    said = [[corpus.ask(question) for corpus in corpora] for question, _ in questions]
+    said = [[corpus.ask(each.text) for corpus in corpora] for each in questions]
     rows = []
     for corpus, answers in zip(corpora, zip(*said, strict=True), strict=True):
         whole = 1000 * np.array([each.seconds for each in answers])

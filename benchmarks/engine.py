@@ -7,7 +7,7 @@ FLOAT_DIR and INT8_DIR are what `askline export` makes of CROSS_ENCODER_DIR. Eve
 same list, real SQuAD sentences, one after the other in each round, so that whatever else the
 machine does meets all of them; the best round counts. Beside the wall clock stands processor time,
 which other work disturbs less. One padded int8 pass is what small rerankers for CPUs do. `--also`
-times whole rankers too.
+times whole rankers too, `--without` leaves ways out (a long padded pass takes minutes).
 
     uv pip install sentence-transformers   # not needed by askline itself
 """
@@ -45,6 +45,7 @@ def main() -> None:
     parser.add_argument("int8")
     parser.add_argument("--candidates", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--without", nargs="*", default=[], metavar="WAY")
     parser.add_argument("--also", nargs="*", default=[], metavar="SPEC", help="rankers to time too")
     given = parser.parse_args()
     question, candidates = a_list(given.candidates)
@@ -60,6 +61,7 @@ def main() -> None:
         "engine, float32": lambda: ranked(exact, question, candidates),
         "engine, int8": lambda: ranked(fast, question, candidates),
     }
+    ways = {name: way for name, way in ways.items() if name not in given.without}
     ways |= {spec: spec_way(spec, question, candidates) for spec in given.also}
     costs, scores = rounds(ways, given.rounds)
     figures: dict[str, Any] = {

@@ -5,7 +5,8 @@ Milliseconds and resident memory against the number of candidates, from 10 to 5,
 
 DIR is a runtime folder; each count is measured in a process of its own, so that no list stands on
 the memory of another. Ways: `all` runs every candidate to full depth, `cascade` goes by the
-folder's schedule, `alpha=0.5` drops half behind each classifier.
+folder's schedule, `alpha=0.5` drops half behind each classifier, and whatever else is the spec of a
+whole ranker.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ def main() -> None:
         print(json.dumps(_one(given.folder, int(given.one[0]), given.one[1])))
         return
     rows: dict[str, dict[str, Any]] = {}
-    print(f"{'way':<9} {'candidates':>10} {'ms':>9} {'processor ms':>13} {'MB resident':>12}")
+    print(f"{'way':<24} {'candidates':>10} {'ms':>9} {'processor ms':>13} {'MB resident':>12}")
     for way in given.ways:
         for count in given.counts:
             row = rows.setdefault(way, {})[str(count)] = _apart(given.folder, count, way)
             print(
-                f"{way:<9} {count:>10} {row['ms']:>9.1f} {row['processor ms']:>13.1f} "
+                f"{way:<24} {count:>10} {row['ms']:>9.1f} {row['processor ms']:>13.1f} "
                 f"{row['MB']:>12.0f}",
                 flush=True,
             )
@@ -62,12 +63,15 @@ def _one(folder: str, count: int, way: str) -> dict[str, float]:
     """The better of two rankings, and the most memory that the process ever held."""
     import resource
 
+    import askline
     from askline.rankers.cascade import Cascade
 
     from .costs import cost
 
     question, candidates = _list(count)
-    if way.startswith("alpha="):
+    if way not in ("all", "cascade") and "=" not in way:
+        ranker = askline.load(way)
+    elif way.startswith("alpha="):
         ranker = Cascade.load(folder, alpha=float(way.removeprefix("alpha=")))
     else:
         ranker = Cascade.load(folder, depth=_layers(folder) if way == "all" else 0)

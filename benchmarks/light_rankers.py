@@ -154,7 +154,7 @@ def report(done: Sequence[Figures], options: argparse.Namespace, device: str) ->
 
 def tables(options: argparse.Namespace) -> None:
     until = time.time() + options.limit
-    done: list[Figures] = load("light_rankers")["runs"] if options.go_on else []
+    done = kept(options.again) if options.go_on else []
     had = {(one["table"], one["row"], one["seed"]) for one in done}
     with (
         TemporaryDirectory() as folder,
@@ -173,6 +173,15 @@ def tables(options: argparse.Namespace) -> None:
     print(f"\nWikiQA test\n{shown(summary('wikiqa', done, WIKIQA), ('MAP', 'MRR'))}")
     print(f"\nSQuAD-sent\n{shown(summary('squad', done, SQUAD), ('P@1', 'MRR'))}")
     print(f"\nKept in {path}")
+
+
+def kept(again: str | None) -> list[Figures]:
+    """The runs of the last file, less those of a table that is to be made again."""
+
+    def table(one: Figures) -> str:
+        return "squad" if TRANSFERRED in one["row"] else str(one["table"])
+
+    return [one for one in load("light_rankers")["runs"] if table(one) != again]
 
 
 def chosen(options: argparse.Namespace, source: Source, until: float) -> list[Job]:
@@ -228,6 +237,7 @@ def main() -> None:
     parser.add_argument("--rows", default="", help="only rows whose label has this in it")
     parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
     parser.add_argument("--go-on", action="store_true", help="only what the last file lacks")
+    parser.add_argument("--again", choices=[*ROWS], help="with --go-on: make this table anew")
     parser.add_argument("--keep", help="a folder for models of the SQuAD-like sets, first seed")
     parser.add_argument("--time", action="store_true", help="only time one training")
     parser.add_argument("--times", type=int, default=3, help="how often, with --time")

@@ -14,7 +14,17 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-_PATIENCE = 2.0  # a cell ends after so many times its time, whatever is still open
+
+@dataclass(frozen=True)
+class Bounds:
+    """When a measurement ends, whichever comes first."""
+
+    requests: int = 10**9
+    """So many have been sent."""
+    seconds: float = 1e9
+    """No request is sent after this time."""
+    patience: float = 60.0
+    """Seconds after that in which those still open may be answered."""
 
 
 @dataclass
@@ -25,20 +35,21 @@ class Load:
     milliseconds: list[float] = field(default_factory=list)
     codes: Counter[int] = field(default_factory=Counter)
     unanswered: int = 0
-    """Requests still open when a cell had taken twice its time."""
+    """Requests still open when patience was at its end."""
 
     def row(self) -> dict[str, Any]:
         """Requests a second that were answered with 200, and how long these took."""
         # One that was never answered took longer than any that was.
-        taken = [*self.milliseconds, *[float("inf")] * self.unanswered] or [float("inf")]
+        taken = [*self.milliseconds, *[math.inf] * self.unanswered] or [math.inf]
         p50, p95, p99 = np.percentile(taken, [50, 95, 99], method="higher")
         return {
-            "requests a second": round(self.codes[200] / self.seconds, 1),
+            "requests a second": round(self.codes[200] / self.seconds, 2),
             "p50 ms": _shown(p50),
             "p95 ms": _shown(p95),
             "p99 ms": _shown(p99),
             "codes": {str(code): count for code, count in sorted(self.codes.items())},
             "unanswered": self.unanswered,
+            "seconds": round(self.seconds, 1),
         }
 
 
@@ -47,31 +58,20 @@ def _shown(milliseconds: float) -> float | None:
     return round(float(milliseconds), 1) if math.isfinite(milliseconds) else None
 
 
-def drive(
-    base: str,
-    bodies: Sequence[dict[str, object]],
-    *,
-    clients: int,
-    seconds: float = 1e9,
-    requests: int = 10**9,
-) -> Load:
-    """So many clients for so many seconds or requests, whichever ends first."""
-    return asyncio.run(
-        _drive(base, [_request(body) for body in bodies], clients, seconds, requests)
-    )
+def drive(base: str, bodies: Sequence[dict[str, object]], *, clients: int, bounds: Bounds) -> Load:
+    """So many clients until the bounds are reached."""
+    return asyncio.run(_drive(base, [_request(body) for body in bodies], clients, bounds))
 
 
-async def _drive(
-    base: str, requests: Sequence[bytes], clients: int, seconds: float, limit: int
-) -> Load:
+async def _drive(base: str, requests: Sequence[bytes], clients: int, bounds: Bounds) -> Load:
     load = Load()
     start = time.perf_counter()
-    numbers = iter(range(limit))
+    numbers = iter(range(bounds.requests))
 
     async def client() -> None:
         where = urlsplit(base)
         reader, writer = await asyncio.open_connection(where.hostname, where.port)
-        while time.perf_counter() - start < seconds:
+        while time.perf_counter() - start < bounds.seconds:
             number = next(numbers, None)
             if number is None:
                 break
@@ -84,7 +84,7 @@ async def _drive(
         writer.close()
 
     tasks = [asyncio.create_task(client()) for _ in range(clients)]
-    _, unanswered = await asyncio.wait(tasks, timeout=seconds * _PATIENCE)
+    _, unanswered = await asyncio.wait(tasks, timeout=bounds.seconds + bounds.patience)
     load.unanswered = len(unanswered)
     load.seconds = time.perf_counter() - start
     for task in tasks:

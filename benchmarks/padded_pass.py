@@ -30,10 +30,10 @@ def padded_pass(
         windows = Windows.of(encoder.tokeniser, question, candidates, positions=512)
         numbers = np.zeros((len(candidates), int(windows.lengths.max())), np.int64)
         mask, kinds = np.zeros_like(numbers), np.zeros_like(numbers)
-        for row, part in enumerate(windows.parts):
-            own = [*windows.head, *part]
+        for row, (head, part) in enumerate(zip(windows.heads, windows.parts, strict=True)):
+            own = [*head, *part]
             numbers[row, : len(own)], mask[row, : len(own)] = own, 1
-            kinds[row, len(windows.head) : len(own)] = 1
+            kinds[row, len(head) : len(own)] = 1
         inputs = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": kinds}
         found: NDArray[np.float32] = session.run(None, inputs)[0][:, 0]
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy
@@ -11,7 +12,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["bm25s_scores", "cross_encoder", "onnx_pass", "quantised"]
+__all__ = [
+    "bm25s_scores",
+    "cross_encoder",
+    "flashrank_scores",
+    "onnx_pass",
+    "quantised",
+    "rerankers_scores",
+]
 
 Scores = Callable[[str, Sequence[str]], Any]
 _LONGEST = 512  # tokens of a pair: what these encoders were trained with
@@ -42,6 +50,46 @@ def cross_encoder(folder: Path, backend: str, threads: int) -> Scores:
     def scores(question: str, candidates: Sequence[str]) -> Any:
         pairs = [(question, candidate) for candidate in candidates]
         return model.predict(pairs, show_progress_bar=False)
+
+    return scores
+
+
+def rerankers_scores(folder: Path, threads: int) -> Scores:
+    """The package rerankers, batches of 16 as it comes."""
+    import torch
+
+    torch.set_num_threads(threads)
+    model: Any = import_module("rerankers").Reranker(
+        str(folder), model_type="cross-encoder", device="cpu", dtype="float32", verbose=0
+    )
+
+    def scores(question: str, candidates: Sequence[str]) -> Any:
+        found = model.rank(question, list(candidates), doc_ids=list(range(len(candidates))))
+        own = {each.document.doc_id: each.score for each in found.results}
+        return [own[place] for place in range(len(candidates))]
+
+    return scores
+
+
+def flashrank_scores(path: Path, folder: Path) -> Scores:
+    """FlashRank with these weights in the place of those it downloads; all cores, as it comes."""
+    package = import_module("flashrank")
+    files = import_module("flashrank.Config").model_file_map
+    name = "ms-marco-MiniLM-L-12-v2"  # of the shape of our encoder
+    home = Path(mkdtemp()) / name
+    home.mkdir()
+    copy(path, home / files[name])
+    for file in ("config", "tokenizer", "tokenizer_config", "special_tokens_map"):
+        copy(folder / f"{file}.json", home)
+    ranker = package.Ranker(
+        name, cache_dir=str(home.parent), max_length=_LONGEST, log_level="ERROR"
+    )
+
+    def scores(question: str, candidates: Sequence[str]) -> Any:
+        passages = [{"id": place, "text": text} for place, text in enumerate(candidates)]
+        found = ranker.rerank(package.RerankRequest(query=question, passages=passages))
+        own = {each["id"]: each["score"] for each in found}
+        return [own[place] for place in range(len(candidates))]
 
     return scores
 

@@ -1,13 +1,14 @@
 """
 askline and what people use instead: the same questions, candidates and cores, in one table.
 
-    python -m benchmarks.peers --data DIR --model DIR --onnx FILE [--cascade DIR]
+    python -m benchmarks.peers --data DIR --model DIR --onnx FILE [--only quality|time]
 
 --model is a cross-encoder as Hugging Face stores it, --onnx its graph, which is made int8 where the
-package onnx is installed. WikiQA test questions padded to 100 candidates and, fewer of them, to 400
-and 1,300. Question by question every system ranks in turn, so that what else the machine does falls
-on all alike; the first question warms up and is not timed. A system whose package is not installed
-is left out and named. Writes results/peers.json.
+package onnx is installed. Quality is that of the WikiQA test questions as they are; time is that of
+a few of them padded to 20, 100, 400 and 1,300 candidates. Question by question every system ranks
+in turn, so that what else the machine does falls on all alike. A system whose package is not
+installed is left out and named. Each part takes about six minutes on two cores, and is merged into
+results/peers.json.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
@@ -29,57 +30,87 @@ from askline.evaluation import bootstrap_interval, markdown_table
 from askline.types import Question
 
 from . import report
-from .peer_systems import bm25s_scores, cross_encoder, onnx_pass, quantised
+from .peer_systems import (
+    bm25s_scores,
+    cross_encoder,
+    flashrank_scores,
+    onnx_pass,
+    quantised,
+    rerankers_scores,
+)
 
 Scores = Callable[[str, Sequence[str]], Any]
 Row = dict[str, Any]
 SET = "wikiqa:test"
+_WEIGHTS = {"torch": "*.safetensors", "onnx": "*.onnx", "openvino": "*.bin"}
 SHIPPED = Path(askline.__file__).parent / "models" / "shipped"
-QUESTIONS = {100: 60, 400: 12, 1_300: 4}
+QUESTIONS = {20: (12, 60.0), 100: (6, 140.0), 400: (3, 170.0), 1_300: (3, 60.0)}
+"""Timed at most, by the number of candidates, and after how many seconds no other is begun."""
+_EVERY = 12
+"""Of the questions, so many a time are asked of a second system with the same weights."""
 
 
 class System:
     """A name, a way to score a list, and the megabytes that its weights take on disk."""
 
-    def __init__(self, name: str, scores: Scores, size: float, *, most: int = 1_300) -> None:
+    def __init__(
+        self, name: str, scores: Scores, size: float, *, most: int = 1_300, like: str = ""
+    ) -> None:
         self.name, self.scores, self.size, self.most = name, scores, size, most
+        self.like = like
+        """A system with the very same weights."""
         self.seconds: dict[int, list[float]] = {}
-        self.right: dict[int, list[float]] = {}
-        self.precision: dict[int, list[float]] = {}
+        self.orders: dict[str, list[int]] = {}
+        self.right: list[float] = []
+        self.precision: list[float] = []
 
-    def ask(self, question: Question, count: int, *, timed: bool) -> None:
-        texts = list(question.texts)
-        begun = time.perf_counter()
-        scores = np.asarray(self.scores(question.text, texts), float)
-        seconds = time.perf_counter() - begun
-        if not timed:
-            return
-        self.seconds.setdefault(count, []).append(seconds)
+    def judge(self, question: Question) -> None:
+        """Whether the first is right, and the average precision."""
+        scores = np.asarray(self.scores(question.text, question.texts), float)
+        self.orders[question.id] = np.argsort(-scores, kind="stable").tolist()
         labels = np.array([candidate.is_answer for candidate in question.candidates])
         ranked = labels[np.argsort(-scores, kind="stable")]
-        self.right.setdefault(count, []).append(float(ranked[0]))
         places = np.flatnonzero(ranked) + 1
-        found = np.arange(1, len(places) + 1) / places
-        self.precision.setdefault(count, []).append(float(found.mean()))
+        self.right.append(float(ranked[0]))
+        self.precision.append(float((np.arange(1, len(places) + 1) / places).mean()))
 
-    def rows(self) -> list[Row]:
-        return [self._row(count) for count in self.seconds]
+    def time(self, question: Question, count: int) -> None:
+        """How long it takes."""
+        texts = question.texts
+        begun = time.perf_counter()
+        self.scores(question.text, texts)
+        self.seconds.setdefault(count, []).append(time.perf_counter() - begun)
 
-    def _row(self, count: int) -> Row:
-        right = np.array(self.right[count])
+    def quality(self) -> Row:
+        right = np.array(self.right)
         interval = bootstrap_interval(100 * right)
-        times = 1000 * np.array(self.seconds[count])
         return {
             "system": self.name,
-            "candidates": count,
             "questions": len(right),
             "P@1": round(100 * float(right.mean()), 2),
             "P@1 95 %": [round(interval.low, 2), round(interval.high, 2)],
-            "MAP": round(100 * float(np.mean(self.precision[count])), 2),
-            "ms p50": round(median(times), 2),
-            "ms p95": round(float(np.percentile(times, 95)), 2),
+            "MAP": round(100 * float(np.mean(self.precision)), 2),
             "MB": round(self.size, 1),
         }
+
+    def same_as(self, other: System) -> Row:
+        """The quality of the other, whose weights it has, and how often it agrees."""
+        same = sum(order == other.orders[name] for name, order in self.orders.items())
+        agreed = f"the same order for {same} of {len(self.orders)} questions"
+        return {**other.quality(), "system": self.name, "MB": round(self.size, 1), "seen": agreed}
+
+    def times(self) -> list[Row]:
+        return [
+            {
+                "system": self.name,
+                "candidates": count,
+                "questions": len(own),
+                "ms p50": round(1000 * median(own), 2),
+                "ms most": round(1000 * max(own), 2),
+                "MB": round(self.size, 1),
+            }
+            for count, own in self.seconds.items()
+        ]
 
 
 def ranked_by(spec: str) -> Scores:
@@ -97,77 +128,123 @@ def ranked_by(spec: str) -> Scores:
 
 def systems(options: argparse.Namespace) -> tuple[list[System], dict[str, str]]:
     """Those that can be had, and why others cannot."""
+    left_out: dict[str, str] = {}
+    found = [*_own(options), System("bm25s", bm25s_scores, 0.0)]
+    if options.model:
+        found += _float_peers(options, left_out)
+    if options.onnx:
+        found.append(_int8_peer(options, left_out))
+    return found, left_out
+
+
+def _own(options: argparse.Namespace) -> list[System]:
     light = _megabytes(SHIPPED / "cosinet") + (SHIPPED / "vectors.safetensors").stat().st_size / 1e6
-    found = [
+    cascade, size = f"cascade({str(options.cascade)!r}", _megabytes(options.cascade)
+    specs = {
+        "cosinet % 20 >> cascade": f"cosinet % 20 >> {cascade})",
+        "cosinet % 50 >> cascade": f"cosinet % 50 >> {cascade})",
+        "cosinet % 100 >> cascade": f"cosinet % 100 >> {cascade})",
+        "jaccard % 100 >> cascade": f"jaccard % 100 >> {cascade})",
+        "cascade": f"{cascade})",
+        "cascade, full depth": f"{cascade}, depth={options.depth})",
+    }
+    return [
         System("bm25", ranked_by("bm25"), 0.0),
-        System("bm25s", bm25s_scores, 0.0),
         System("jaccard", ranked_by("jaccard"), 0.0),
         System("cosinet", ranked_by("cosinet"), light),
-    ]
-    left_out: dict[str, str] = {}
-    if options.cascade.is_dir():
-        own = f"cascade({str(options.cascade)!r}"
-        size = _megabytes(options.cascade)
-        specs = {
-            "cosinet % 50 >> cascade": f"cosinet % 50 >> {own})",
-            "cosinet % 100 >> cascade": f"cosinet % 100 >> {own})",
-            "jaccard % 100 >> cascade": f"jaccard % 100 >> {own})",
-            "cascade": f"{own})",
-            "cascade, full depth": f"{own}, depth={options.depth})",
-        }
-        found += [
+        *(
             System(name, ranked_by(spec), size + light * ("cosinet" in name))
             for name, spec in specs.items()
-        ]
-    if options.model:
-        for backend in ("torch", "onnx", "openvino"):
-            name = f"sentence-transformers, {backend}"
-            if backend != "torch" and find_spec("optimum") is None:
-                left_out[name] = "optimum is not installed"
-                continue
-            scores = cross_encoder(options.model, backend, options.threads)
-            size = _megabytes(options.model, "*.safetensors")
-            found.append(System(name, scores, size, most=options.most))
-    if options.onnx:
-        path, kind = quantised(options.onnx)
-        scores = onnx_pass(path, options.threads)
+        ),
+    ]
+
+
+def _float_peers(options: argparse.Namespace, left_out: dict[str, str]) -> Iterator[System]:
+    for backend, pattern in _WEIGHTS.items():
+        name = f"sentence-transformers, {backend}"
+        if backend != "torch" and find_spec("optimum") is None:
+            left_out[name] = "optimum is not installed"
+            continue
+        scores = cross_encoder(options.model, backend, options.threads)
+        size = _megabytes(options.model, pattern)
+        like = "" if backend == "torch" else "sentence-transformers, torch"
+        yield System(name, scores, size, most=options.most, like=like)
+    if find_spec("rerankers") is None:
+        left_out["rerankers"] = "not installed"
+        return
+    scores = rerankers_scores(options.model, options.threads)
+    size, like = _megabytes(options.model, "*.safetensors"), "sentence-transformers, torch"
+    yield System("rerankers", scores, size, most=options.most, like=like)
+
+
+def _int8_peer(options: argparse.Namespace, left_out: dict[str, str]) -> System:
+    path, kind = quantised(options.onnx)
+    if options.model and find_spec("flashrank"):
+        name, scores = f"FlashRank, {kind}", flashrank_scores(path, options.model)
+    else:
+        left_out["FlashRank"] = "not installed; its way, one padded pass, was gone instead"
         name = f"ONNX Runtime, {kind}, one padded pass"
-        found.append(System(name, scores, path.stat().st_size / 1e6, most=options.most))
-    for package in ("flashrank", "rerankers"):
-        if find_spec(package) is None:
-            left_out[package] = "not installed; it runs one of the paths above"
-    return found, left_out
+        scores = onnx_pass(path, options.threads)
+    return System(name, scores, path.stat().st_size / 1e6, most=options.most)
 
 
 def _megabytes(folder: Path, pattern: str = "*") -> float:
     return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file()) / 1e6
 
 
-def measure(found: Sequence[System], options: argparse.Namespace) -> None:
-    for count, number in ({100: 2} if options.few else QUESTIONS).items():
+def measure_quality(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
+    answerable = data.select(data.load(SET, root=options.data), "answerable").questions
+    for at, question in enumerate(answerable[: 3 if options.few else None]):
+        for system in found:
+            if not system.like or at % _EVERY == 0:
+                system.judge(question)
+    by_name = {system.name: system for system in found}
+    rows = [own.same_as(by_name[own.like]) if own.like else own.quality() for own in found]
+    _show(rows, ["system", "questions", "P@1", "MAP", "MB"])
+    return rows
+
+
+def measure_time(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
+    """After one question that warms up; those that follow are spread over the set."""
+    for count, (number, seconds) in ({20: (2, 60.0)} if options.few else QUESTIONS).items():
         padded = data.pad(data.load(SET, root=options.data), count)
         answerable = data.select(padded, "answerable").questions
         step = max(1, len(answerable) // (number + 1))
-        chosen = answerable[::step][: number + 1]
-        for place, question in enumerate(chosen):
-            for system in found:
-                if count <= system.most:
-                    system.ask(question, count, timed=place > 0)
-        print(f"{count} candidates: {len(chosen) - 1} questions", flush=True)
+        able = [system for system in found if count <= system.most]
+        for system in able if count == min(QUESTIONS) else ():
+            system.scores(answerable[0].text, answerable[0].texts)
+        begun = time.perf_counter()
+        for question in answerable[step::step][:number]:
+            if time.perf_counter() - begun < seconds:
+                for system in able:
+                    system.time(question, count)
+        print(f"{count} candidates: {time.perf_counter() - begun:.0f} s", flush=True)
+    rows = sorted((row for own in found for row in own.times()), key=lambda row: row["candidates"])
+    _show(rows, ["system", "candidates", "questions", "ms p50", "ms most"])
+    return rows
+
+
+def _show(rows: Sequence[Row], keys: Sequence[str]) -> None:
+    print(markdown_table(list(keys), [[str(row[key]) for key in keys] for row in rows]), flush=True)
 
 
 def main() -> None:
     options = _arguments()
-    load = os.getloadavg()[0]
+    load = round(os.getloadavg()[0], 2)
     found, left_out = systems(options)
-    measure(found, options)
-    rows = sorted((row for own in found for row in own.rows()), key=lambda row: row["candidates"])
-    keys = ["system", "candidates", "questions", "P@1", "MAP", "ms p50", "ms p95", "MB"]
-    print(markdown_table(keys, [[str(row[key]) for key in keys] for row in rows]))
-    figures = {"set": SET, "threads": options.threads, "load before": round(load, 2)}
-    packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "bm25s")
-    path = report.save("peers", {**figures, "rows": rows, "left out": left_out}, *packages)
-    print(f"Left out: {left_out}\nKept in {path}")
+    try:
+        figures = report.load("peers")
+    except FileNotFoundError:
+        figures = {}
+    figures.pop("environment", None)
+    figures |= {"set": SET, "threads": options.threads, "left out": left_out}
+    if options.only != "time":
+        figures["quality"] = measure_quality(found, options)
+    if options.only != "quality":
+        figures |= {"load before": load, "rows": measure_time(found, options)}
+    packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "optimum")
+    others = ("openvino", "FlashRank", "rerankers", "bm25s")
+    print(f"Left out: {left_out}\nKept in {report.save('peers', figures, *packages, *others)}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -182,6 +259,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="of every system")
     parser.add_argument("--most", type=int, default=400, help="candidates, for the slow peers")
     parser.add_argument("--few", action="store_true", help="two questions, for a trial")
+    parser.add_argument("--only", choices=("quality", "time"), help="one of the two parts")
     return parser.parse_args()
 
 

@@ -2,7 +2,7 @@
 Libraries for a phrase index, and our index at size.
 
     python -m benchmarks.phrase_index libraries [--rows 100000]
-    python -m benchmarks.phrase_index size --model DIR [--phrases 1000000] [--questions 200]
+    python -m benchmarks.phrase_index size [--model DIR] [--phrases 1000000] [--questions 200]
 
 `libraries`: exact and approximate search over the same int8 rows with faiss and usearch, one
 thread: time to build, bytes a row, milliseconds a search, recall of the first hundred.

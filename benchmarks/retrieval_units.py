@@ -146,7 +146,7 @@ def measure(path: str, whole: bool, limit: int) -> list[dict[str, Any]]:
         engine = Engine([{"own": " ".join(own)} for own in texts.values()], language)
         add("paragraph", language, partial(by_paragraph, engine, texts))
     with Corpus.in_memory() as corpus:
-        corpus.add_texts((each.id, each.text) for each in paragraphs.paragraphs)
+        corpus.add((each.id, each.text) for each in paragraphs.paragraphs)
         add("askline", "English", partial(by_passage, corpus.retriever()))
     return rows
 

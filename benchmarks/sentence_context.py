@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from askline import Ranker, load
-from askline.corpus import Corpus, Found
+from askline.corpus import Corpus, Found, Neighbours
 from askline.corpus.asking import in_document_order
 from askline.corpus.scoring import standard
 from askline.evaluation import markdown_table
 
-from .corpus import first_right
+from .corpus_answers import first_right
 from .corpus_library import library
 from .report import save
 
@@ -57,9 +57,10 @@ def measured(on: str, ranker: Ranker, limit: int) -> dict[str, list[int | None]]
     documents, questions = library(on, limit)
     places: dict[str, list[int | None]] = {}
     with Corpus.in_memory(ranker=None) as corpus:
-        corpus.add_texts(documents)
+        corpus.add(documents)
         retriever = corpus.retriever()
-        for question, gold in questions:
+        assert isinstance(retriever, Neighbours)
+        for question, gold, _ in questions:
             found = in_document_order(retriever.retrieve(question, RETRIEVED))
             own = standard([each.score for each in found]) or []
             ways = dressed(found, [retriever.neighbours(each) for each in found])

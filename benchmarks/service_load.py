@@ -1,26 +1,21 @@
 """
 The service under load, beside a plain FastAPI + CrossEncoder server with the same candidates.
 
-Throughput and latency with 1, 8 and 32 clients and 20 and 100 candidates; what a full queue does;
-memory over ten thousand requests. The servers are driven in turn, cell by cell, so that ratios hold
-on a machine with other work. Takes about three minutes:
+    python -m benchmarks.service_load --cross-encoder DIR [--only PART]... [--save]
 
-    python -m benchmarks.service_load --cross-encoder DIR [--model SPEC]... [--save]
-
-`--save` writes results/service_load.json.
+Four parts, each of which can be run alone: `askline` and `plain` (throughput and latency with 1, 8
+and 32 clients and 20 and 100 candidates), `queue` (what a full queue does) and `memory`. A cell
+sends requests for so many seconds, and what is still open then has a minute to be answered. About
+six minutes in all. `--save` merges what was measured into results/service_load.json, part by part.
 """
 
 from __future__ import annotations
 
 import argparse
-import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,13 +25,16 @@ from askline.pipeline import DEFAULT_SPEC
 from askline.text.sentences import split_sentences
 
 from . import report
-from .load import drive
+from .load import Bounds, drive
+from .service_servers import Running, askline, megabytes, plain
 
-Running = tuple[str, subprocess.Popen[str]]
 Start = Callable[[], AbstractContextManager[Running]]
+Row = dict[str, Any]
 
 CLIENTS = (1, 8, 32)
 CANDIDATES = (20, 100)
+LIGHT = "cosinet"
+"""Whose requests are quick enough for ten thousand of them; what leaks, leaks around the ranker."""
 QUESTIONS = (
     "Who invented the paper coffee filter?",
     "How long is the Trans-Siberian railway?",
@@ -48,68 +46,132 @@ QUESTIONS = (
 
 
 def main() -> None:
-    """Measure, print a table, and save it if asked to."""
+    """Measure, print as it comes, and save if asked to."""
     options = _options()
-    servers: dict[str, Start] = {spec: partial(_askline, spec) for spec in options.model}
-    if options.cross_encoder:
-        servers["FastAPI + CrossEncoder"] = partial(_plain, options.cross_encoder)
-    figures: dict[str, Any] = {"seconds a cell": options.seconds}
-    figures["load"] = list(_cells(servers, options.seconds))
-    first = options.model[0]
-    with _askline(first, "--queue", "4") as (base, _):
-        figures["full queue"] = drive(base, _bodies(100), clients=64, seconds=3).row()
-    with _askline(first) as (base, process):
-        figures["memory"] = _memory(base, process, options.requests)
-    for name in ("full queue", "memory"):
-        print(f"{name}: {figures[name]}")
+    parts: dict[str, Callable[[argparse.Namespace], Any]] = {
+        "askline": _ours,
+        "plain": _theirs,
+        "queue": _full_queue,
+        "memory": _memories,
+    }
+    figures: dict[str, Any] = {}
+    for name in options.only or parts:
+        load = round(os.getloadavg()[0], 2)
+        figures[name] = {"load before": load, "rows": list(parts[name](options))}
     if options.save:
-        path = report.save("service_load", figures, "fastapi", "uvicorn", "sentence-transformers")
-        print(f"Wrote {path}.")
+        packages = ("fastapi", "uvicorn", "sentence-transformers", "torch", "onnxruntime")
+        print(f"Wrote {report.save('service_load', _merged(figures), *packages)}.")
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     parser.add_argument("--cross-encoder", type=Path, help="the folder of a CrossEncoder")
-    parser.add_argument("--model", action="append", help="a ranker's spec; may be given again")
-    parser.add_argument("--seconds", type=float, default=4.0, help="for each cell")
+    parser.add_argument("--model", default=DEFAULT_SPEC, help="a ranker's spec")
+    parser.add_argument("--only", action="append", choices=("askline", "plain", "queue", "memory"))
+    parser.add_argument("--seconds", type=float, default=8.0, help="for each cell")
+    parser.add_argument("--patience", type=float, default=60.0, help="for what is then still open")
     parser.add_argument("--requests", type=int, default=10_000, help="for the memory")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    options.model = options.model or [DEFAULT_SPEC]
+    if not options.cross_encoder and (not options.only or "plain" in options.only):
+        parser.error("--cross-encoder DIR is needed for the plain server.")
     return options
 
 
-def _cells(servers: dict[str, Start], seconds: float) -> Iterator[dict[str, Any]]:
-    """Each with a fresh server, or the one before would leave it what it could not finish."""
-    print(
-        f"{'server':24} {'clients':>7} {'cand.':>5} {'req/s':>7} {'p50':>8} {'p95':>8} {'p99':>8}"
-    )
-    for candidates in CANDIDATES:
-        bodies = _bodies(candidates)
-        for clients in CLIENTS:
-            for name, start in servers.items():
-                with start() as (base, _):
-                    drive(base, bodies, clients=1, requests=4)
-                    row = drive(base, bodies, clients=clients, seconds=seconds).row()
-                cell = {"server": name, "clients": clients, "candidates": candidates, **row}
-                shown = " ".join(f"{cell[key]!s:>8}" for key in ("p50 ms", "p95 ms", "p99 ms"))
-                rate = f"{cell['requests a second']:>7}"
-                rest = f"{row['codes']} {row['unanswered']} unanswered"
-                print(f"{name:24} {clients:>7} {candidates:>5} {rate} {shown}  {rest}", flush=True)
-                yield cell
+def _merged(figures: dict[str, Any]) -> dict[str, Any]:
+    """What is there already, with the parts that were measured now in place of the old."""
+    try:
+        kept = report.load("service_load")
+    except FileNotFoundError:
+        kept = {}
+    now = report.environment()
+    for part in figures.values():
+        part["measured"] = {key: now[key] for key in ("time", "commit")}
+    kept.pop("environment", None)
+    return {**kept, **figures}
 
 
-def _memory(base: str, process: subprocess.Popen[str], requests: int) -> dict[str, Any]:
-    """Megabytes of the service and its workers, after a tenth of the requests and after all."""
-    drive(base, _bodies(20), clients=4, requests=requests // 10)
-    before = _megabytes(process.pid)
-    load = drive(base, _bodies(20), clients=4, requests=requests - requests // 10)
-    after = _megabytes(process.pid)
+def _ours(options: argparse.Namespace) -> Iterator[Row]:
+    """The service as it comes, and with requests ranked one by one."""
+    one_by_one = partial(askline, options.model, "--batch", "1")
+    servers = {
+        options.model: partial(askline, options.model),
+        f"{options.model}, one by one": one_by_one,
+    }
+    yield from _cells(servers, options)
+
+
+def _theirs(options: argparse.Namespace) -> Iterator[Row]:
+    yield from _cells({"FastAPI + CrossEncoder": partial(plain, options.cross_encoder)}, options)
+
+
+def _cells(servers: Mapping[str, Start], options: argparse.Namespace) -> Iterator[Row]:
+    """In each cell the servers in turn, so that what else the machine does falls on all alike."""
+    bounds = Bounds(seconds=options.seconds, patience=options.patience)
+    with ExitStack() as running:
+        started = {name: running.enter_context(_Restarting(own)) for name, own in servers.items()}
+        for candidates in CANDIDATES:
+            bodies = _bodies(candidates)
+            for clients in CLIENTS:
+                for name, server in started.items():
+                    drive(server.base, bodies, clients=1, bounds=Bounds(requests=2))
+                    row = drive(server.base, bodies, clients=clients, bounds=bounds).row()
+                    cell = {"server": name, "clients": clients, "candidates": candidates, **row}
+                    print(cell, flush=True)
+                    yield cell
+                    if row["unanswered"]:
+                        server.restart()  # or it would go on with what nobody waits for
+
+
+class _Restarting:
+    """A server that can be ended and started anew."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self._running = ExitStack()
+        self.base = ""
+
+    def restart(self) -> None:
+        self._running.close()
+        self.base, _ = self._running.enter_context(self._start())
+
+    def __enter__(self) -> _Restarting:
+        self.restart()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+
+def _full_queue(options: argparse.Namespace) -> Iterator[Row]:
+    """Twice as many clients as there are places: all that is not answered must be a 429."""
+    with askline(options.model, "--queue", "4") as (base, _):
+        row = drive(base, _bodies(100), clients=32, bounds=Bounds(requests=2_000, seconds=5)).row()
+    print(row, flush=True)
+    yield {"server": options.model, "places in the queue": 4, "clients": 32, **row}
+
+
+def _memories(options: argparse.Namespace) -> Iterator[Row]:
+    """Ten thousand requests of the light ranker, and a few hundred of the default."""
+    for spec, requests in ((LIGHT, options.requests), (options.model, options.requests // 25)):
+        row = {"server": spec, **_memory(spec, requests)}
+        print(row, flush=True)
+        yield row
+
+
+def _memory(spec: str, requests: int) -> Row:
+    """Megabytes of the service and its workers, after each tenth of the requests."""
+    seen: list[float] = []
+    codes: Counter[int] = Counter()
+    with askline(spec) as (base, process):
+        for _ in range(10):
+            load = drive(base, _bodies(20), clients=4, bounds=Bounds(requests=requests // 10))
+            seen.append(round(megabytes(process.pid), 1))
+            codes += load.codes
     return {
         "requests": requests,
-        "MB after a tenth": round(before, 1),
-        "MB after all": round(after, 1),
-        "codes": load.row()["codes"],
+        "MB after each tenth": seen,
+        "codes": {str(code): count for code, count in codes.items()},
     }
 
 
@@ -121,78 +183,6 @@ def _bodies(candidates: int) -> list[dict[str, object]]:
         {"query": question, "documents": texts[:candidates], "return_documents": False}
         for question, texts in zip(QUESTIONS, turned, strict=True)
     ]
-
-
-@contextmanager
-def _askline(spec: str, *options: str) -> Iterator[Running]:
-    command = [sys.executable, "-c", "from askline.cli import main; main()", "serve", "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--model", spec, *options], stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    try:
-        match = None
-        while match is None:
-            line = process.stderr.readline()
-            assert line, f"{spec} cannot be served."
-            match = re.search(r"Listening on (\S+)", line)
-        _drain(process)
-        _await_workers(match[1])
-        yield match[1], process
-    finally:
-        process.terminate()
-        process.wait(60)
-
-
-def _drain(process: subprocess.Popen[str]) -> None:
-    """The access log is written as always; nobody reads it."""
-    assert process.stderr is not None
-    subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
-
-
-def _await_workers(base: str) -> None:
-    """Until every worker is there."""
-    for _ in range(600):
-        with urllib.request.urlopen(f"{base}/metrics") as answer:
-            text = answer.read().decode()
-        with urllib.request.urlopen(f"{base}/info") as answer:
-            wanted = re.search(rb'"workers":(\d+)', answer.read())
-        ready = re.search(r"^askline_workers (\S+)$", text, re.MULTILINE)
-        if ready and wanted and float(ready[1]) == float(wanted[1]):
-            return
-        time.sleep(0.1)
-    raise SystemExit("The workers did not start.")
-
-
-@contextmanager
-def _plain(folder: Path) -> Iterator[Running]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.service_baseline", str(folder), str(port)], text=True
-    )
-    try:
-        for _ in range(600):
-            with socket.socket() as line:
-                if line.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}", process
-    finally:
-        process.kill()  # it would first finish what nobody waits for
-        process.wait(60)
-
-
-def _megabytes(pid: int) -> float:
-    """Of a process and its children, by proportional share of what they have in common."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    total = 0
-    for each in (str(pid), *children):
-        text = Path(f"/proc/{each}/smaps_rollup").read_text()
-        match = re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE)
-        total += int(match[1]) if match else 0
-    return total / 1024
 
 
 if __name__ == "__main__":

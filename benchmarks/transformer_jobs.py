@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from askline.training.general.card import card
 from askline.training.general.fit import GeneralRecipe, general_run, merged, run_file
@@ -23,6 +23,7 @@ from askline.training.transformer import (
     save_network,
     train_transformer,
 )
+from askline.training.transformer.averaging import average
 from askline.training.transformer.loop import Dev
 from askline.training.transformer.objectives import Objective
 from askline.training.transformer.sampling import SampledLists
@@ -47,6 +48,8 @@ class World:
     init: str
     tokeniser: Any
     lists: SampledLists
+    light: SampledLists | None
+    """The same with hard negatives that the light ranker chose; for the part `negatives`."""
     sets: Sets
     wikiqa: Measured
     trecqa: Measured
@@ -68,16 +71,30 @@ class World:
         return network.eval()
 
 
-def transfer(world: World, seed: int, depth: int | None = None, epochs: int | None = None) -> Row:
-    """One run of the general model, or of one cut to a depth."""
-    folder = world.work / (f"depth-{depth}" if depth else "general")
+def transfer(
+    world: World,
+    seed: int,
+    depth: int | None = None,
+    epochs: int | None = None,
+    hard: str = "bm25",
+) -> Row:
+    """One run of the general model, or of one cut to a depth; `hard` is what chose negatives."""
+    lists = world.lists if hard == "bm25" else world.light
+    assert lists is not None
     recipe = world.recipe.transfer
     recipe = replace(recipe, seed=seed, epochs=epochs or recipe.epochs)
-    history = general_run(world.init, world.lists, recipe, folder, device=world.device, depth=depth)
+    folder = _runs(world, depth, hard)
+    history = general_run(world.init, lists, recipe, folder, device=world.device, depth=depth)
     seconds = sum(epoch.seconds for epoch in history)
     losses = [round(epoch.loss, 4) for epoch in history]
-    row = {"depth": depth or "all", "seed": seed, "epochs": recipe.epochs, "loss": losses}
-    return row | {"seconds": round(seconds, 1)}
+    row = {"depth": depth or "all", "seed": seed, "epochs": recipe.epochs, "hard": hard}
+    return row | {"loss": losses, "seconds": round(seconds, 1)}
+
+
+def _runs(world: World, depth: int | None, hard: str = "bm25") -> Path:
+    """The folder of the runs of one kind."""
+    name = f"depth-{depth}" if depth else "general"
+    return world.work / (name if hard == "bm25" else f"{name}-{hard}")
 
 
 def untouched(world: World) -> Row:
@@ -89,11 +106,12 @@ def untouched(world: World) -> Row:
     }
 
 
-def single(world: World, seed: int) -> Row:
+def single(world: World, seed: int, depth: int | None = None, hard: str = "bm25") -> Row:
     """One run by itself, on dev."""
-    network = world.start().eval()
-    network.load_state_dict(load_file(run_file(world.work / "general", seed)))
-    return {"seed": seed, "dev": world.sets.all(DEV, network)}
+    network = world.start(depth=depth).eval()
+    network.load_state_dict(load_file(run_file(_runs(world, depth, hard), seed)))
+    row = {"seed": seed, "depth": depth or "all", "hard": hard}
+    return row | {"dev": world.sets.all(DEV, network)}
 
 
 def blend_on_dev(world: World, share: float) -> Row:
@@ -125,7 +143,21 @@ def adapt_wikiqa(world: World, loss: str, seed: int, depth: int | None = None) -
     row, network = _adapted(world, train, "WikiQA", loss, seed, depth)
     if depth is None:
         row["dev 400"] = world.sets.measured(DEV["WikiQA 400"]).measure(network)
+        state = {name: value.cpu() for name, value in network.state_dict().items()}
+        save_file(state, _adapted_file(world, loss, seed))
     return row
+
+
+def mean_wikiqa(world: World, losses: str, seeds: tuple[int, ...]) -> Row:
+    """The mean of adapted weights: of several seeds, and of several losses with `+` between."""
+    network = world.blended(world.recipe.share)
+    states = [
+        load_file(_adapted_file(world, loss, seed)) for loss in losses.split("+") for seed in seeds
+    ]
+    network.load_state_dict(average(states))
+    measured = ("dev", DEV["WikiQA"]), ("test", TEST["WikiQA"])
+    row: Row = {"start": "general", "loss": losses, "weights": len(states)}
+    return row | {part: world.sets.measured(spec).measure(network) for part, spec in measured}
 
 
 def adapt_trecqa(world: World, loss: str, seed: int, depth: int | None = None) -> Row:
@@ -159,7 +191,7 @@ def _adapted(
         network = world.blended(world.recipe.share)
     else:
         network = world.start(depth=depth)
-        network.load_state_dict(load_file(run_file(world.work / f"depth-{depth}", 1)))
+        network.load_state_dict(load_file(run_file(_runs(world, depth), 1)))
     before = {}
     if seed == 1 and loss == "point":
         before = {"transferred": world.sets.measured(TEST[target]).measure(network)}
@@ -187,6 +219,10 @@ def _trained(
 
 def _folds(world: World) -> NDArray[np.int64]:
     return np.random.default_rng(5).integers(0, FOLDS, len(world.wikiqa.pairs))
+
+
+def _adapted_file(world: World, loss: str, seed: int) -> Path:
+    return world.work / f"adapted-{loss}-{seed}.safetensors"
 
 
 def _fold_file(world: World, number: int) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -76,9 +76,9 @@ class Sets:
     def all(self, specs: dict[str, Spec], network: PairNetwork) -> Figures:
         return {name: self.measured(spec).measure(network) for name, spec in specs.items()}
 
-    def prepare(self) -> Iterator[str]:
-        """Read everything that is measured, saying what came."""
-        for spec in [*DEV.values(), *TEST.values()]:
+    def prepare(self, specs: Iterable[Spec]) -> Iterator[str]:
+        """Read what will be measured, saying what came."""
+        for spec in specs:
             found = self.measured(spec)
             yield f"{spec}: {len(found.questions)} questions, {len(found.pairs.tokens)} pairs"
 

@@ -2,12 +2,17 @@
 The general transformer and what it adapts to, trained by the project's own recipe and measured.
 
     python -m benchmarks.transformers --data DIR --init DIR --device cuda --work DIR
+    python -m benchmarks.transformers --join FILE FILE …
 
 Three runs are blended to the general model, which then adapts to WikiQA and TrecQA; models cut to
-4, 6, 8, 10 and 12 layers are transferred in one run of one epoch and adapted, and the Report's head
-is trained on WikiQA alone. Each choice is made on dev sets; every test set is scored once for each
-row. Writes results/transformers.json after each finished piece, and WORK/model, the general model's
-folder. `--few 8` is a trial with eight questions of each set.
+4, 6, 8, 10 and 12 layers are transferred in one run of one epoch and adapted, the Report's head is
+trained on WikiQA alone, and hard negatives by BM25 and by Cosinet are compared at 6 layers.
+Each choice is made on dev sets; every test set is scored once for each row. Writes
+results/transformers.json after each finished piece, and WORK/model, the general model's folder.
+`--few 8` is a trial with eight questions of each set.
+
+The second form makes one results/transformers.json of files that calls with some `--parts` each
+wrote: rows of later files stand for those of the same training in earlier ones.
 """
 
 from __future__ import annotations
@@ -21,26 +26,31 @@ from dataclasses import replace
 from math import inf
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import torch
 
+import askline
 from askline.training.general.fit import GeneralRecipe
-from askline.training.general.sets import general_lists, general_parts
+from askline.training.general.sets import SETS, general_parts
 from askline.training.transformer import TransformerRecipe
 from askline.training.transformer.cross_encoder import load_tokeniser
-from askline.training.transformer.negatives import mine
-from askline.training.transformer.sampling import SampledLists
+from askline.training.transformer.negatives import Negatives, mine
+from askline.training.transformer.sampling import Part, SampledLists
+from askline.types import Question
 
 from . import transformer_jobs as jobs
 from .report import save
 from .transformer_jobs import Row, World
-from .transformer_sets import Sets
+from .transformer_join import joined, summary
+from .transformer_sets import DEV, TEST, Sets
 
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6)
 DEPTHS = (4, 6, 8, 10, 12)
 SEEDS = (1, 2, 3)
+COMPARED = 6  # layers of the runs that compare hard negatives
+
+Job = tuple[str, tuple[Any, ...], set[str]]
 
 _world: World | None = None  # set before the processes are forked, so that they have it
 
@@ -63,7 +73,7 @@ class Plan:
         self.options = options
         self.until = time.monotonic() + options.limit
         self.rows: dict[str, list[Row]] = {}  # by the name of the job
-        self.waiting: list[tuple[str, tuple[Any, ...], set[str]]] = list(_jobs(options.parts))
+        self.waiting: list[Job] = list(_jobs(options.parts))
         self.done: set[str] = set()
         self.started = time.monotonic()
 
@@ -109,7 +119,7 @@ class Plan:
             "processes at once": self.options.jobs,
             "recipe": repr(_world.recipe),
             "adapt recipe": repr(_world.adapt),
-            "by loss": _by_loss(self.rows),
+            **summary(self.rows),
             "parts": self.options.parts,
             "rows": self.rows,
             "left out": [" ".join(map(str, (job[0], *job[1]))) for job in self.waiting],
@@ -117,7 +127,7 @@ class Plan:
         save(self.options.name, figures, "torch", "transformers")
 
 
-def _jobs(parts: Container[str]) -> Iterator[tuple[str, tuple[Any, ...], set[str]]]:
+def _jobs(parts: Container[str]) -> Iterator[Job]:
     """Name, arguments, and the labels of the jobs that must be done before; the worthiest first."""
     runs = {f"transfer {seed}" for seed in SEEDS} if "general" in parts else set()
     if "general" in parts:
@@ -127,70 +137,69 @@ def _jobs(parts: Container[str]) -> Iterator[tuple[str, tuple[Any, ...], set[str
         yield "untouched", (), set()
     if "depths" in parts:  # the longest first
         yield from (("transfer", (1, depth, 1), set()) for depth in reversed(DEPTHS))
+    if "report" in parts:
+        yield from (("report_head", (seed,), set()) for seed in SEEDS)
     if "adapt" in parts:
         yield from (("adapt_wikiqa", (x, seed), runs) for x in ("point", "both") for seed in SEEDS)
         yield from (("fold", (number,), runs) for number in range(jobs.FOLDS))
+    if "depths" in parts:
+        yield from _depths()
+    if "adapt" in parts:
         folds = {f"fold {number}" for number in range(jobs.FOLDS)}
         yield from (("adapt_wikiqa", ("soft", seed), folds) for seed in SEEDS)
-        yield from (("adapt_trecqa", (x, seed), runs) for x in ("point", "both") for seed in SEEDS)
-    if "report" in parts:
-        yield from (("report_head", (seed,), set()) for seed in SEEDS)
-    for depth in reversed(DEPTHS) if "depths" in parts else ():
-        needs = {f"transfer 1 {depth} 1"}
-        yield "adapt_wikiqa", ("point", 1, depth), needs
-        yield "adapt_trecqa", ("point", 1, depth), needs
+        yield from (("adapt_trecqa", ("point", seed), runs) for seed in SEEDS)
+        yield from _means()
+    if "negatives" in parts:
+        yield from _negatives("depths" in parts)
+    if "adapt" in parts:
+        yield from (("adapt_trecqa", ("both", seed), runs) for seed in SEEDS)
     if "general" in parts:
         yield from (("single", (seed,), runs) for seed in SEEDS)
-    for depth in DEPTHS if "depths" in parts else ():
-        for seed in SEEDS[1:]:
+
+
+def _depths() -> Iterator[Job]:
+    for seed in SEEDS:
+        for depth in reversed(DEPTHS):
             yield "adapt_wikiqa", ("point", seed, depth), {f"transfer 1 {depth} 1"}
+    for depth in reversed(DEPTHS):
+        yield "adapt_trecqa", ("point", 1, depth), {f"transfer 1 {depth} 1"}
 
 
-def _by_loss(rows: dict[str, list[Row]]) -> dict[str, dict[str, Row]]:
-    """For each target the means over seeds of each loss; the one with the best dev is chosen."""
-    found: dict[str, dict[str, Row]] = {}
-    for name in ("adapt_wikiqa", "adapt_trecqa"):
-        own = [row for row in rows.get(name, []) if row.get("start") == "general"]
-        means = found.setdefault(name, {})
-        for loss in dict.fromkeys(row["loss"] for row in own):
-            group = [row for row in own if row["loss"] == loss]
-            means[loss] = {part: _mean([row[part] for row in group]) for part in ("dev", "test")}
-            means[loss]["seeds"] = len(group)
-        for loss in means:
-            best = max(means, key=lambda each: float(means[each]["dev"]["MAP"]))
-            means[loss]["chosen"] = loss == best
-    return found
+def _means() -> Iterator[Job]:
+    for losses in ("point", "both", "soft", "point+both+soft"):
+        needs = {f"adapt_wikiqa {loss} {seed}" for loss in losses.split("+") for seed in SEEDS}
+        yield "mean_wikiqa", (losses, SEEDS), needs
 
 
-def _mean(rows: list[dict[str, float]]) -> dict[str, float]:
-    return {name: round(fmean(row[name] for row in rows), 2) for name in rows[0]}
+def _negatives(depths: bool) -> Iterator[Job]:
+    """The first run by BM25 is that of the part `depths`, where there is one."""
+    for seed in SEEDS:
+        for hard in ("cosinet", "bm25"):
+            run = (seed, COMPARED, 1) if hard == "bm25" else (seed, COMPARED, 1, hard)
+            if not (depths and run == (1, COMPARED, 1)):
+                yield "transfer", run, set()
+            yield "single", (seed, COMPARED, hard), {f"transfer {' '.join(map(str, run))}"}
 
 
 def world(options: argparse.Namespace) -> World:
-    """Read and tokenise everything, on the CPU and before any process is forked."""
+    """Read and tokenise everything before any process is forked: a tokeniser's threads are not."""
     start = time.monotonic()
     tokeniser = load_tokeniser(options.init)
-    if options.few:
-        parts = tuple(
-            replace(part, questions=part.questions[: options.few])
-            for part in general_parts(options.data)
-        )
-        mined = mine([question for part in parts for question in part.questions])
-        lists = SampledLists("a few", parts, mined, tokeniser)
-    else:
-        path = options.negatives or options.work / "negatives.npz"
-        lists = general_lists(tokeniser, path, root=options.data)
+    lists, light = _lists(options, tokeniser)
     print(f"{time.monotonic() - start:.1f} s  {len(lists)} questions to transfer from", flush=True)
     sets = Sets(options.data, tokeniser, options.few)
-    for line in sets.prepare():
+    whole = "general" in options.parts
+    tests = TEST.values() if whole else (TEST[name] for name in ("WikiQA", "TrecQA"))
+    for line in sets.prepare([*DEV.values(), *tests]):
         print(f"{time.monotonic() - start:.1f} s  {line}", flush=True)
-    for name in jobs.UNANSWERABLE:
+    for name in jobs.UNANSWERABLE if whole else ():
         sets.measured((name, "all", False, None))
     usual = GeneralRecipe()
     return World(
         init=options.init,
         tokeniser=tokeniser,
         lists=lists,
+        light=light,
         sets=sets,
         wikiqa=sets.training("wikiqa:train"),
         trecqa=sets.training("trecqa:train-all"),
@@ -204,24 +213,54 @@ def world(options: argparse.Namespace) -> World:
     )
 
 
+def _lists(options: argparse.Namespace, tokeniser: Any) -> tuple[SampledLists, SampledLists | None]:
+    """What is transferred from, with hard negatives by BM25 and, where asked for, by Cosinet."""
+    parts: tuple[Part, ...] = general_parts(options.data)
+    if options.few:
+        parts = tuple(replace(part, questions=part.questions[: options.few]) for part in parts)
+    questions = [question for part in parts for question in part.questions]
+    lists = SampledLists(" + ".join(SETS), parts, _mined(options, "bm25", questions), tokeniser)
+    if "negatives" not in options.parts:
+        return lists, None
+    return lists, lists.with_negatives(_mined(options, "cosinet", questions))
+
+
+def _mined(options: argparse.Namespace, hard: str, questions: list[Question]) -> Negatives:
+    """Kept in a file, for the light ranker takes minutes to choose."""
+    given = options.negatives if hard == "bm25" else options.light_negatives
+    path = given or options.work / f"negatives-{hard}.npz"
+    if options.few or not path.exists():
+        ranker = None if hard == "bm25" else askline.load(hard)
+        path = options.work / f"negatives-{hard}.npz"
+        mine(questions, ranker=ranker).save(path)
+    return Negatives.load(path, questions)
+
+
 def main() -> None:
     global _world
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--data", type=Path, required=True, help="the folder with the datasets")
-    parser.add_argument("--init", required=True, help="the folder of the weights to start from")
-    parser.add_argument("--work", type=Path, required=True, help="where weights are written")
-    parser.add_argument("--negatives", type=Path, help="mined before  [WORK/negatives.npz]")
+    parser.add_argument("--data", type=Path, help="the folder with the datasets")
+    parser.add_argument("--init", help="the folder of the weights to start from")
+    parser.add_argument("--work", type=Path, help="where weights are written")
+    parser.add_argument("--negatives", type=Path, help="mined before  [WORK/negatives-bm25.npz]")
+    parser.add_argument("--light-negatives", type=Path, help="  [WORK/negatives-cosinet.npz]")
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
     parser.add_argument("--jobs", type=int, default=8, help="processes at once")
     parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
     parser.add_argument("--seconds", type=float, default=inf, help="of training, for each run")
-    parser.add_argument("--parts", default="general,adapt,depths,report", help="some of these")
+    parser.add_argument("--parts", default="general,adapt,depths,report,negatives")
     parser.add_argument("--name", default="transformers", help="of the file in results/")
     parser.add_argument("--general", type=Path, help="adapt this model; for parts without general")
     parser.add_argument("--few", type=int, help="so many questions of each set, for a trial")
+    parser.add_argument("--join", type=Path, nargs="+", help="files of earlier calls, oldest first")
     options = parser.parse_args()
+    if options.join:
+        print(f"Kept in {save(options.name, joined(options.join), 'torch', 'transformers')}")
+        return
+    if not (options.data and options.init and options.work):
+        parser.error("--data, --init and --work are needed, or --join")
     options.parts = options.parts.split(",")
     if ("general" in options.parts) == bool(options.general) and "adapt" in options.parts:
         parser.error("adapt needs either the part general or --general, and not both")

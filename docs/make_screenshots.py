@@ -14,21 +14,23 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from askline.corpus import Corpus
 from askline.demo import documents
 
 IMAGES = Path(__file__).parent / "images"
-QUESTION = "Which lens did Fresnel design?"
+QUESTION = "How long is the Trans-Siberian railway?"
+UNANSWERED = "Which lens did Fresnel design?"
 CANDIDATES = """Emma is a novel of manners.
 It sold well in its first year.
 Jane Austen wrote it in 1815.
 Who Emma was is not known.
 The author of Emma was Jane Austen."""
-DESKTOP = {"width": 900, "height": 700}
-PHONE = {"width": 390, "height": 844}
+DESKTOP: ViewportSize = {"width": 900, "height": 700}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 def main() -> None:
@@ -58,8 +60,9 @@ def _shoot(browser: Browser, base: str) -> None:
     _ask(page, QUESTION)
     page.locator(".candidates button").nth(2).hover()
     _save(page, "answer")
-    _ask(page, "Xylophones?")
-    _save(page, "no-answer", height=420)
+    _ask(page, UNANSWERED)
+    page.click("article summary")
+    _save(page, "no-answer", height=560)
     page = _page(browser, base, DESKTOP, scheme="dark")
     page.click("#tab-compare")
     page.fill("#compare-question", "Who wrote Emma?")
@@ -69,13 +72,22 @@ def _shoot(browser: Browser, base: str) -> None:
     page.wait_for_selector(".columns")
     page.locator(".ranked >> nth=0 >> button >> nth=1").hover()
     _save(page, "compare-dark")
-    page = _page(browser, base, PHONE)
+    page = _page(browser, base, PHONE, touch=True)
     _ask(page, QUESTION)
     _save(page, "answer-phone", height=844)
 
 
-def _page(browser: Browser, base: str, size: dict[str, int], scheme: str = "light") -> Page:
-    context = browser.new_context(viewport=size, color_scheme=scheme)  # type: ignore[arg-type]
+def _page(
+    browser: Browser,
+    base: str,
+    size: ViewportSize,
+    *,
+    scheme: Literal["dark", "light"] = "light",
+    touch: bool = False,
+) -> Page:
+    context = browser.new_context(
+        viewport=size, color_scheme=scheme, is_mobile=touch, has_touch=touch
+    )
     page = context.new_page()
     page.goto(base)
     page.wait_for_selector("html[data-ready]")

@@ -1,4 +1,4 @@
-"""Every block of code in the README does what the README says it does."""
+"""Every block of code in the README, and in pages like it, does what the page says it does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+PAGES = [ROOT / "docs" / "corpus.md"]
+"""Read from top to bottom: later blocks go on where earlier ones stopped."""
 
 
 class Block(NamedTuple):
@@ -22,16 +24,16 @@ class Block(NamedTuple):
     text: str
 
 
-def blocks() -> list[Block]:
-    text = README.read_text("utf-8")
+def blocks(page: Path = README) -> list[Block]:
+    text = page.read_text("utf-8")
     return [
         Block(match[1], text.count("\n", 0, match.start()) + 1, match[2])
         for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     ]
 
 
-def of(*languages: str) -> list[Block]:
-    return [block for block in blocks() if block.language in languages]
+def of(*languages: str, page: Path = README) -> list[Block]:
+    return [block for block in blocks(page) if block.language in languages]
 
 
 def name(block: Block) -> str:
@@ -45,10 +47,11 @@ def test_every_block_is_of_a_kind_that_is_run() -> None:
     assert of("sh")
 
 
-def test_python_blocks_print_what_they_show() -> None:
+@pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
+def test_python_blocks_print_what_they_show(page: Path) -> None:
     # One session for all blocks, as a reader would type them.
-    session = "\n".join(block.text for block in of("python"))
-    test = doctest.DocTestParser().get_doctest(session, {}, "README", str(README), 0)
+    session = "\n".join(block.text for block in of("python", page=page))
+    test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     assert test.examples
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test).failed == 0
@@ -58,20 +61,31 @@ def test_python_blocks_print_what_they_show() -> None:
 def test_console_blocks_print_what_they_show(block: Block, tmp_path: Path) -> None:
     if "ASKLINE_DATA" in block.text and not os.environ.get("ASKLINE_DATA"):
         pytest.skip("ASKLINE_DATA is not set: this block measures a real dataset")
+    run_console(block, tmp_path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_console_blocks_of_a_page_print_what_they_show(page: Path, tmp_path: Path) -> None:
+    for block in of("console", page=page):
+        run_console(block, tmp_path)
+
+
+def run_console(block: Block, folder: Path) -> None:
+    """Each command after `$`, which goes on after a backslash or in lines that begin with `>`."""
     commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
     assert commands
     settings = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "80",
-        "XDG_CACHE_HOME": str(tmp_path),
+        "XDG_CACHE_HOME": str(folder / "cache"),
     }
     for command in commands:
         line, _, shown = command.partition("\n")
-        while line.endswith("\\"):
+        while line.endswith("\\") or shown.startswith("> "):
             more, _, shown = shown.partition("\n")
-            line = f"{line}\n{more}"
+            line = f"{line}\n{more.removeprefix('> ')}"
         done = subprocess.run(
-            line, shell=True, cwd=tmp_path, env=settings, capture_output=True, text=True
+            line, shell=True, cwd=folder, env=settings, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stderr
         flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -122,7 +122,7 @@ class Chart:
                 'stroke="var(--soft, #888)" stroke-dasharray="4 4" fill="none"/>'
             )
         for place, own in enumerate(self.series):
-            yield from self._drawn(own, place % _COUNT)
+            yield from self._drawn(own, place)
         yield from _legend(self.series)
 
     def _axes(self) -> Iterator[str]:
@@ -138,17 +138,20 @@ class Chart:
         yield _text((_LEFT + right) / 2, bottom + 40, self.x.name, anchor="middle", kind="ink")
         yield _text(12, _TOP - 10, self.y.name, kind="ink")
 
-    def _drawn(self, own: Series, colour: int) -> Iterator[str]:
-        paint = f"var(--series-{colour}, {_FALLBACK[colour]})"
+    def _drawn(self, own: Series, place: int) -> Iterator[str]:
         places = [(self._x(x), self._y(y)) for x, y in own.points]
         if own.line:
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-            yield f'<polyline points="{path}" fill="none" stroke="{paint}" stroke-width="2"/>'
+            dashes = ' stroke-dasharray="5 4"' if place >= _COUNT else ""
+            yield (
+                f'<polyline points="{path}" fill="none" stroke="{_paint(place)}" '
+                f'stroke-width="2"{dashes}/>'
+            )
         radius, opacity = (2.5, 0.35) if own.faint else (4.5, 1)
         for number, (x, y) in enumerate(places):
             label = own.labels[number] if own.labels else own.name
             yield (
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{paint}" '
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" {_fill(place)} '
                 f'fill-opacity="{opacity}"><title>{escape(label)}</title></circle>'
             )
             if own.written:
@@ -164,10 +167,20 @@ class Chart:
 def _legend(series: Sequence[Series]) -> Iterator[str]:
     for place, own in enumerate(series):
         y = _TOP + 8 + 20 * place
-        colour = place % _COUNT
-        paint = f"var(--series-{colour}, {_FALLBACK[colour]})"
-        yield f'<circle cx="{_WIDTH - _RIGHT + 16}" cy="{y}" r="4.5" fill="{paint}"/>'
+        yield f'<circle cx="{_WIDTH - _RIGHT + 16}" cy="{y}" r="4.5" {_fill(place)}/>'
         yield _text(_WIDTH - _RIGHT + 26, y + 4, own.name, kind="ink")
+
+
+def _paint(place: int) -> str:
+    colour = place % _COUNT
+    return f"var(--series-{colour}, {_FALLBACK[colour]})"
+
+
+def _fill(place: int) -> str:
+    """Full; where the colours come round a second time, hollow, with dashes between."""
+    if place < _COUNT:
+        return f'fill="{_paint(place)}"'
+    return f'fill="var(--paper, #fff)" stroke="{_paint(place)}" stroke-width="2"'
 
 
 def _step(span: float) -> float:

@@ -10,19 +10,20 @@ __all__ = ["BEGIN", "END", "headline", "with_headline"]
 
 BEGIN = "<!-- made from results/peers.json by make docs -->"
 END = "<!-- end of what make docs makes -->"
-_QUALITY_AT = 100
-_COUNTS = (100, 400, 1_300)
+_COUNTS = (20, 100, 400, 1_300)
+
+Row = dict[str, Any]
 
 
 def headline(results: ResultFiles) -> str:
     """A Markdown table; nothing where the run has not been made."""
-    found = results.at("peers", "rows")
-    rows: list[dict[str, Any]] = found[0] if found else []
-    names = dict.fromkeys(row["system"] for row in rows)
-    heads = [f"P@1 / MAP of {_QUALITY_AT}", *(f"ms of {count:,}" for count in _COUNTS), "MB"]
+    quality, times = _rows(results, "quality"), _rows(results, "rows")
+    heads = ["P@1 / MAP", *(f"ms of {count:,}" for count in _COUNTS), "MB"]
     lines = [f"| ranker | {' | '.join(heads)} |", f"|{' --- |' * (len(heads) + 1)}"]
-    lines += [_line(name, [row for row in rows if row["system"] == name]) for name in names]
-    return "\n".join(lines) + "\n" if names else ""
+    lines += [
+        _line(row, [own for own in times if own["system"] == row["system"]]) for row in quality
+    ]
+    return "\n".join(lines) + "\n" if quality and times else ""
 
 
 def with_headline(text: str, results: ResultFiles) -> str:
@@ -35,15 +36,19 @@ def with_headline(text: str, results: ResultFiles) -> str:
     return f"{before}{BEGIN}\n\n{table}\n{END}{after}"
 
 
-def _line(name: str, rows: list[dict[str, Any]]) -> str:
-    by_count = {row["candidates"]: row for row in rows}
-    judged = by_count.get(_QUALITY_AT)
-    quality = f"{judged['P@1']:.1f} / {judged['MAP']:.1f}" if judged else "–"
+def _rows(results: ResultFiles, key: str) -> list[Row]:
+    found = results.at("peers", key)
+    return found[0] if found else []
+
+
+def _line(judged: Row, timed: list[Row]) -> str:
+    by_count = {row["candidates"]: row for row in timed}
+    quality = f"{judged['P@1']:.1f} / {judged['MAP']:.1f}"
     times = (_time(by_count.get(count)) for count in _COUNTS)
-    return f"| {name} | {quality} | {' | '.join(times)} | {rows[0]['MB']:.0f} |"
+    return f"| {judged['system']} | {quality} | {' | '.join(times)} | {judged['MB']:.0f} |"
 
 
-def _time(row: dict[str, Any] | None) -> str:
+def _time(row: Row | None) -> str:
     if row is None:
         return "–"
     value = row["ms p50"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
@@ -24,15 +25,17 @@ _STYLE = """
   --rule: #2b333b; --band: #1b2127; --good: #5fd39b; --less: #ff9d7a; --series-0: #58b4f0;
   --series-1: #ff9a52; --series-2: #35d0a0; --series-3: #cfa0e8; --series-4: #e6b93c;
   --series-5: #a3b3c2; --series-6: #ff85b3; --series-7: #d5d5d5; } }
-body { margin: 0 auto; max-width: 1080px; padding: 32px 20px 80px; background: var(--paper);
+body { margin: 0 auto; max-width: 1280px; padding: 32px 20px 80px; background: var(--paper);
   color: var(--ink); font: 15px/1.55 system-ui, sans-serif; }
 h1 { font-size: 28px; line-height: 1.2; } h2 { margin-top: 56px; } h3 { margin: 36px 0 8px; }
 p, li { max-width: 76ch; } .soft, small { color: var(--soft); }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums;
-  font-size: 13.5px; margin: 8px 0; } th, td { padding: 5px 10px; text-align: right;
+  font-size: 13.5px; margin: 8px 0; } th, td { padding: 5px 8px; text-align: right;
   border-bottom: 1px solid var(--rule); white-space: nowrap; vertical-align: top; }
-th:first-child, td:first-child { text-align: left; } td.left, th.left { text-align: left; }
-thead th { background: var(--band); } tbody.extra { border-top: 2px solid var(--soft); }
+th:first-child, td:first-child { text-align: left; position: sticky; left: 0;
+  background: var(--paper); } td.left, th.left { text-align: left; }
+thead th, thead th:first-child { background: var(--band); } th[colspan] { text-align: center; }
+tbody.extra { border-top: 2px solid var(--soft); }
 tr.absent td { color: var(--soft); } .up { color: var(--good); } .down { color: var(--less); }
 svg { display: block; width: 100%; max-width: 870px; height: auto; margin: 20px 0 32px; }
 code { font-size: 13px; } nav a { margin-right: 14px; } a { color: var(--series-0); }
@@ -80,7 +83,7 @@ def _section(section: Section) -> Iterator[str]:
     stand_in = section.stand_in and f"{section.stand_in}; figures of other data are not subtracted"
     for text in (stand_in, table.note, section.short):
         if text:
-            yield f"<p>{escape(text.rstrip('.'))}.</p>"
+            yield f"<p>{_prose(text.rstrip('.'))}.</p>"
     heads = "".join(
         f'<th colspan="3">{escape(shown_measures(measure))}</th>' for measure in table.measures
     )
@@ -96,8 +99,13 @@ def _section(section: Section) -> Iterator[str]:
         extras = "".join(_row(line, notes, fair) for line in section.extras)
         yield f'<tbody class="extra">{extras}</tbody>'
     yield "</table></div>"
-    told = "".join(f"<li>{mark}: {escape(text)}.</li>" for mark, text in notes.told())
+    told = "".join(f"<li>{mark}: {_prose(text)}.</li>" for mark, text in notes.told())
     yield f"<ul>{told}{''.join(_commands([*section.lines, *section.extras]))}</ul>"
+
+
+def _prose(text: str) -> str:
+    """Text with what stands between backticks set as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def _row(line: Line, notes: Notes, fair: bool) -> str:
@@ -114,12 +122,19 @@ def _row(line: Line, notes: Notes, fair: bool) -> str:
 def _cells(cell: Cell, fair: bool) -> str:
     """A difference is told where the data are the same."""
     apart = difference(cell) if fair else ""
-    kind = "up" if (cell.difference or 0) >= 0 else "down"
+    kind = (
+        ("up" if (cell.difference or 0) >= 0 else "down") if _is_quality(cell.measure) else "soft"
+    )
     return (
         f'<td class="soft">{escape(printed(cell))}</td>'
         f"<td><strong>{escape(ours(cell.ours, cell.measure))}</strong></td>"
         f'<td class="{kind}">{apart}</td>'
     )
+
+
+def _is_quality(measure: str) -> bool:
+    """Whether more of it is better; counts and times are neither good nor bad."""
+    return any(name in measure for name in ("MAP", "MRR", "P@1", "EM", "F1"))
 
 
 def _commands(lines: Iterable[Line]) -> Iterator[str]:

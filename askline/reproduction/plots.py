@@ -123,7 +123,7 @@ def _by_candidates(results: ResultFiles) -> Chart:
             found.setdefault("cascade, one H200", []).append((row["candidates"], row["ms"]))
     for way, rows in _object(results.at("engine_growth", "ways")).items():
         own = [(int(count), row["processor ms"]) for count, row in rows.items()]
-        found[f"{way}, processor time"] = own
+        found[f"cascade({way}), processor time"] = own
     series = [
         _series(name, [(float(x), y, f"{name}, {x:,}") for x, y in sorted(own)], line=True)
         for name, own in found.items()

@@ -85,17 +85,21 @@ RUNS: dict[str, Run] = _runs(
         "-m benchmarks.phrase_extractor --init {init} --data {data}",
         "2 min, one H200",
     ),
-    Run("phrases", "-m benchmarks.phrases --model {phrases} --ranker cosinet", "10 min, CPU"),
+    Run("phrases", "-m benchmarks.phrases --index {phrase_index}", "10 min, CPU"),
+    Run(
+        "phrases_open",
+        "-m benchmarks.phrases_open --index {phrase_index} --questions 1000",
+        "5 min, CPU, quiet",
+    ),
     Run(
         "phrases_fr",
-        "-m benchmarks.phrases --model {phrases_fr} --on fquad/valid.json --language fr "
-        "--name phrases_fr",
-        "5 min, CPU",
+        "-m benchmarks.phrase_runs {phrase_run}",
+        "1 s, CPU; the training before it 4 min, one H200",
     ),
     Run(
         "peers",
         "-m benchmarks.peers --data {data} --model {init} --onnx {onnx}",
-        "5 min, CPU, quiet",
+        "12 min, CPU, quiet",
     ),
 )
 

@@ -98,6 +98,16 @@ class _ChokesOnBlank(_Broken):
         return super().rank(question, candidates)
 
 
+class _MixesQuestionsUp(_Broken):
+    def rank_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[Hit]]:
+        return [self.rank(*request) for request in reversed(requests)]
+
+
+class _ForgetsEmptyLists(_Broken):
+    def rank_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[Hit]]:
+        return [self.rank(*request) for request in requests if request[1]]
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -111,6 +121,8 @@ class _ChokesOnBlank(_Broken):
         _SortsTheCallersList,
         _TakesAString,
         _ChokesOnBlank,
+        _MixesQuestionsUp,
+        _ForgetsEmptyLists,
     ],
 )
 def test_suite_catches_a_broken_ranker(broken: type[_Broken]) -> None:

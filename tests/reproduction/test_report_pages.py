@@ -50,6 +50,15 @@ def results(tmp_path: Path) -> ResultFiles:
     return ResultFiles(tmp_path)
 
 
+def test_html_sets_code_as_code_and_colours_quality_alone(
+    results: ResultFiles, tmp_path: Path
+) -> None:
+    page = write_report(results, tmp_path / "out").html.read_text("utf-8")
+    assert "<code>askline data</code> reads it" in page
+    assert page.count('<td class="down">−1.95</td>') == 1
+    assert "`" not in page
+
+
 def test_rows_are_joined_and_their_state_told(results: ResultFiles) -> None:
     table = next(own for own in sections(results) if own.table.id == "cosinet-4")
     lines = {line.name: line for line in table.lines}
@@ -146,17 +155,26 @@ def test_names_in_a_chart_are_escaped() -> None:
 
 
 def test_the_readmes_table_stands_between_its_marks(tmp_path: Path) -> None:
+    quality = [{"system": "bm25", "P@1": 36.6, "MAP": 50.04, "MB": 0.0}]
     rows = [
-        {"system": "bm25", "candidates": 100, "P@1": 36.6, "MAP": 50.04, "ms p50": 3.25, "MB": 0.0},
-        {"system": "bm25", "candidates": 1300, "P@1": 30.0, "MAP": 1.0, "ms p50": 1250, "MB": 0.0},
+        {"system": "bm25", "candidates": 100, "ms p50": 3.25, "MB": 0.0},
+        {"system": "bm25", "candidates": 1300, "ms p50": 1250, "MB": 0.0},
     ]
-    (tmp_path / "peers.json").write_text(json.dumps({"rows": rows}))
+    (tmp_path / "peers.json").write_text(json.dumps({"quality": quality, "rows": rows}))
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     made = with_headline(page, ResultFiles(tmp_path))
-    assert "| bm25 | 36.6 / 50.0 | 3.2 | – | 1,250 | 0 |" in made
+    assert "| bm25 | 36.6 / 50.0 | – | 3.2 | – | 1,250 | 0 |" in made
     assert "old" not in made
     assert made.startswith("before\n")
     assert made.endswith(f"{END}\nafter\n")
     assert with_headline(made, ResultFiles(tmp_path)) == made
     assert with_headline("no marks", ResultFiles(tmp_path)) == "no marks"
     assert with_headline(page, ResultFiles(tmp_path / "none")) == page
+
+
+def test_more_series_than_colours_can_be_told_apart() -> None:
+    series = tuple(Series(str(k), ((1.0, k), (2.0, k + 1.0)), line=True) for k in range(9))
+    picture = ET.fromstring(Chart("t", Axis("x"), Axis("y"), series).svg())
+    lines = [own for own in picture.iter() if own.tag.endswith("polyline")]
+    looks = {(own.get("stroke"), own.get("stroke-dasharray")) for own in lines}
+    assert len(looks) == len(series)

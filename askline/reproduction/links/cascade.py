@@ -54,17 +54,12 @@ def _monolithic(depth: int) -> Measured:
 
 
 _TANDA = Measured(
-    (
-        *(
-            place("transformers", "rows", "adapt_wikiqa", _CHOSEN, "test", measure)
-            for measure in ("MAP", "MRR")
-        ),
-        *(
-            place("transformers", "rows", "blend_on_test", 0, "test", "TrecQA", measure)
-            for measure in ("MAP", "MRR")
-        ),
+    tuple(
+        place("transformers", "rows", f"adapt_{task}", _CHOSEN, "test", measure)
+        for task in ("wikiqa", "trecqa")
+        for measure in ("MAP", "MRR")
     ),
-    f"{_ENCODER}; adapted to WikiQA; TrecQA without adapting",
+    f"{_ENCODER}; adapted to WikiQA and to TrecQA",
     "transformers",
 )
 

@@ -1,0 +1,223 @@
+"""Every question of a set asked of its whole corpus: sentence, phrase, and milliseconds."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from askline import load
+from askline.corpus import Corpus, Retriever, answer
+from askline.corpus.answers import Answer, Found
+from askline.corpus.asking import BLEND
+from askline.evaluation.squad import exact_match, f1
+from askline.rankers.reading import phrases_in
+from askline.types import Ranker, Source
+
+from .corpus_library import Asking, library
+
+RECALL_AT = (20, 100)
+ACCURATE_AT = (1, 5)
+
+
+class Reply(NamedTuple):
+    """What came back for a question."""
+
+    sentences: Sequence[Found | Answer]
+    phrase: str | None
+    """None from what cannot read: then the reader looks at the first sentence, off the clock."""
+    seconds: float
+
+
+Ask = Callable[[str], Reply]
+
+
+class Asked(NamedTuple):
+    """How good a reply was."""
+
+    place: int | None
+    """Of the first right sentence, from 1; None where no right one came."""
+    seconds: float
+    exact: float | None = None
+    f1: float | None = None
+    """None where the set has no phrases, or nothing reads them."""
+
+
+def answers(
+    on: str,
+    specs: Sequence[str],
+    folder: Path,
+    *,
+    limit: int | None = None,
+    timed: int = 0,
+    apart: bool = False,
+    reader: str | None = "cascade",
+    phrases: bool = False,
+) -> dict[str, Any]:
+    """
+    Retrieval alone, then with each ranker behind it; `apart` also without its scores.
+
+    With `phrases`, the nearest phrase alone, and everything once more with phrase search beside
+    the words.
+    """
+    asking = library(on, limit)
+    place = folder / f"answers-{slug(on)}"
+    place.mkdir(parents=True, exist_ok=True)
+    with Corpus.open(place / "index") if phrases else Corpus.in_memory() as corpus:
+        corpus.add(asking.documents)
+        ways = ways_to_ask(corpus.retriever(), specs, apart=apart)
+        if phrases:
+            corpus.encode_phrases()
+            ways |= ways_with_phrases(corpus, specs)
+        status = corpus.status()
+        reading = load(reader) if reader else None
+        asked = {
+            name: asked_all(asking.questions, ask, place / f"{slug(name)}.jsonl", reading)
+            for name, ask in ways.items()
+        }
+        times = in_turn([each.text for each in asking.questions[:timed]], ways)
+    recall = {
+        name: shares(asked[name], RECALL_AT, "recall")
+        for name in ("retrieval alone", "retrieval + phrases")
+        if name in asked
+    }
+    return {
+        "set": on,
+        "documents": status.documents,
+        "sentences": status.sentences,
+        "questions": len(asking.questions),
+        "with phrases": sum(bool(each.phrases) for each in asking.questions),
+        "timed": timed,
+        "reader": reader,
+        "phrases": status.phrases,
+        "phrase bytes": status.phrase_bytes,
+        "recall": [{"what": what, **row} for what, row in recall.items()],
+        "answers": [
+            {"what": name, **shares(own, ACCURATE_AT, "accuracy"), **phrase_means(own)}
+            | milliseconds(times.get(name, []))
+            for name, own in asked.items()
+        ],
+    }
+
+
+def ways_to_ask(retriever: Retriever, specs: Sequence[str], *, apart: bool) -> dict[str, Ask]:
+    ways = {"retrieval alone": retrieved(retriever)}
+    for spec in specs:
+        ranker = load(spec)
+        if apart:
+            ways[spec] = ranked(retriever, ranker, 0.0)
+        ways[f"{spec} + retrieval"] = ranked(retriever, ranker, BLEND)
+    return ways
+
+
+def ways_with_phrases(corpus: Corpus, specs: Sequence[str]) -> dict[str, Ask]:
+    def nearest(question: str) -> Reply:
+        said = corpus.nearest(question, top=max(ACCURATE_AT))
+        phrase = said.best.phrase if said.best else None
+        return Reply(said.answers, phrase.text if phrase else None, said.seconds)
+
+    retriever = corpus.retriever(phrases=True)
+    ways = {"nearest phrase": nearest, "retrieval + phrases": retrieved(retriever)}
+    for spec in specs:
+        ways[f"{spec} + retrieval + phrases"] = ranked(retriever, load(spec), BLEND)
+    return ways
+
+
+def retrieved(retriever: Retriever) -> Ask:
+    def ask(question: str) -> Reply:
+        start = time.perf_counter()
+        found = retriever.retrieve(question, max(RECALL_AT))
+        return Reply(found, None, time.perf_counter() - start)
+
+    return ask
+
+
+def ranked(retriever: Retriever, ranker: Ranker, blend: float) -> Ask:
+    def ask(question: str) -> Reply:
+        said = answer(question, retriever, ranker, top=max(ACCURATE_AT), blend=blend)
+        phrase = said.best.phrase if said.best else None
+        return Reply(said.answers, phrase.text if phrase else None, said.seconds)
+
+    return ask
+
+
+def first_right(found: Sequence[Found | Answer], gold: Sequence[Source]) -> int | None:
+    """A sentence is right where it shares a character with a right one."""
+    for place, each in enumerate(found, start=1):
+        for right in gold:
+            same = each.document == right.document
+            if same and each.start < right.end and right.start < each.end:
+                return place
+    return None
+
+
+def asked_all(
+    questions: Sequence[Asking], ask: Ask, path: Path, reader: Ranker | None
+) -> list[Asked]:
+    """Every question in turn, a line of the file each; those that are there are not asked again."""
+    with path.open("a+", encoding="utf-8") as file:
+        file.seek(0)
+        lines = [line for line in file if line.endswith("\n")]
+        asked = [Asked(*json.loads(line)) for line in lines]
+        file.truncate(sum(len(line.encode()) for line in lines))  # a line that was cut short
+        for question in questions[len(asked) :]:
+            asked.append(judged(question, ask(question.text), reader))
+            file.write(json.dumps(asked[-1]) + "\n")
+    return asked[: len(questions)]
+
+
+def judged(question: Asking, reply: Reply, reader: Ranker | None) -> Asked:
+    place = first_right(reply.sentences, question.places)
+    if not question.phrases or reader is None:
+        return Asked(place, reply.seconds)
+    said = reply.phrase
+    if said is None and reply.sentences:
+        text = reply.sentences[0].text
+        (span,) = phrases_in(reader, question.text, [text])
+        said = text[span.start : span.end] if span else None
+    said = said or ""
+    return Asked(
+        place, reply.seconds, exact_match(said, question.phrases), f1(said, question.phrases)
+    )
+
+
+def in_turn(questions: Sequence[str], ways: Mapping[str, Ask]) -> dict[str, list[float]]:
+    """Seconds of each way, question by question, so that a busy moment meets all of them."""
+    for ask in ways.values():
+        for question in questions[:3]:
+            ask(question)
+    replies = [{name: ask(question) for name, ask in ways.items()} for question in questions]
+    return {name: [reply[name].seconds for reply in replies] for name in ways}
+
+
+def shares(asked: Sequence[Asked], at: Sequence[int], what: str) -> dict[str, float]:
+    """In per cent, of the questions with a right sentence among the first so many."""
+    right = {k: sum(each.place is not None and each.place <= k for each in asked) for k in at}
+    return {f"{what}@{k}": round(100 * right[k] / len(asked), 2) for k in at}
+
+
+def phrase_means(asked: Sequence[Asked]) -> dict[str, float]:
+    exact = [each.exact for each in asked if each.exact is not None]
+    soft = [each.f1 for each in asked if each.f1 is not None]
+    if not exact:
+        return {}
+    return {
+        "EM": round(100 * float(np.mean(exact)), 2),
+        "F1": round(100 * float(np.mean(soft)), 2),
+    }
+
+
+def milliseconds(seconds: Sequence[float]) -> dict[str, float]:
+    if not seconds:
+        return {}
+    p50, p95 = np.percentile(1000 * np.array(seconds), [50, 95])
+    return {"ms p50": round(float(p50), 2), "p95": round(float(p95), 2)}
+
+
+def slug(text: str) -> str:
+    return re.sub(r"\W+", "-", text.removesuffix(".json")).strip("-")
