@@ -193,8 +193,12 @@ def _megabytes(folder: Path, pattern: str = "*") -> float:
 
 
 def measure_quality(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
+    """Every fourth question, then the others, until the processor's time is spent."""
     answerable = data.select(data.load(SET, root=options.data), "answerable").questions
-    for at, question in enumerate(answerable[: 3 if options.few else None]):
+    spread = [question for first in range(4) for question in answerable[first::4]]
+    for at, question in enumerate(spread[: 3 if options.few else None]):
+        if time.process_time() > options.processor_seconds:
+            break
         for system in found:
             if not system.like or at % _EVERY == 0:
                 system.judge(question)
@@ -259,6 +263,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2, help="of every system")
     parser.add_argument("--most", type=int, default=400, help="candidates, for the slow peers")
     parser.add_argument("--few", action="store_true", help="two questions, for a trial")
+    parser.add_argument(
+        "--processor-seconds", type=float, default=900.0, help="for the quality, of all questions"
+    )
     parser.add_argument("--only", choices=("quality", "time"), help="one of the two parts")
     return parser.parse_args()
 

@@ -6,7 +6,7 @@ The service under load, beside a plain FastAPI + CrossEncoder server with the sa
 Four parts, each of which can be run alone: `askline` and `plain` (throughput and latency with 1, 8
 and 32 clients and 20 and 100 candidates), `queue` (what a full queue does) and `memory`. A cell
 sends requests for so many seconds, and what is still open then has a minute to be answered. About
-six minutes in all. `--save` merges what was measured into results/service_load.json, part by part.
+six minutes in all. `--save` merges what was measured into results/service_load.json, row by row.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from askline.text.sentences import split_sentences
 
 from . import report
 from .load import Bounds, drive
-from .service_servers import Running, askline, megabytes, plain
+from .service_servers import Running, askline, megabytes, plain, processor_seconds
 
 Start = Callable[[], AbstractContextManager[Running]]
 Row = dict[str, Any]
 
+_KEYS = ("server", "clients", "candidates")
 CLIENTS = (1, 8, 32)
 CANDIDATES = (20, 100)
 LIGHT = "cosinet"
@@ -54,13 +55,11 @@ def main() -> None:
         "queue": _full_queue,
         "memory": _memories,
     }
-    figures: dict[str, Any] = {}
     for name in options.only or parts:
-        load = round(os.getloadavg()[0], 2)
-        figures[name] = {"load before": load, "rows": list(parts[name](options))}
-    if options.save:
-        packages = ("fastapi", "uvicorn", "sentence-transformers", "torch", "onnxruntime")
-        print(f"Wrote {report.save('service_load', _merged(figures), *packages)}.")
+        for row in parts[name](options):
+            print(row, flush=True)
+            if options.save:
+                _save(name, row)
 
 
 def _options() -> argparse.Namespace:
@@ -78,27 +77,22 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _merged(figures: dict[str, Any]) -> dict[str, Any]:
-    """What is there already, with the parts that were measured now in place of the old."""
+def _save(part: str, row: Row) -> None:
+    """In place of the row about the same, and beside all others."""
     try:
-        kept = report.load("service_load")
+        figures = report.load("service_load")
     except FileNotFoundError:
-        kept = {}
-    now = report.environment()
-    for part in figures.values():
-        part["measured"] = {key: now[key] for key in ("time", "commit")}
-    kept.pop("environment", None)
-    return {**kept, **figures}
+        figures = {}
+    figures.pop("environment", None)
+    rows = [own for own in figures.get(part, []) if any(own.get(k) != row.get(k) for k in _KEYS)]
+    measured = {"load": round(os.getloadavg()[0], 2), "time": report.environment()["time"]}
+    figures[part] = [*rows, {**row, **measured}]
+    packages = ("fastapi", "uvicorn", "sentence-transformers", "torch", "onnxruntime")
+    report.save("service_load", figures, *packages)
 
 
 def _ours(options: argparse.Namespace) -> Iterator[Row]:
-    """The service as it comes, and with requests ranked one by one."""
-    one_by_one = partial(askline, options.model, "--batch", "1")
-    servers = {
-        options.model: partial(askline, options.model),
-        f"{options.model}, one by one": one_by_one,
-    }
-    yield from _cells(servers, options)
+    yield from _cells({options.model: partial(askline, options.model)}, options)
 
 
 def _theirs(options: argparse.Namespace) -> Iterator[Row]:
@@ -111,16 +105,22 @@ def _cells(servers: Mapping[str, Start], options: argparse.Namespace) -> Iterato
     with ExitStack() as running:
         started = {name: running.enter_context(_Restarting(own)) for name, own in servers.items()}
         for candidates in CANDIDATES:
-            bodies = _bodies(candidates)
+            asked = bodies(candidates)
             for clients in CLIENTS:
                 for name, server in started.items():
-                    drive(server.base, bodies, clients=1, bounds=Bounds(requests=2))
-                    row = drive(server.base, bodies, clients=clients, bounds=bounds).row()
+                    drive(server.base, asked, clients=1, bounds=Bounds(requests=2))
+                    before = processor_seconds(server.pid)
+                    row = drive(server.base, asked, clients=clients, bounds=bounds).row()
+                    took = processor_seconds(server.pid) - before
                     cell = {"server": name, "clients": clients, "candidates": candidates, **row}
-                    print(cell, flush=True)
+                    cell["processor ms a request"] = _each(took, row["codes"].get("200", 0))
                     yield cell
                     if row["unanswered"]:
                         server.restart()  # or it would go on with what nobody waits for
+
+
+def _each(seconds: float, count: int) -> float | None:
+    return round(1000 * seconds / count, 1) if count else None
 
 
 class _Restarting:
@@ -129,11 +129,12 @@ class _Restarting:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._running = ExitStack()
-        self.base = ""
+        self.base, self.pid = "", 0
 
     def restart(self) -> None:
         self._running.close()
-        self.base, _ = self._running.enter_context(self._start())
+        self.base, process = self._running.enter_context(self._start())
+        self.pid = process.pid
 
     def __enter__(self) -> _Restarting:
         self.restart()
@@ -146,17 +147,14 @@ class _Restarting:
 def _full_queue(options: argparse.Namespace) -> Iterator[Row]:
     """Twice as many clients as there are places: all that is not answered must be a 429."""
     with askline(options.model, "--queue", "4") as (base, _):
-        row = drive(base, _bodies(100), clients=32, bounds=Bounds(requests=2_000, seconds=5)).row()
-    print(row, flush=True)
+        row = drive(base, bodies(100), clients=32, bounds=Bounds(requests=2_000, seconds=5)).row()
     yield {"server": options.model, "places in the queue": 4, "clients": 32, **row}
 
 
 def _memories(options: argparse.Namespace) -> Iterator[Row]:
     """Ten thousand requests of the light ranker, and a few hundred of the default."""
     for spec, requests in ((LIGHT, options.requests), (options.model, options.requests // 25)):
-        row = {"server": spec, **_memory(spec, requests)}
-        print(row, flush=True)
-        yield row
+        yield {"server": spec, **_memory(spec, requests)}
 
 
 def _memory(spec: str, requests: int) -> Row:
@@ -165,7 +163,7 @@ def _memory(spec: str, requests: int) -> Row:
     codes: Counter[int] = Counter()
     with askline(spec) as (base, process):
         for _ in range(10):
-            load = drive(base, _bodies(20), clients=4, bounds=Bounds(requests=requests // 10))
+            load = drive(base, bodies(20), clients=4, bounds=Bounds(requests=requests // 10))
             seen.append(round(megabytes(process.pid), 1))
             codes += load.codes
     return {
@@ -175,7 +173,7 @@ def _memory(spec: str, requests: int) -> Row:
     }
 
 
-def _bodies(candidates: int) -> list[dict[str, object]]:
+def bodies(candidates: int) -> list[dict[str, Any]]:
     """The demo's sentences, turned a little further for each question."""
     lines = [text[start:end] for _, text in documents() for start, end in split_sentences(text)]
     turned = [lines[at * 7 :] + lines[: at * 7] for at in range(len(QUESTIONS))]

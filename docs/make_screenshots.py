@@ -104,6 +104,7 @@ def _ask(page: Page, question: str) -> None:
 def _save(page: Page, name: str, *, height: int | None = None) -> None:
     if height is not None:
         page.set_viewport_size({"width": page.evaluate("innerWidth"), "height": height})
+        page.evaluate("scrollTo(0, 0)")
     page.screenshot(path=IMAGES / f"{name}.png", full_page=height is None)
 
 

@@ -22,7 +22,7 @@ from ..runtime.batches import Crew
 from .decoding import Decoding, decode
 from .encoder import PhraseEncoder, Sight
 from .folder import PhraseConfig, read_phrase_folder
-from .heads import expected_words, linear, own_words, phrase_words, span_tables
+from .heads import Heads, expected_words, own_words, phrase_words, span_tables
 from .tokenising import load_tokeniser
 from .windows import Window, each_window
 
@@ -88,7 +88,7 @@ class PhraseModel:
         crew: Crew | None = None,
     ) -> None:
         self.config = config
-        self._encoder, self._heads, self._tokeniser = encoder, heads, tokeniser
+        self._encoder, self._heads, self._tokeniser = encoder, Heads(heads), tokeniser
         self._crew = crew or Crew()
 
     @classmethod
@@ -150,8 +150,8 @@ class PhraseModel:
         states, _ = self._encoder.encode(tokens)
         mean = states.mean(0)
         joined = np.concatenate([states[0], mean])
-        vector = linear(self._heads, "question", joined)
-        trust = linear(self._heads, "trust", mean)
+        vector = self._heads.linear("question", joined)
+        trust = self._heads.linear("trust", mean)
         return CodedQuestion(np.concatenate([vector, trust]), states, tokens, self)
 
     def wanted(self, states: Floats, tokens: NDArray[np.int32], words: NDArray[np.int32]) -> Floats:
@@ -195,7 +195,7 @@ class PhraseModel:
             ends = states[spans]  # (phrases, 2, width)
         joined = ends.reshape(len(spans), -1)
         chances = np.array([[phrase.chance] for phrase in phrases], np.float32)
-        dense = np.concatenate([linear(self._heads, "phrase", joined), chances], 1)
+        dense = np.concatenate([self._heads.linear("phrase", joined), chances], 1)
         return CodedPhrases(phrases, dense, *self._around(joined, states, window))
 
     def _candidates(

@@ -17,13 +17,16 @@ Row = dict[str, Any]
 
 def headline(results: ResultFiles) -> str:
     """A Markdown table; nothing where the run has not been made."""
-    quality, times = _rows(results, "quality"), _rows(results, "rows")
-    heads = ["P@1 / MAP", *(f"ms of {count:,}" for count in _COUNTS), "MB"]
-    lines = [f"| ranker | {' | '.join(heads)} |", f"|{' --- |' * (len(heads) + 1)}"]
-    lines += [
-        _line(row, [own for own in times if own["system"] == row["system"]]) for row in quality
-    ]
-    return "\n".join(lines) + "\n" if quality and times else ""
+    times = _rows(results, "rows")
+    quality = {row["system"]: row for row in _rows(results, "quality")}
+    judged = ["P@1 / MAP"] if quality else []
+    heads = ["ranker", *judged, *(f"ms of {count:,}" for count in _COUNTS), "MB"]
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    for name in dict.fromkeys(row["system"] for row in times):
+        own = [row for row in times if row["system"] == name]
+        cells = [name, *([_quality(quality.get(name))] if quality else []), *_times(own)]
+        lines.append(f"| {' | '.join(cells)} | {own[0]['MB']:.0f} |")
+    return "\n".join(lines) + "\n" if times else ""
 
 
 def with_headline(text: str, results: ResultFiles) -> str:
@@ -41,11 +44,13 @@ def _rows(results: ResultFiles, key: str) -> list[Row]:
     return found[0] if found else []
 
 
-def _line(judged: Row, timed: list[Row]) -> str:
-    by_count = {row["candidates"]: row for row in timed}
-    quality = f"{judged['P@1']:.1f} / {judged['MAP']:.1f}"
-    times = (_time(by_count.get(count)) for count in _COUNTS)
-    return f"| {judged['system']} | {quality} | {' | '.join(times)} | {judged['MB']:.0f} |"
+def _quality(row: Row | None) -> str:
+    return f"{row['P@1']:.1f} / {row['MAP']:.1f}" if row else "–"
+
+
+def _times(rows: list[Row]) -> list[str]:
+    by_count = {row["candidates"]: row for row in rows}
+    return [_time(by_count.get(count)) for count in _COUNTS]
 
 
 def _time(row: Row | None) -> str:

@@ -23,7 +23,13 @@ from .scores import chance_stages, relevance
 from .shelf import Missing, add, browse, remove, show
 from .worker import failure
 
-__all__ = ["Desk", "TooMuch"]
+__all__ = ["FEW", "Desk", "TooMuch"]
+
+FEW = 16
+"""
+Candidates of a request that shares, at most. Lists up to ten save a tenth to a quarter of the time
+that way; twenty fill batches of their own, and would only wait (results/service_batches.json).
+"""
 
 
 class TooMuch(InputError):  # noqa: N818 – what the client sees is its status
@@ -79,8 +85,8 @@ class Desk:
         return {"models": models, "rankers": _usable(), "batch": self.batch}
 
     def shares(self, job: Frame) -> bool:
-        """Whether it may be ranked together with others: by the default, with time enough."""
-        if job["task"] != "rank" or job["until"] is not None:
+        """Whether it is ranked together with others: few candidates, the default, no deadline."""
+        if job["task"] != "rank" or job["until"] is not None or len(job["candidates"]) > FEW:
             return False
         return self.roster.served(job["model"]) is self.roster.ranker(None)
 

@@ -48,13 +48,15 @@ def tune(
     `budget` is the cost allowed, in token-layers relative to full depth. It holds for long lists;
     shorter ones, where less is to be saved, may cost more rather than lose more P@1 than `loss` or
     more MAP than `map_loss`. `stage` is what a classifier costs beside its candidates, in layers of
-    one candidate: the longer the list, the less it counts. With `first`, the tables' first stage is
-    part of the pipeline, and its cut is searched too: the smallest with which full depth behind it
-    surely loses no more than `loss`, on the padded length that asks for most.
+    one candidate; it counts for short lists, and is nothing beside long ones.
+
+    With `first`, the tables' first stage is part of the pipeline, and its cut is searched too: the
+    smallest with which full depth behind it surely loses no more than `loss`, on the padded length
+    that asks for most.
     """
     if not 0 < budget <= 1:
         raise InputError(f"budget must be above 0 and at most 1, got {budget}.")
-    aim = _Aim(budget, loss, map_loss, stage)
+    aim = _Aim(budget, loss, map_loss)
     longest = max(int(table.sizes.max()) for table in tables)
     lengths = [count for count in counts if count <= longest] or [longest]
     heads = _heads(tables, lengths, aim, on_step) if first else []
@@ -63,8 +65,9 @@ def tune(
     if cut:
         near = [n for n in lengths if cut / _ROOM < n < cut * _ROOM and n < max(lengths)]
         lengths = [*(set(lengths) - set(near)), cut]
-    lists = {count: _lists(tables, count, stage) for count in sorted(set(lengths))}
+    lists = {count: _lists(tables, count) for count in sorted(set(lengths))}
     anchor = _anchor(lists)
+    lists |= {n: replace(own, stage=stage) for n, own in lists.items() if n < anchor}
     if cut:
         lists[cut] = joined([lists[cut], *(head.lists.first(cut) for head in heads)])
     rows: list[Found] = []
@@ -96,7 +99,6 @@ class _Aim:
     budget: float
     loss: float
     map_loss: float
-    stage: float
 
     @property
     def reach(self) -> float:
@@ -146,18 +148,18 @@ def _heads(
     heads = []
     for count in sorted(whole):
         on_step(f"first stage, {count} candidates")
-        lists = _lists(tables, count, aim.stage)
+        lists = _lists(tables, count)
         field = Field.of(search(lists, budget=aim.budget, first=True), lists.folds)
         heads.append(_Head(lists, field, aim.loss))
     return heads
 
 
-def _lists(tables: Sequence[ScoreTable], count: int, stage: float) -> Lists:
+def _lists(tables: Sequence[ScoreTable], count: int) -> Lists:
     """Out of the table of each set with the shortest lists that are long enough."""
     enough = [table for table in tables if int(table.sizes.max()) >= count]
     by_length = sorted(enough, key=lambda table: -int(table.sizes.max()))
     shortest = {table.name: table for table in by_length}
-    return lists_of(list(shortest.values()), count, stage=stage)
+    return lists_of(list(shortest.values()), count)
 
 
 def _from(anchor: int, counts: Sequence[int]) -> list[int]:
@@ -178,7 +180,7 @@ def _row(lists: Lists, aim: _Aim, *, below: Row | None = None, above: Row | None
     fits = [
         (below is None or (_shares_fall(below, row) and _numbers_rise(below, row)))
         and (above is None or _shares_fall(row, above))
-        and Learned(lists.depths, (row,), aim.stage).plan(row.count)[:-1] == row.keeps
+        and Learned(lists.depths, (row,), lists.stage).plan(row.count)[:-1] == row.keeps
         for row in (Row(lists.count, trial.keeps) for trial in field.trials)
     ]
     among = np.array(fits) if any(fits) else None

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from askline.serving import Limits, Settings
+from askline.serving.desk import FEW
 from askline.serving.gate import _Measured
 
 from .conftest import TEXTS
@@ -232,11 +233,14 @@ def test_the_ranker_that_comes_with_askline_shares_batches_and_gives_the_same(
         assert server.metric("askline_batch_size_sum") > batches
 
 
-def test_a_deadline_keeps_a_request_out_of_batches(
-    plugins: Path, crowd: ThreadPoolExecutor
+@pytest.mark.parametrize(
+    "alone", [{"deadline_ms": 60_000}, {"documents": ["Emma."] * (FEW + 1)}], ids=["time", "many"]
+)
+def test_a_deadline_or_many_candidates_keep_a_request_out_of_batches(
+    plugins: Path, crowd: ThreadPoolExecutor, alone: dict[str, Any]
 ) -> None:
     with Server("--model", "together", "--workers", "1", plugins=plugins) as server:
-        body = {"query": "Who wrote Emma?", "documents": TEXTS, "deadline_ms": 60_000}
+        body = {"query": "Who wrote Emma?", "documents": TEXTS, **alone}
         url = f"{server.base}/v1/rerank"
         codes = crowd.map(lambda _: httpx.post(url, json=body).status_code, range(12))
         assert set(codes) == {200}
