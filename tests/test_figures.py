@@ -27,9 +27,6 @@ PAGES = [
     for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
     if path not in GENERATED
 ]
-# Written down by hand before there were result files; a line goes when its figures have one.
-OWED = {
-}
 FIGURE = re.compile(r"(?<![\w.,-])(\d[\d,]*\.\d+)(?![\w.]|e-?\d)")
 
 
@@ -92,14 +89,7 @@ def figures(path: Path) -> Iterator[tuple[int, str]]:
                     yield from ((number, text) for text in FIGURE.findall(cell))
 
 
-def pages() -> Iterator[Any]:
-    for path in PAGES:
-        name = str(path.relative_to(ROOT))
-        marks = [pytest.mark.xfail(reason=OWED[name], strict=True)] if name in OWED else []
-        yield pytest.param(path, id=name, marks=marks)
-
-
-@pytest.mark.parametrize("path", list(pages()))
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_figures_in_tables_stand_in_a_result_file(path: Path) -> None:
     names = sorted(set(re.findall(r"results/(\w+\.json)", path.read_text("utf-8"))))
     values = frozenset().union(printed(), *map(known, names))

@@ -10,14 +10,14 @@ computes. Every piece is the same whoever computes it, so the weights do not dep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
 import torch
 
-__all__ = ["each", "many_hands"]
+__all__ = ["ahead", "each", "many_hands"]
 
 _Piece = TypeVar("_Piece")
 _Done = TypeVar("_Done")
@@ -40,6 +40,20 @@ def many_hands() -> Iterator[None]:
         finally:
             _hands.reset(before)
             torch.set_num_threads(threads)
+
+
+def ahead(work: Callable[[_Piece], _Done], pieces: Iterable[_Piece]) -> Iterator[_Done]:
+    """What `work` makes of each piece, the next begun by another thread as one is handed out."""
+    pool = _hands.get()
+    if pool is None:
+        yield from map(work, pieces)
+        return
+    begun: list[Future[_Done]] = []
+    for piece in pieces:
+        begun.append(pool.submit(work, piece))
+        if len(begun) > 1:
+            yield begun.pop(0).result()
+    yield from (future.result() for future in begun)
 
 
 def each(work: Callable[[_Piece], _Done], pieces: Iterable[_Piece]) -> list[_Done]:

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from ..models.layouts import CompareAggregateLayout, Layout
+from .batches import Batch
 from .checkpoint import Checkpoint
 from .encoding import EncodedSet
-from .hands import many_hands
+from .hands import ahead, many_hands
 from .losses import list_loss, point_loss
 from .measuring import DevSet
 from .modules import build
@@ -122,10 +123,10 @@ class _Loop:
             order[at : at + self.recipe.batch] for at in range(0, len(order), self.recipe.batch)
         ]
         losses = []
-        for step, chosen in enumerate(steps):
+        for step, batch in enumerate(ahead(self.questions.batch, steps)):
             done = (number - 1) * len(steps) + step
             rate = self.recipe.rate * slanted_triangular(done, self.recipe.epochs * len(steps))
-            losses.append(self._step(chosen, rate))
+            losses.append(self._step(batch, rate))
             on_step()
         loss = float(torch.stack(losses).mean())
         seconds = time.perf_counter() - start
@@ -134,10 +135,9 @@ class _Loop:
         if self.recipe.keep == "best" and self._is_best():
             self.best = deepcopy(self.network.state_dict())
 
-    def _step(self, chosen: np.ndarray, rate: float) -> Tensor:
+    def _step(self, batch: Batch, rate: float) -> Tensor:
         for group in self.optimiser.param_groups:
             group["lr"] = rate
-        batch = self.questions.batch(chosen)
         scores = self.network(batch)
         if self.recipe.loss == "list":
             loss = list_loss(scores, batch.labels, batch.sizes)

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="training needs torch: pip install '
 from askline.models.layouts import CosinetLayout  # noqa: E402
 from askline.models.vectors import WordVectors  # noqa: E402
 from askline.training import Recipe, encode, train  # noqa: E402
-from askline.training.hands import each, many_hands  # noqa: E402
+from askline.training.hands import ahead, each, many_hands  # noqa: E402
 from askline.types import QuestionSet  # noqa: E402
 
 
@@ -27,6 +27,12 @@ def test_pieces_come_back_in_their_order(threads: int) -> None:
         assert each(lambda number: number * 2, range(50)) == [2 * number for number in range(50)]
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == threads
+
+
+def test_what_is_begun_ahead_comes_in_its_order(threads: int) -> None:
+    with many_hands():
+        assert list(ahead(lambda number: number * 2, range(20))) == [2 * n for n in range(20)]
+        assert list(ahead(lambda number: number, [])) == []
 
 
 def test_as_many_work_at_once_as_torch_had_threads(threads: int) -> None:

@@ -132,14 +132,14 @@ class _Highest(torch.autograd.Function):
 def _table(vectors: Tensor, weight: Tensor) -> Tensor:
     """(distinct * width, filters): what each tap makes of each word; the longest part of a step."""
     filters, _, width = weight.shape
-    taps = weight[:, : vectors.shape[1]].permute(2, 0, 1).flatten(0, 1)  # (width * filters, …)
+    taps = weight[:, : vectors.shape[1]].permute(1, 2, 0).flatten(1)  # (…, width * filters)
     table = vectors.new_empty(len(vectors), width * filters)
     size = len(vectors) if vectors.is_cuda else _WORDS_AT_ONCE
     pieces = zip(torch.split(vectors, size), torch.split(table, size), strict=True)
 
     @torch.no_grad()
     def fill(piece: tuple[Tensor, Tensor]) -> None:
-        torch.mm(piece[0], taps.T, out=piece[1])
+        torch.mm(piece[0], taps, out=piece[1])
 
     each(fill, pieces)
     return table.view(-1, filters)
@@ -150,9 +150,10 @@ def _first_maximum(values: Tensor) -> tuple[Tensor, Tensor]:
     if values.is_cuda:
         return values.max(1)
     highest = values.amax(1, keepdim=True)
-    back = torch.arange(values.shape[1], 0, -1, dtype=values.dtype)  # the first counts most
-    place = values.shape[1] - torch.where(values == highest, back[:, None], 0.0).amax(1)
-    return highest.squeeze(1), place.long()
+    small = torch.int16 if values.shape[1] < 2**15 else torch.int32
+    back = torch.arange(values.shape[1], 0, -1, dtype=small)  # the first counts most
+    place = values.shape[1] - ((values == highest) * back[:, None]).amax(1).long()
+    return highest.squeeze(1), place
 
 
 def _by_length(lengths: Tensor) -> list[Tensor]:
