@@ -95,15 +95,16 @@ class Broken(ScoringRanker):
 
 @dataclass(frozen=True)
 class Together(ScoringRanker):
-    """Takes 50 ms however many questions there are, and scores by how many there were."""
+    """Takes 50 ms, however many questions there are."""
 
     name: ClassVar[str] = "together"
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
+        time.sleep(0.05)
         return _shared(question, candidates)
 
     def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]:
         time.sleep(0.05)
         if any(question == "break" for question, _ in requests):
             raise ZeroDivisionError
-        return [trace(self, question, candidates) for question, candidates in requests]
+        return [trace(Slow(), question, candidates) for question, candidates in requests]
