@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..types import QuestionSet
 
 __all__ = [
+    "adapt_set",
     "as_json",
     "complete_ranker",
     "complete_set",
@@ -28,6 +29,7 @@ __all__ = [
     "question_set",
     "seed",
     "torch_on",
+    "transfer_sets",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
@@ -48,6 +50,21 @@ data_root = click.option(
     type=click.Path(path_type=Path),
     envvar="ASKLINE_DATA",
     help="The folder that holds the datasets.  [env: ASKLINE_DATA]",
+)
+
+transfer_sets = click.option(
+    "--transfer",
+    multiple=True,
+    metavar="SET",
+    shell_complete=lambda *given: complete_set(*given),
+    help="Train on this first: NAME:SPLIT or a JSONL file; may be given again.",
+)
+
+adapt_set = click.option(
+    "--adapt",
+    metavar="SET",
+    shell_complete=lambda *given: complete_set(*given),
+    help="Then train on this.",
 )
 
 dev_set = click.option(

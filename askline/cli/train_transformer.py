@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import complete_set, data_root, dev_set, device, out_folder, seed, torch_on
+from .options import (
+    adapt_set,
+    data_root,
+    dev_set,
+    device,
+    out_folder,
+    seed,
+    torch_on,
+    transfer_sets,
+)
 
 if TYPE_CHECKING:
     from ..training import Epoch
@@ -26,14 +35,8 @@ _HEADS = ("plain", "first-token", "mean")
 
 @click.command()
 @click.option("--init", required=True, help="A Hugging Face folder or hub name to start from.")
-@click.option(
-    "--transfer",
-    multiple=True,
-    metavar="SET",
-    shell_complete=complete_set,
-    help="Train on this first: NAME:SPLIT or a JSONL file; may be given again.",
-)
-@click.option("--adapt", metavar="SET", shell_complete=complete_set, help="Then train on this.")
+@transfer_sets
+@adapt_set
 @dev_set
 @out_folder
 @data_root
