@@ -17,6 +17,7 @@ from .network import HEADS, Head, PairNetwork
 from .pairs import PairSet
 from .ranker import TransformerRanker
 from .tanda import Tanda, tanda
+from .teaching import TaughtLists, teacher_scores
 from .texts import encode_pairs
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "PairSet",
     "Phase",
     "Tanda",
+    "TaughtLists",
     "TransformerRanker",
     "TransformerRecipe",
     "average",
@@ -40,5 +42,6 @@ __all__ = [
     "save_cross_encoder",
     "save_network",
     "tanda",
+    "teacher_scores",
     "train_transformer",
 ]

@@ -123,8 +123,9 @@ class _Loop:
         self.network.train()
         spent = sum(epoch.seconds for epoch in self.history[self.at - within :])
         start = time.perf_counter() - spent
+        most = min(recipe.epochs * len(steps), recipe.steps)
         for number, chosen in enumerate(steps):
-            by_steps = (within * len(steps) + number) / (recipe.epochs * len(steps))
+            by_steps = (within * len(steps) + number) / most
             done = max(by_steps, (time.perf_counter() - start) / recipe.seconds)
             if done >= 1 and losses:
                 break

@@ -29,6 +29,8 @@ class PairSet:
     offsets: NDArray[np.int64]
     """The pairs of question i are those from offsets[i] up to offsets[i + 1]."""
     padding: int
+    taught: NDArray[np.float32] | None = None
+    """What a teacher says of each pair, where there is one."""
 
     def __len__(self) -> int:
         """The number of questions."""
@@ -50,6 +52,7 @@ class PairSet:
             segments=self.segments and tuple(self.segments[row] for row in rows),
             labels=self.labels[rows],
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            taught=None if self.taught is None else self.taught[rows],
         )
 
     def draw(self, chosen: NDArray[np.int64], *_: object) -> PairSet:

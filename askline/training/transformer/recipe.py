@@ -35,9 +35,11 @@ class TransformerRecipe:
 
     seconds: float = inf
     """Time for all epochs together: where it is short, the rate falls faster and steps are cut."""
+    steps: float = inf
+    """The most steps of all epochs together, at the last of which the rate has fallen."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch", "rate", "tokens", "clip", "seconds"):
+        for name in ("epochs", "batch", "rate", "tokens", "clip", "seconds", "steps"):
             if not getattr(self, name) > 0:
                 raise InputError(f"{name} must be above 0, got {getattr(self, name)}.")
         for name in ("decay", "seed"):

@@ -140,10 +140,20 @@ class SampledLists:
         self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
     ) -> PairSet:
         """Answers first in every list: nothing that is trained here reads the order."""
+        return self.pairs(self.whole(chosen, random, score))
+
+    def whole(
+        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
+    ) -> list[Drawn]:
+        """The lists of these questions with what the network chose from their pools."""
         drawn = [self.one(int(place), random) for place in chosen]
         for own, added in zip(drawn, self._hardest(drawn, score), strict=True):
             own.candidates.extend(added)
             own.labels.extend([0.0] * len(added))
+        return drawn
+
+    def pairs(self, drawn: Sequence[Drawn]) -> PairSet:
+        """Whole lists in this table's tokens."""
         rows = [(own.question, own.candidates) for own in drawn]
         return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
 

@@ -85,7 +85,9 @@ class Stepper:
             sizes = np.diff(lists.offsets)[piece].tolist()
             labels = torch.from_numpy(lists.labels[rows]).to(self.device)
             scores = pair_scores(self.network, lists, rows, budget=self.budget)
-            part = phase.recipe.objective(scores, labels, sizes) * (len(piece) / questions)
+            taught = lists.taught
+            told = None if taught is None else torch.from_numpy(taught[rows]).to(self.device)
+            part = phase.recipe.objective(scores, labels, sizes, told) * (len(piece) / questions)
             part.backward()  # type: ignore[no-untyped-call]
             loss += part.detach()
         return loss
