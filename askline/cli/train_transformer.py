@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["transformer"]
 
 _HEADS = ("plain", "first-token", "mean")
+_LOSSES = ("point", "list", "pair")
 
 
 @click.command()
@@ -46,6 +47,12 @@ _HEADS = ("plain", "first-token", "mean")
     default="plain",
     show_default=True,
     help="What makes a score of the encoding: one layer, [CLS] to 256 to 2, or the mean and three.",
+)
+@click.option(
+    "--loss",
+    type=click.Choice(_LOSSES),
+    help="Over single candidates, whole lists or pairs.  [default: lists with 0.3 of points for "
+    "the transfer, points for the set adapted to]",
 )
 @click.option("--depth", type=click.IntRange(min=1), help="Keep this many of the lowest layers.")
 @click.option(
@@ -108,8 +115,11 @@ def transformer(
     torch = torch_on(options["device"])
     from ..training.transformer import Crew, Journal, PairNetwork, plot_journal, save_network
     from ..training.transformer.cross_encoder import load_tokeniser
+    from ..training.transformer.journal import check_plot
     from ..training.transformer.tanda import tanda
 
+    if options["plot"]:
+        check_plot(options["plot"])
     how = _how(options)
     crew = Crew.assembled()
     sets = [_load(name, root, options["pad_to"]) for name in transfer]
@@ -136,22 +146,29 @@ def transformer(
         return
     save_network(network, tokeniser, out)
     _write_card(out, init, [*transfer, *filter(None, [adapt])], dev, history)
-    journal.path.replace(out / "training.jsonl")
+    if journal.path.exists():  # not where a kill came between this line and the next
+        journal.path.replace(out / "training.jsonl")
+    checkpoint.unlink(missing_ok=True)
     if options["plot"]:
         plot_journal(out / "training.jsonl", options["plot"])
-    checkpoint.unlink(missing_ok=True)
     seconds = sum(epoch.seconds for epoch in history)
     click.echo(f"Trained in {seconds:.1f} s: {out}", err=True)
 
 
 def _how(options: dict[str, Any]) -> Tanda:
+    from ..training.transformer.objectives import Objective
     from ..training.transformer.tanda import ADAPT, TRANSFER, Tanda
 
-    return Tanda(
+    how = Tanda(
         replace(TRANSFER, epochs=options["transfer_epochs"] or TRANSFER.epochs),
         replace(ADAPT, epochs=options["adapt_epochs"] or ADAPT.epochs),
         share=options["share"],
     ).with_seed(options["seed"])
+    if options["loss"] is None:
+        return how
+    loss = Objective(**{name: float(name == options["loss"]) for name in _LOSSES})
+    transfer, adapt = (replace(each, objective=loss) for each in (how.transfer, how.adapt))
+    return replace(how, transfer=transfer, adapt=adapt)
 
 
 def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:

@@ -67,9 +67,13 @@ def save_cross_encoder(network: PairNetwork, tokeniser: Any, folder: str | PathL
 def load_tokeniser(folder: str | PathLike[str]) -> Any:
     """The tokeniser of a model folder."""
     try:
-        return transformers().AutoTokenizer.from_pretrained(folder)
+        found = transformers().AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # the library raises of many kinds
         raise ModelError(f"The tokeniser in {folder} cannot be loaded: {error}") from error
+    if not set(found.get_vocab()) - set(found.all_special_tokens):
+        # Without its files some versions of the library make one up, to which all words are one.
+        raise ModelError(f"No tokeniser in {folder}: add its files, such as tokenizer.json.")
+    return found
 
 
 def _activation(folder: Path) -> Activation:

@@ -11,7 +11,7 @@ from typing import Any
 from ...errors import InputError, require_extra
 from ..recipe import Epoch
 
-__all__ = ["Journal", "Step", "plot_journal"]
+__all__ = ["Journal", "Step", "check_plot", "plot_journal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,8 @@ def plot_journal(journal: str | PathLike[str], out: str | PathLike[str]) -> Path
 
     Needs matplotlib: `pip install askline[plots]`.
     """
+    library = _library(Path(out))
     steps, epochs = _read(Path(journal))
-    # Not pyplot, which keeps every figure in a global list.
-    library = require_extra("matplotlib.figure", purpose="A plot of a training", extra="plots")
     names = list(dict.fromkeys(name for row in epochs for name in row["dev"]))
     figure = library.Figure(figsize=(6, 5 if names else 2.5), layout="constrained")
     axes = figure.subplots(1 + bool(names), 1, sharex=True, squeeze=False)[:, 0]
@@ -78,6 +77,22 @@ def plot_journal(journal: str | PathLike[str], out: str | PathLike[str]) -> Path
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
     return path
+
+
+def check_plot(out: str | PathLike[str]) -> None:
+    """Raise now what `plot_journal` would raise about `out` after hours of training."""
+    _library(Path(out))
+
+
+def _library(out: Path) -> Any:
+    # Not pyplot, which keeps every figure in a global list.
+    library = require_extra("matplotlib.figure", purpose="A plot of a training", extra="plots")
+    formats = library.Figure().canvas.get_supported_filetypes()
+    if out.suffix[1:].lower() not in formats:
+        raise InputError(
+            f"Expected a plot's name to end with .png, .svg or .pdf, got {out.name!r}."
+        )
+    return library
 
 
 def _losses(steps: list[dict[str, Any]], epochs: list[dict[str, Any]]) -> list[tuple[float, float]]:

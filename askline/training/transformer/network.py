@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -125,17 +125,29 @@ def read_encoder(name: str | PathLike[str], *, plain: bool) -> tuple[Any, list[s
     options: dict[str, Any] = {"num_labels": 1} if plain else {}
     try:
         encoder, info = kind.from_pretrained(
-            name, use_safetensors=True, output_loading_info=True, dtype="float32", **options
+            name,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are refused below, by name
+            dtype="float32",
+            **options,
         )
     except Exception as error:  # the library raises of many kinds, some of them its own
         raise ModelError(
-            f"{name} cannot be loaded as a transformer: {error} Check that the folder is whole and "
-            "its weights fit its config."
+            f"{name} cannot be loaded as a transformer: {str(error).rstrip('.')}. Check that the "
+            "folder is whole and its weights fit its config."
         ) from error
-    wrong = [str(key) for key in info.get("mismatched_keys", ())]
+    wrong = [_misfit(*key) for key in sorted(info.get("mismatched_keys", ()))]
     if wrong:
-        raise ModelError(f"The weights in {name} do not fit its config: {', '.join(wrong)}.")
+        more = f", and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        raise ModelError(
+            f"The weights in {name} do not fit its config: {', '.join(wrong[:3])}{more}."
+        )
     return encoder, sorted(info["missing_keys"])
+
+
+def _misfit(weight: str, found: Sequence[int], expected: Sequence[int]) -> str:
+    return f"{weight} is {tuple(found)} where {tuple(expected)} is expected"
 
 
 def _check_folder(folder: Path) -> None:

@@ -59,3 +59,46 @@ def test_command_without_a_set_says_so(tmp_path: Path, bert_folder: Path) -> Non
         transformer, ["--init", str(bert_folder), "--out", str(tmp_path / "model")]
     )
     assert "got neither" in str(result.exception)
+
+
+@pytest.mark.parametrize("loss", ["point", "list", "pair"])
+def test_command_takes_a_loss(tmp_path: Path, bert_folder: Path, jsonl: str, loss: str) -> None:
+    arguments = ["--init", str(bert_folder), "--adapt", jsonl, "--loss", loss]
+    losses = {}
+    for name, own in (("usual", arguments[:-2]), ("asked", arguments)):
+        out = tmp_path / name
+        result = CliRunner().invoke(
+            transformer, [*own, "--out", str(out), "--adapt-epochs", "1"], catch_exceptions=False
+        )
+        assert result.exit_code == 0, result.output
+        losses[name] = json.loads((out / "training.jsonl").read_text())["loss"]
+    assert (losses["asked"] == losses["usual"]) == (loss == "point")  # what adapting takes
+
+
+def test_command_refuses_a_plot_before_it_trains(
+    tmp_path: Path, bert_folder: Path, jsonl: str
+) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    out = tmp_path / "model"
+    arguments = ["--init", str(bert_folder), "--adapt", jsonl, "--out", str(out)]
+    result = CliRunner().invoke(transformer, [*arguments, "--plot", str(tmp_path / "plot.xyz")])
+    assert "got 'plot.xyz'" in str(result.exception)
+    assert not out.exists()
+
+
+def test_command_given_again_after_a_kill_at_its_very_end(
+    tmp_path: Path, bert_folder: Path, jsonl: str
+) -> None:
+    """All is written but the checkpoint, which was to be removed next."""
+    out, checkpoint = tmp_path / "model", tmp_path / "model.checkpoint.pt"
+    arguments = ["--init", str(bert_folder), "--adapt", jsonl, "--out", str(out)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "unlink", lambda path, **_: None)
+        CliRunner().invoke(transformer, arguments, catch_exceptions=False)
+    weights, journal = out / "model.safetensors", out / "training.jsonl"
+    before = weights.read_bytes(), journal.read_text()
+    assert checkpoint.exists()
+    result = CliRunner().invoke(transformer, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert (weights.read_bytes(), journal.read_text()) == before
+    assert not checkpoint.exists()

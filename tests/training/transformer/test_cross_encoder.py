@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError, ModelError
-from askline.training.transformer.cross_encoder import load_cross_encoder, save_cross_encoder
+from askline.training.transformer.cross_encoder import (
+    load_cross_encoder,
+    load_tokeniser,
+    save_cross_encoder,
+)
 from askline.training.transformer.network import PairNetwork
 from askline.training.transformer.ranker import TransformerRanker
 
@@ -111,6 +115,13 @@ def test_other_heads_make_no_cross_encoder(
     network = PairNetwork.start(bert_folder, head="mean")
     with pytest.raises(InputError, match="Only a network with the plain head"):
         save_cross_encoder(network, tokeniser, tmp_path / "out")
+
+
+def test_a_folder_without_a_tokeniser_is_refused(bert_folder: Path) -> None:
+    for path in (*bert_folder.glob("*token*"), *bert_folder.glob("vocab*")):
+        path.unlink()
+    with pytest.raises(ModelError, match="tokeniser in"):
+        load_tokeniser(bert_folder)
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:

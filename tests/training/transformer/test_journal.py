@@ -8,7 +8,7 @@ import pytest
 
 from askline.errors import InputError, MissingExtraError
 from askline.training.recipe import Epoch
-from askline.training.transformer.journal import Journal, Step, plot_journal
+from askline.training.transformer.journal import Journal, Step, check_plot, plot_journal
 
 
 @pytest.fixture
@@ -49,6 +49,13 @@ def test_a_plot_without_matplotlib_says_which_extra(
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"askline\[plots\]"):
         plot_journal(path, tmp_path / "training.png")
+
+
+def test_a_plot_of_an_unknown_kind_is_refused_before_a_training(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    with pytest.raises(InputError, match=r"end with \.png, \.svg or \.pdf, got 'plot\.xyz'"):
+        check_plot(tmp_path / "plot.xyz")
+    check_plot(tmp_path / "plot.PNG")
 
 
 @pytest.mark.parametrize(
