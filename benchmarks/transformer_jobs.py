@@ -34,11 +34,26 @@ from .transformer_sets import DEV, TEST, Measured, Sets
 Row = dict[str, Any]
 
 POINT, BOTH = Objective(point=1.0, list=0.0), Objective(point=0.5, list=1.0)
-LOSSES = {"point": POINT, "both": BOTH, "soft": POINT}
-"""`soft` learns half the label and half the score of a model that has not seen the question."""
+LOSSES = {"point": POINT, "both": BOTH, "soft": POINT, "taught": POINT}
+"""`soft` learns half the label and half the score of a model that has not seen the question,
+`taught` of two such, the second larger."""
 FOLDS = 5
 UNANSWERABLE = ("squad2:dev", "wikiqa:dev")
 """Sets with questions that have no answer: their scores are kept for `benchmarks.calibration`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Teacher:
+    """A larger network: where it starts, and everything in its own tokens."""
+
+    init: str
+    tokeniser: Any
+    lists: SampledLists
+    sets: Sets
+    wikiqa: Measured
+    recipe: TransformerRecipe
+    steps: float
+    """Of its students, and of those without it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +74,7 @@ class World:
     adapt: TransformerRecipe
     general: Path | None = None
     """A general model made before, which is adapted instead of a new one."""
+    teacher: Teacher | None = None
 
     def start(self, **options: Any) -> PairNetwork:
         return PairNetwork.start(self.init, **options).to(self.device)
@@ -138,8 +154,10 @@ def blend_on_test(world: World, share: float) -> Row:
 def adapt_wikiqa(world: World, loss: str, seed: int, depth: int | None = None) -> Row:
     """From the general model, or from one of a lower depth, to WikiQA."""
     train = world.wikiqa
-    if loss == "soft":
-        train = replace(train, pairs=replace(train.pairs, labels=_soft_labels(world)))
+    tellers = {"soft": ("",), "taught": ("", "teacher-")}.get(loss)
+    if tellers:
+        labels = _soft_labels(world, tellers)
+        train = replace(train, pairs=replace(train.pairs, labels=labels))
     row, network = _adapted(world, train, "WikiQA", loss, seed, depth)
     if depth is None:
         row["dev 400"] = world.sets.measured(DEV["WikiQA 400"]).measure(network)
@@ -166,13 +184,13 @@ def adapt_trecqa(world: World, loss: str, seed: int, depth: int | None = None) -
 
 def fold(world: World, number: int) -> Row:
     """Scores of a fifth of WikiQA's train questions by a model that has not seen them."""
-    chosen = _folds(world)
+    chosen = folds(world)
     rest = world.wikiqa.pairs.take(np.flatnonzero(chosen != number))
     network = world.blended(world.recipe.share)
     recipe = replace(world.adapt, objective=POINT, seed=1)
     train_transformer(network, [Phase(rest, recipe)])
     held = world.wikiqa.pairs.take(np.flatnonzero(chosen == number))
-    np.save(_fold_file(world, number), np.concatenate(list(list_scores(network, held))))
+    np.save(fold_file(world, number), np.concatenate(list(list_scores(network, held))))
     return {"fold": number}
 
 
@@ -181,7 +199,7 @@ def report_head(world: World, seed: int) -> Row:
     torch.manual_seed(seed)
     network = world.start(head="first-token")
     recipe = replace(world.adapt, objective=POINT, seed=seed)
-    return _trained(world, network, world.wikiqa, recipe, "WikiQA") | {"seed": seed}
+    return trained(world, network, world.wikiqa, recipe, "WikiQA") | {"seed": seed}
 
 
 def _adapted(
@@ -198,10 +216,10 @@ def _adapted(
     recipe = replace(world.adapt, objective=LOSSES[loss], seed=seed)
     start = "one run of one epoch" if depth else "general"
     row = {"start": start, "loss": loss, "seed": seed, "depth": network.depth} | before
-    return row | _trained(world, network, train, recipe, target), network
+    return row | trained(world, network, train, recipe, target), network
 
 
-def _trained(
+def trained(
     world: World, network: PairNetwork, train: Measured, recipe: TransformerRecipe, target: str
 ) -> Row:
     """Adapted in place, the best epoch by dev; then one look at the test."""
@@ -217,7 +235,7 @@ def _trained(
     }
 
 
-def _folds(world: World) -> NDArray[np.int64]:
+def folds(world: World) -> NDArray[np.int64]:
     return np.random.default_rng(5).integers(0, FOLDS, len(world.wikiqa.pairs))
 
 
@@ -225,16 +243,16 @@ def _adapted_file(world: World, loss: str, seed: int) -> Path:
     return world.work / f"adapted-{loss}-{seed}.safetensors"
 
 
-def _fold_file(world: World, number: int) -> Path:
-    return world.work / f"fold-{number}.npy"
+def fold_file(world: World, number: int, teller: str = "") -> Path:
+    return world.work / f"{teller}fold-{number}.npy"
 
 
-def _soft_labels(world: World) -> NDArray[np.float32]:
-    pairs, chosen = world.wikiqa.pairs, _folds(world)
+def _soft_labels(world: World, tellers: tuple[str, ...]) -> NDArray[np.float32]:
+    pairs, chosen = world.wikiqa.pairs, folds(world)
     soft = pairs.labels / 2
     for number in range(FOLDS):
         rows = pairs.rows(np.flatnonzero(chosen == number))
-        logits = np.load(_fold_file(world, number))
+        logits = np.mean([np.load(fold_file(world, number, own)) for own in tellers], 0)
         soft[rows] += 0.25 * (1 + np.tanh(logits / 2))
     return soft.astype(np.float32)
 

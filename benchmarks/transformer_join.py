@@ -12,7 +12,10 @@ from .transformer_jobs import Row
 
 __all__ = ["joined", "summary"]
 
-_SAME = ("start", "loss", "seed", "depth", "epochs", "hard", "share", "fold", "weights")
+_SAME = (
+    *("start", "loss", "seed", "depth", "epochs", "hard", "share", "fold", "weights"),
+    *("kind", "steps", "seconds allowed", "compared"),
+)
 """What tells a row from others of its kind. Where `epochs` and `loss` are lists they are what came
 out of a training, which does not count."""
 _ONCE = {"start": "general", "hard": "bm25"}
@@ -28,11 +31,17 @@ def joined(paths: Sequence[Path]) -> dict[str, Any]:
         found = json.loads(path.read_text("utf-8"))
         for name, own in found["rows"].items():
             kept = rows.setdefault(name, {})
-            done = [_ONCE | row | {"call": len(calls) + 1} for row in own if "failed" not in row]
+            said = _ONCE if name != "transfer" else _ONCE | _compared(found["parts"])
+            done = [said | row | {"call": len(calls) + 1} for row in own if "failed" not in row]
             kept.update({_key(row): row for row in done})
         calls.append({name: found[name] for name in _CALL})
     merged = {name: list(own.values()) for name, own in rows.items()}
     return {**calls[-1], "calls": calls, **summary(merged), "rows": merged}
+
+
+def _compared(parts: Sequence[str]) -> Row:
+    """Runs that only compare negatives stand beside those of the same depth that were adapted."""
+    return {"compared": True} if "negatives" in parts and "depths" not in parts else {}
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -51,10 +60,26 @@ def summary(rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
         "report head": _means([row for row in rows.get("report_head", []) if "dev" in row]),
         "hard negatives": {
             hard: {name: _mean([row["dev"][name] for row in own]) for name in own[0]["dev"]}
-            | {"seeds": len(own)}
+            | {"mean MAP of each seed": [_mean_map(row) for row in own]}
+            | {"mean MAP": round(fmean(_mean_map(row) for row in own), 2), "seeds": len(own)}
             for hard, own in _groups(compared, "hard").items()
         },
+        "students, mean dev MAP": {
+            _student(row): row["dev"]["mean"]["MAP"]
+            for row in rows.get("students_on_dev", [])
+            if "dev" in row
+        },
     }
+
+
+def _mean_map(row: Row) -> float:
+    return round(fmean(own["MAP"] for own in row["dev"].values()), 2)
+
+
+def _student(row: Row) -> str:
+    """The steps are not said where time alone was the limit."""
+    steps = f", {row['steps']:.0f} steps" if "steps" in row else ""
+    return f"{row['kind']}{steps}, {row['share']} of the way"
 
 
 def _by_loss(rows: Sequence[Row]) -> dict[str, Row]:

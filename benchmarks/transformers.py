@@ -6,7 +6,8 @@ The general transformer and what it adapts to, trained by the project's own reci
 
 Three runs are blended to the general model, which then adapts to WikiQA and TrecQA; models cut to
 4, 6, 8, 10 and 12 layers are transferred in one run of one epoch and adapted, the Report's head is
-trained on WikiQA alone, and hard negatives by BM25 and by Cosinet are compared at 6 layers.
+trained on WikiQA alone, hard negatives by BM25 and by Cosinet are compared at 6 layers, and with
+`--teacher` students of a larger network are compared with such without.
 Each choice is made on dev sets; every test set is scored once for each row. Writes
 results/transformers.json after each finished piece, and WORK/model, the general model's folder.
 `--few 8` is a trial with eight questions of each set.
@@ -40,8 +41,9 @@ from askline.training.transformer.sampling import Part, SampledLists
 from askline.types import Question
 
 from . import transformer_jobs as jobs
+from . import transformer_teacher as teaching
 from .report import save
-from .transformer_jobs import Row, World
+from .transformer_jobs import Row, Teacher, World
 from .transformer_join import joined, summary
 from .transformer_sets import DEV, TEST, Sets
 
@@ -63,7 +65,8 @@ def _device(name: str) -> str:
 def _run(name: str, *arguments: Any) -> Row:
     assert _world is not None
     torch.set_num_threads(1)
-    return jobs.timed(getattr(jobs, name), _world, *arguments)
+    work = getattr(jobs, name, None) or getattr(teaching, name)
+    return jobs.timed(work, _world, *arguments)
 
 
 class Plan:
@@ -151,6 +154,9 @@ def _jobs(parts: Container[str]) -> Iterator[Job]:
         yield from _means()
     if "negatives" in parts:
         yield from _negatives("depths" in parts)
+    if "teacher" in parts:
+        yield from teaching.teacher_jobs()
+        yield from teaching.teller_jobs() if "tellers" in parts else ()
     if "adapt" in parts:
         yield from (("adapt_trecqa", ("both", seed), runs) for seed in SEEDS)
     if "general" in parts:
@@ -188,13 +194,13 @@ def world(options: argparse.Namespace) -> World:
     lists, light = _lists(options, tokeniser)
     print(f"{time.monotonic() - start:.1f} s  {len(lists)} questions to transfer from", flush=True)
     sets = Sets(options.data, tokeniser, options.few)
-    whole = "general" in options.parts
+    whole = "general" in options.parts or "teacher" in options.parts
     tests = TEST.values() if whole else (TEST[name] for name in ("WikiQA", "TrecQA"))
     for line in sets.prepare([*DEV.values(), *tests]):
         print(f"{time.monotonic() - start:.1f} s  {line}", flush=True)
     for name in jobs.UNANSWERABLE if whole else ():
         sets.measured((name, "all", False, None))
-    usual = GeneralRecipe()
+    transfer = replace(GeneralRecipe().transfer, tokens=32_768, seconds=options.seconds)
     return World(
         init=options.init,
         tokeniser=tokeniser,
@@ -205,11 +211,27 @@ def world(options: argparse.Namespace) -> World:
         trecqa=sets.training("trecqa:train-all"),
         work=options.work,
         device=options.device,
-        recipe=replace(
-            usual, transfer=replace(usual.transfer, tokens=32_768, seconds=options.seconds)
-        ),
+        recipe=replace(GeneralRecipe(), transfer=transfer),
         adapt=TransformerRecipe(jobs.POINT, epochs=3, rate=3e-5, batch=16, tokens=32_768),
         general=options.general,
+        teacher=_teacher(options) if "teacher" in options.parts else None,
+    )
+
+
+def _teacher(options: argparse.Namespace) -> Teacher:
+    tokeniser = load_tokeniser(options.teacher)
+    sets = Sets(options.data, tokeniser, options.few)
+    list(sets.prepare([*DEV.values(), TEST["WikiQA"]]))
+    return Teacher(
+        init=options.teacher,
+        tokeniser=tokeniser,
+        lists=_lists(options, tokeniser)[0],
+        sets=sets,
+        wikiqa=sets.training("wikiqa:train"),
+        recipe=TransformerRecipe(
+            keep="last", epochs=1, rate=3e-5, tokens=32_768, seconds=options.teacher_seconds
+        ),
+        steps=options.steps,
     )
 
 
@@ -253,6 +275,9 @@ def main() -> None:
     parser.add_argument("--parts", default="general,adapt,depths,report,negatives")
     parser.add_argument("--name", default="transformers", help="of the file in results/")
     parser.add_argument("--general", type=Path, help="adapt this model; for parts without general")
+    parser.add_argument("--teacher", help="the folder of a larger encoder; for the part teacher")
+    parser.add_argument("--teacher-seconds", type=float, default=inf, help="of its training")
+    parser.add_argument("--steps", type=float, default=inf, help="of each student beside it")
     parser.add_argument("--few", type=int, help="so many questions of each set, for a trial")
     parser.add_argument("--join", type=Path, nargs="+", help="files of earlier calls, oldest first")
     options = parser.parse_args()
@@ -264,6 +289,8 @@ def main() -> None:
     options.parts = options.parts.split(",")
     if ("general" in options.parts) == bool(options.general) and "adapt" in options.parts:
         parser.error("adapt needs either the part general or --general, and not both")
+    if "teacher" in options.parts and not (options.teacher and options.general):
+        parser.error("the part teacher needs --teacher and --general; tellers needs teacher")
     options.work.mkdir(parents=True, exist_ok=True)
     _world = world(options)
     Plan(options).run()
