@@ -17,7 +17,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from askline.text.reading import walk
+from askline.text.reading import Block, walk
 from askline.text.reading.markdown import read_markdown
 
 from .report import save
@@ -49,6 +49,10 @@ def counted(blocks: Iterator[tuple[str, str]]) -> Found:
     return Counter((kind, " ".join(text.split())) for kind, text in blocks if text.strip())
 
 
+def _kind(block: Block) -> str:
+    return "cell" if block.kind in ("row", "columns") else block.kind
+
+
 def main() -> None:
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     totals: Counter[str] = Counter()
@@ -61,7 +65,7 @@ def main() -> None:
         theirs = counted(reference(parser.parse(source)))
         middle = time.process_time()
         content = read_markdown(source)
-        ours = counted((b.kind, content.text[b.start : b.end]) for b in content.blocks)
+        ours = counted((_kind(b), content.text[b.start : b.end]) for b in content.blocks)
         seconds["markdown-it-py"] += middle - start
         seconds["askline"] += time.process_time() - middle
         totals += Counter(

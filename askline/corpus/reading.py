@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError, MissingExtraError, Problem
-from ..text.reading import Document, read_document, sentences
+from ..text.reading import CELLS_APART, Document, Sentence, read_document, sentences
 from ..text.reading.plain import read_plain
 from .answers import FileReport
 from .rows import SENTENCE_KINDS, DocumentRow, Known, RecordRow, SentenceRow
 
 __all__ = ["READING", "STANDARD_INPUT", "Fresh", "Unchanged", "examine", "failed", "text_row"]
 
-READING = "2"
+READING = "3"
 """Raised when files are read or split in another way: then every file is read again."""
 
 STANDARD_INPUT = "-"
@@ -38,6 +39,7 @@ class Unchanged(NamedTuple):
     name: str
     size: int
     modified: int | None
+    report: FileReport
 
 
 def examine(path: Path, name: str, known: Known | None) -> Fresh | Unchanged | FileReport:
@@ -50,7 +52,7 @@ def examine(path: Path, name: str, known: Known | None) -> Fresh | Unchanged | F
             if (known.size, known.modified) == (before.st_size, before.st_mtime_ns):
                 return _as_before(name, known)
             if known.sha256 and known.sha256 == _sha256(path):
-                return Unchanged(name, before.st_size, _date(before))
+                return Unchanged(name, before.st_size, _date(before), _as_before(name, known))
         return _read(path, name, before)
     except MissingExtraError as error:
         return failed(name, str(error))
@@ -73,8 +75,8 @@ def _standard_input(known: Known | None) -> Fresh | FileReport:
         document = read_document(STANDARD_INPUT)
     except DataError as error:
         return FileReport(STANDARD_INPUT, "failed", error.problems)
-    if known is not None and known.sha256 == document.sha256:
-        return FileReport(STANDARD_INPUT, "unchanged")
+    if known is not None and (known.sha256, known.reading) == (document.sha256, READING):
+        return FileReport(STANDARD_INPUT, "unchanged", document.problems)
     return Fresh(_row(document, STANDARD_INPUT, is_file=False), document.problems)
 
 
@@ -121,6 +123,7 @@ def _row(
         _storable(document.title),
         document.unit,
         len(document.text),
+        left_out=_left_out(document.problems),
         rows=_sentence_rows(document),
         records=_record_rows(document),
     )
@@ -137,14 +140,25 @@ def _sentence_rows(document: Document) -> Iterator[SentenceRow]:
             document.place(found.start).number,
             kinds[found.kind],
             _storable(found.heading),
-            _storable(document.text[found.start : found.end]),
+            _storable(_text(document, found)),
         )
+
+
+def _text(document: Document, found: Sentence) -> str:
+    """As the document has it; the cells of a row, which are lines there, in one line."""
+    text = document.text[found.start : found.end]
+    return text.replace("\n", CELLS_APART) if found.kind in ("row", "columns") else text
 
 
 def _record_rows(document: Document) -> Iterator[RecordRow]:
     for part in document.parts:
         first, _ = document.span(part.start, part.end) or (part.start, part.end)
         yield RecordRow(first, part.row, _storable(part.id))
+
+
+def _left_out(problems: Iterable[Problem]) -> str | None:
+    rows = [(problem.line, problem.message) for problem in problems]
+    return json.dumps(rows) if rows else None
 
 
 def _storable(text: str) -> str:
@@ -158,7 +172,8 @@ def _storable(text: str) -> str:
 
 def _as_before(name: str, known: Known) -> FileReport:
     if known.problem is None:
-        return FileReport(name, "unchanged")
+        left_out = json.loads(known.left_out or "[]")
+        return FileReport(name, "unchanged", tuple(Problem(name, *row) for row in left_out))
     return FileReport(name, "failed", (Problem(name, known.problem_line, known.problem),))
 
 

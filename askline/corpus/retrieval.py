@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 from .answers import Found, Unit
-from .rows import SENTENCE_KINDS, Described, SentenceRow
+from .rows import Described, SentenceRow
 from .scoring import bm25, stemmed
 from .search import PassageHit, SearchIndex
 from .store import Store
@@ -20,7 +20,6 @@ __all__ = ["EmbeddedRetriever", "Neighbours", "Retriever"]
 
 _PASSAGES_A_SENTENCE = 0.5
 """Looked through for each sentence asked for; for a hundred, fifty found as many as a hundred."""
-_HEADING = SENTENCE_KINDS.index("heading")
 LONGEST = 4_000
 """Characters of a sentence that are looked at: a longer one is data without full stops."""
 
@@ -78,7 +77,7 @@ class EmbeddedRetriever:
             (hit, row)
             for hit in hits
             for row in self._store.sentences(hit.document, hit.first, hit.last)
-            if row.kind != _HEADING
+            if not row.is_heading
         ]
         said = stemmed((row.text[:LONGEST] for _, row in inside), self._search.stem)
         candidates = [

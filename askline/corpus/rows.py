@@ -16,12 +16,13 @@ __all__ = [
     "SentenceRow",
 ]
 
-SENTENCE_KINDS = ("sentence", "heading", "code", "cell")
+SENTENCE_KINDS = ("sentence", "heading", "code", "cell", "row", "columns")
 """By their number in the table."""
+_ABOVE = {SENTENCE_KINDS.index("heading"), SENTENCE_KINDS.index("columns")}
 
 DOCUMENT_FIELDS = (
     "name is_file size modified sha256 reading kind encoding title unit characters "
-    "problem problem_line"
+    "problem problem_line left_out"
 ).split()
 """The columns that a `DocumentRow` fills."""
 
@@ -40,7 +41,7 @@ class SentenceRow(NamedTuple):
     @property
     def is_heading(self) -> bool:
         """Whether it stands above others rather than among them."""
-        return SENTENCE_KINDS[self.kind] == "heading"
+        return self.kind in _ABOVE
 
 
 class RecordRow(NamedTuple):
@@ -79,6 +80,8 @@ class DocumentRow:
     characters: int = 0
     problem: str | None = None
     problem_line: int = 0
+    left_out: str | None = None
+    """Rows of it that could not be read, as JSON."""
     rows: Iterable[SentenceRow] = field(default=(), repr=False)
     """Gone through once, while they are written."""
     records: Iterable[RecordRow] = field(default=(), repr=False)
@@ -94,3 +97,4 @@ class Known(NamedTuple):
     reading: str
     problem: str | None
     problem_line: int
+    left_out: str | None

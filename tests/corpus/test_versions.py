@@ -22,7 +22,7 @@ from askline.text.words import words
 from ..text.reading.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-READING_NOW = ("2", "7eec281d492d5a35")
+READING_NOW = ("3", "f525a28aa7b32726")
 FORMAT_NOW = (1, "c3b26bac48806d5d")
 
 PAGES: dict[str, str] = {

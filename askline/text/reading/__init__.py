@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from .document import Block, Document, Part, Place, Sentence
 from .reading import MAX_BYTES, SUFFIXES, read_document
-from .sentences import sentences
+from .sentences import CELLS_APART, sentences
 from .walking import read_documents, walk
 
 __all__ = [
+    "CELLS_APART",
     "MAX_BYTES",
     "SUFFIXES",
     "Block",

@@ -18,7 +18,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from ...errors import Problem
 from .offsets import Segments
@@ -27,10 +27,14 @@ __all__ = ["Block", "BlockKind", "Blocks", "Document", "Kind", "Part", "Place", 
 
 Kind = Literal["text", "markdown", "html", "pdf", "docx", "jsonl", "csv"]
 Unit = Literal["line", "page", "paragraph"]
-BlockKind = Literal["text", "heading", "code", "cell"]
-SentenceKind = Literal["sentence", "heading", "code", "cell"]
+BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
+"""
+Of the cells of a table, the first of a row is a `row`, the first of its first row a `table`, or
+`columns` where that row names the columns; all others are each a `cell`.
+"""
+SentenceKind = Literal["sentence", "heading", "code", "cell", "row", "columns"]
 
-_BLOCK_KINDS: tuple[BlockKind, ...] = ("text", "heading", "code", "cell")
+_BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 
 
 class Place(NamedTuple):
@@ -71,7 +75,11 @@ class Sentence:
     end: int
     kind: SentenceKind
     heading: str
-    """The text of the nearest heading above, or the title of the row; empty where there is none."""
+    """
+    The text of the nearest heading above, or the title of the row; empty where there is none.
+
+    In a table, the names of its columns stand behind it.
+    """
 
 
 class Blocks:
@@ -86,6 +94,10 @@ class Blocks:
         if end > start:
             self._bounds.extend((start, end))
             self._kinds.append(_BLOCK_KINDS.index(kind))
+
+    def name_columns(self, block: int) -> None:
+        """The row that begins with this block, from 0, names the columns of its table."""
+        self._kinds[block] = _BLOCK_KINDS.index("columns")
 
     def __len__(self) -> int:
         return len(self._kinds)

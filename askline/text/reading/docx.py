@@ -146,6 +146,36 @@ class _Styles(_Handler):
             self.headings.add(self._id)
 
 
+class _Table:
+    """How far an open table has come."""
+
+    def __init__(self) -> None:
+        self.cells = 0  # that are open
+        self.has_header = False  # its first row is marked as one that names the columns
+        self.looks_so = False  # or drawn as one, as Word does unless it is told otherwise
+        self._is_first = True  # the row at hand
+        self._begins = -1  # the block that the row begins with
+        self._count = 0  # of its blocks
+
+    def kind(self, block: int) -> BlockKind:
+        """Of the next block of the cell at hand."""
+        self._count += 1
+        if self._begins >= 0:
+            return "cell"
+        self._begins = block
+        return "table" if self._is_first else "row"
+
+    def end_row(self, blocks: Blocks) -> None:
+        """What comes next begins another."""
+        if self._begins >= 0:
+            # Two columns are as a rule a list of facts, a name and a value in each row.
+            names = self.has_header or (self.looks_so and self._count > 2)
+            if self._is_first and names:
+                blocks.name_columns(self._begins)
+            self._is_first = False
+        self._begins, self._count = -1, 0
+
+
 class _Text(_Handler):
     """Paragraphs, which may hold others: a text box stands inside a paragraph."""
 
@@ -157,7 +187,7 @@ class _Text(_Handler):
         self._length = 0
         self._open: list[list[str]] = []
         self._kinds: list[BlockKind] = []
-        self._cells = 0
+        self._tables: list[_Table] = []
         self._skipped = 0
         self._inside = False
 
@@ -166,11 +196,24 @@ class _Text(_Handler):
             self._skipped += 1
         elif name == "p":
             self._open.append([])
-            self._kinds.append("cell" if self._cells else "text")
-        elif name == "tc":
-            self._cells += 1
+            self._kinds.append("cell" if any(table.cells for table in self._tables) else "text")
+        elif name == "tbl":
+            for table in self._tables[-1:]:
+                table.end_row(self.blocks)  # one inside another cuts the other's row in two
+            self._tables.append(_Table())
+        elif self._tables and name in ("tc", "tblLook", "tblHeader"):
+            self._in_table(self._tables[-1], name, attributes)
         elif self._open:
             self._in_paragraph(name, attributes.get("val", ""))
+
+    @staticmethod
+    def _in_table(table: _Table, name: str, attributes: dict[str, str]) -> None:
+        if name == "tc":
+            table.cells += 1
+        elif name == "tblHeader":
+            table.has_header = attributes.get("val", "1") not in ("0", "false", "off")
+        else:
+            table.looks_so = attributes.get("firstRow") in ("1", "true", "on")
 
     def _in_paragraph(self, name: str, value: str) -> None:
         self._inside = name == "t"
@@ -187,8 +230,12 @@ class _Text(_Handler):
             self._skipped -= 1
         elif name == "p" and self._open:
             self._add("".join(self._open.pop()), self._kinds.pop())
-        elif name == "tc":
-            self._cells -= 1
+        elif name == "tbl":
+            del self._tables[-1:]
+        elif self._tables and name == "tc":
+            self._tables[-1].cells -= 1
+        elif self._tables and name == "tr":
+            self._tables[-1].end_row(self.blocks)
 
     def characters(self, text: str) -> None:
         if self._inside and self._open:
@@ -197,6 +244,8 @@ class _Text(_Handler):
     def _add(self, text: str, kind: BlockKind) -> None:
         self.starts.append(self._length)
         if text.strip():
+            if kind == "cell" and self._tables:
+                kind = self._tables[-1].kind(len(self.blocks))
             self.blocks.add(self._length, self._length + len(text), kind)
             self.pieces += (text, "\n")
             self._length += len(text) + 1

@@ -61,6 +61,40 @@ def read_html(source: str) -> Content:
     return Content(builder.text(), page.blocks, "line", starts, page.title, builder.segments)
 
 
+class _Table:
+    """How far an open table has come."""
+
+    def __init__(self) -> None:
+        self.in_cell = False
+        self._is_first = True  # the row at hand
+        self._names_columns = True  # it does, as far as it has come
+        self._begins = -1  # the block that the row begins with
+
+    def kind(self, block: int) -> BlockKind:
+        """Of the next block of the cell at hand."""
+        if self._begins >= 0:
+            return "cell"
+        self._begins = block
+        return "table" if self._is_first else "row"
+
+    def enter(self, name: str, closes: bool, blocks: Blocks) -> None:
+        """Past a tag of a row or a cell."""
+        self.in_cell = name != "tr" and not closes
+        if name == "td":
+            self._names_columns = False
+        elif name == "tr":
+            self.end_row(blocks)
+
+    def end_row(self, blocks: Blocks) -> None:
+        """What comes next begins another; a first one of nothing but `th` names the columns."""
+        if self._begins >= 0:
+            if self._is_first and self._names_columns:
+                blocks.name_columns(self._begins)
+            self._is_first = False
+        self._names_columns = True
+        self._begins = -1
+
+
 class _Page:
     """What is open while a page is read."""
 
@@ -72,7 +106,7 @@ class _Page:
         self._end = 0  # of the block at hand, without the space it may end in
         self._after_space = True
         self._kind: BlockKind = "text"
-        self._tables: list[bool] = []  # for each open table, whether a cell of it is open
+        self._tables: list[_Table] = []
         self._preformatted = False
         self._skipped = ""  # the element that is left out, and how deep we are in it
         self._depth = 0
@@ -113,7 +147,9 @@ class _Page:
     def _block_kind(self) -> BlockKind:
         if self._preformatted:
             return "code"
-        return "cell" if any(self._tables[-1:]) and self._kind == "text" else self._kind
+        if self._kind == "text" and self._tables and self._tables[-1].in_cell:
+            return self._tables[-1].kind(len(self.blocks))
+        return self._kind
 
     def _piece(self, text: str, start: int, end: int) -> None:
         text = text.replace("\xad", "")  # a soft hyphen would cut the word in two
@@ -159,9 +195,13 @@ class _Page:
             self._kind = "text"  # any block ends a heading, closed or not
         if name == "pre":
             self._preformatted = not closes
-        elif name == "table" and not closes:
-            self._tables.append(False)
         elif name == "table":
-            del self._tables[-1:]
+            for table in self._tables[-1:]:  # one inside another cuts the other's row in two
+                table.end_row(self.blocks)
+            if closes:
+                del self._tables[-1:]
+            else:
+                self._tables.append(_Table())
         elif name in ("td", "th", "tr"):
-            self._tables[-1:] = [name != "tr" and not closes]
+            for table in self._tables[-1:]:
+                table.enter(name, closes, self.blocks)

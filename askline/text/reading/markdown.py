@@ -162,19 +162,20 @@ class _Markdown:
         if "|" not in line or "-" not in dashes or not _DASHES.match(dashes):
             self._position = here
             return False
-        self._row(start, end)
+        self._row(start, end, "columns")
         while self._position < len(self.source):
             here = self._position
             first, last = self._next_line()
             if "|" not in self.source[first:last]:
                 self._position = here
                 break
-            self._row(first, last)
+            self._row(first, last, "row")
         return True
 
-    def _row(self, start: int, end: int) -> None:
+    def _row(self, start: int, end: int, kind: BlockKind) -> None:
+        blocks = len(self.blocks)
         for cell in _CELL.finditer(self.source, start, end):
-            self._block([cell.span()], "cell")
+            self._block([cell.span()], kind if len(self.blocks) == blocks else "cell")
 
     def _text(self, line: str, start: int, end: int) -> None:
         item = _ITEM.match(line)

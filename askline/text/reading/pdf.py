@@ -44,8 +44,9 @@ def read_pdf(data: bytes) -> Content:
     finally:
         document.close()
     if not any(pages):
+        count = f"{len(pages):,} pages" if len(pages) != 1 else "one page"
         raise Unreadable(
-            f"The pdf has no text in its {len(pages)} pages, as scans have not. "
+            f"The pdf has no text in its {count}, as scans have not. "
             "Run it through text recognition first."
         )
     return _content(pages, title)

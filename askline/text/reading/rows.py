@@ -18,6 +18,8 @@ TEXT_FIELDS = ("text", "content", "body", "sentence", "passage")
 Piece = tuple[str, int, int]
 """Text, and its span in the original."""
 
+_TOLD = 100  # of the rows of a file that are left out
+
 
 class RowsBuilder:
     """Rows one by one, and the problems of those that were left out."""
@@ -27,6 +29,7 @@ class RowsBuilder:
         self._blocks = Blocks()
         self._parts: list[Part] = []
         self._problems: list[Problem] = []
+        self._more = 0
 
     def add(self, pieces: Iterable[Piece], part_id: str, title: str, row: int) -> None:
         """A row; one without text leaves nothing behind."""
@@ -42,14 +45,19 @@ class RowsBuilder:
             self._builder.gap("\n", at)
 
     def problem(self, line: int, message: str) -> None:
-        """A row that is left out."""
-        self._problems.append(Problem("", line, message))
+        """A row that is left out; the first hundred are told one by one."""
+        if len(self._problems) < _TOLD:
+            self._problems.append(Problem("", line, message))
+        else:
+            self._more += 1
 
     def content(self, starts: array[int]) -> Content:
         """Everything that could be read; where nothing could, the first problem is raised."""
         if self._problems and not self._parts:
             first = self._problems[0]
             raise Unreadable(first.message, line=first.line)
+        if self._more:
+            self._problems.append(Problem("", 0, f"{self._more:,} more rows were left out."))
         return Content(
             self._builder.text(),
             self._blocks,

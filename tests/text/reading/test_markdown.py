@@ -61,10 +61,8 @@ def test_every_block_is_by_itself(tmp_path: Path) -> None:
         ("sentence", "one item\ngoes on"),
         ("sentence", "another"),
         ("sentence", "inner"),
-        ("cell", "Year"),
-        ("cell", "Built a|b"),
-        ("cell", "1931"),
-        ("cell", "no | yes"),
+        ("columns", "Year\nBuilt a|b"),
+        ("row", "1931\nno | yes"),
         ("code", "# no heading\nx = 1"),
         ("code", "y = 2"),
         ("code", "indented code"),
@@ -72,7 +70,12 @@ def test_every_block_is_by_itself(tmp_path: Path) -> None:
         ("sentence", "See here and a picture, 2 * 3, snake_case and *stars* & so on."),
         ("sentence", "The note."),
     ]
-    assert {s.heading for s in sentences(document)} == {"", "On bridges", "Stone"}
+    assert {s.heading for s in sentences(document)} == {
+        "",
+        "On bridges",
+        "Stone",
+        "Stone · Year | Built a|b",
+    }
     check(document)
 
 
@@ -82,13 +85,13 @@ def test_offsets_slice_the_source_with_the_marks_inside(tmp_path: Path) -> None:
     assert found[0] == "On *bridges"
     assert found[1].startswith("The **old** bridge ([the first](http://x.org/a_(b)")
     assert found[2] == "It\n> quoted on\n> two lines."
-    assert found[10] == "no \\| yes"
+    assert found[8] == "1931 | no \\| yes"
     assert [document.place(s.start).number for s in sentences(document)][:5] == [4, 6, 7, 11, 13]
 
 
 def test_windows_line_ends_count_once(tmp_path: Path) -> None:
     document = read(tmp_path, "a.md", PAGE.replace("\n", "\r\n"))
-    assert [kind for kind, _ in shown(document)].count("cell") == 4
+    assert [kind for kind, _ in shown(document)].count("row") == 1
     assert document.place(document.text.index("The note.")).number == PAGE.count("\n")
     check(document)
 

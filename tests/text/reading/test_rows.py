@@ -145,3 +145,12 @@ def test_jsonl_agrees_with_the_standard_library(texts: list[str], ascii_only: bo
     for part, text in zip(content.parts, texts, strict=True):
         start, end = content.segments.span(part.start, part.end)
         assert json.loads(f'"{source[start:end]}"') == text
+
+
+def test_of_many_bad_rows_the_first_hundred_are_told(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.jsonl", '{"text": "One."}\n' + "bad\n" * 1_234)
+    assert len(document.problems) == 101
+    assert (document.problems[-1].line, document.problems[-1].message) == (
+        0,
+        "1,134 more rows were left out.",
+    )
