@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -61,13 +62,17 @@ def _squad(path: Path) -> Library:
 
 
 def _wikiqa(on: str) -> Library:
-    """Sentences of one document are set apart by blank lines, for some have no full stop."""
+    """
+    Documents under their titles, as files have them.
+
+    Sentences of one document are set apart by blank lines, for some have no full stop.
+    """
     documents: dict[str, str] = {}
     questions = []
-    phrases = _wikiqa_phrases()
+    names, phrases = wikiqa_names(), _wikiqa_phrases()
     for split in ("wikiqa:train", "wikiqa:dev", "wikiqa:test"):
         for question in data.load(split, root=data_root()):
-            name = question.candidates[0].id.rpartition("-")[0]
+            name = names[question.candidates[0].id.rpartition("-")[0]]
             documents[name] = text = "\n\n".join(question.texts)
             if split == on and question.answerable:
                 answers = [each.text for each in question.candidates if each.is_answer]
@@ -78,6 +83,17 @@ def _wikiqa(on: str) -> Library:
                 ]
                 questions.append(Asking(question.text, gold, phrases.get(question.id, ())))
     return Library(documents, questions)
+
+
+def wikiqa_names() -> dict[str, str]:
+    """The title of each document by its id, with the id behind a title that others have too."""
+    names: dict[str, str] = {}
+    for split in ("train", "dev", "test"):
+        lines = (data_root() / "wikiqa" / f"WikiQA-{split}.tsv").read_text("utf-8").splitlines()
+        rows = (line.split("\t") for line in lines[1:])
+        names |= {row[2]: row[3] for row in rows}
+    count = Counter(names.values())
+    return {key: f"{name} {key}" if count[name] > 1 else name for key, name in names.items()}
 
 
 def _wikiqa_phrases() -> dict[str, tuple[str, ...]]:

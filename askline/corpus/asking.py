@@ -13,10 +13,11 @@ from ..rankers.calibration import log_odds
 from ..rankers.reading import phrases_in
 from ..types import Hit, Ranker, Ranking, StageReport
 from .answers import Answer, Answers, Found, Phrase
-from .retrieval import LONGEST, Neighbours, Retriever
+from .context import InContext, Titled, in_context
+from .retrieval import Neighbours, Retriever
 from .scoring import standard
 
-__all__ = ["BLEND", "DEFAULT_RANKER", "RETRIEVED", "answer"]
+__all__ = ["BLEND", "DEFAULT_RANKER", "RETRIEVED", "answer", "phrase_of"]
 
 DEFAULT_RANKER: str | None = DEFAULT_SPEC
 """Lexical rankers after retrieval do worse than retrieval alone, which has read the passage."""
@@ -39,7 +40,8 @@ def answer(
     The best `top` answers out of `retrieved` sentences.
 
     The ranker gets the sentences of a document next to each other and in their order, the document
-    with the best sentence first. What its last stage puts on top is ordered by the sum of its
+    with the best sentence first, each behind the words of the question that only its title or
+    heading has (`in_context`). What its last stage puts on top is ordered by the sum of its
     score (as log odds where it is a chance, as a standard score otherwise) and `blend` times the
     retrieval's standard score; with 0, as the ranker says. Without a ranker, the answers come as
     they were found.
@@ -64,7 +66,8 @@ def answer(
         chances: dict[int, float] = {}
     else:
         found = in_document_order(found)
-        ranking = trace(ranker, question, [sentence.text[:LONGEST] for sentence in found])
+        said = [each.text for each in in_context(question, found)]
+        ranking = trace(ranker, question, said)
         chances = _chances(ranking)
         ranking = replace(ranking, hits=_blended(ranking, found, blend))
     shift = 0 if ranker is None else 1  # retrieval is stage 0
@@ -73,7 +76,7 @@ def answer(
         for hit in ranking.hits[:top]
     ]
     if ranker is not None and answers:
-        read = _phrase(ranker, question, answers[0].text)
+        read = phrase_of(ranker, question, answers[0])
         answers[0] = replace(answers[0], phrase=read or answers[0].phrase)
     return Answers(
         question,
@@ -113,9 +116,17 @@ def _blended(ranking: Ranking, found: Sequence[Found], blend: float) -> tuple[Hi
     return (*sorted(mixed, key=lambda hit: -hit.score), *hits[len(decided) :])
 
 
-def _phrase(ranker: Ranker, question: str, text: str) -> Phrase | None:
-    (span,) = phrases_in(ranker, question, [text[:LONGEST]])
-    return None if span is None else Phrase(text[span.start : span.end], span.start, span.end)
+def phrase_of(ranker: Ranker, question: str, sentence: Titled) -> Phrase | None:
+    """What in the sentence answers; it is read in its context, but nothing there is an answer."""
+    (said,) = in_context(question, [sentence])
+    (span,) = phrases_in(ranker, question, [said.text])
+    if span is not None and span.start < said.lead:
+        said = InContext(said.text[said.lead :], 0)
+        (span,) = phrases_in(ranker, question, [said.text])
+    if span is None:
+        return None
+    text = said.text[span.start : span.end]
+    return Phrase(text, span.start - said.lead, span.end - said.lead)
 
 
 def _answer(

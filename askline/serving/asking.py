@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from ..corpus import Answer, Corpus, Found, Neighbours, Retriever, answer
-from ..corpus.asking import in_document_order
+from ..corpus.asking import in_document_order, phrase_of
 from ..errors import CorpusError, InputError
 from ..rankers.algebra import answer_threshold
 from ..rankers.deadline import Deadline
-from ..rankers.reading import phrases_in
 from ..text.sentences import split_sentences
 from ..types import Ranker, StageReport
 from .frames import Frame
@@ -155,7 +154,9 @@ def _result(
     doubtful = threshold is not None and best is not None and best < threshold
     no_answer = not answers or doubtful
     if not no_answer:
-        answers[0]["phrase"] = _phrase(ranker, job["question"], answers[0]["text"])
+        best = _Line(answers[0]["text"], **answers[0]["source"])
+        phrase = phrase_of(ranker, job["question"], best)
+        answers[0]["phrase"] = None if phrase is None else asdict(phrase)
     return {
         "question": job["question"],
         "ranker": str(ranker),
@@ -181,13 +182,6 @@ def _record(line: _Line, score: float, stage: int, around: tuple[str, str]) -> F
         "before": before,
         "after": after,
     }
-
-
-def _phrase(ranker: Ranker, question: str, text: str) -> Frame | None:
-    (span,) = phrases_in(ranker, question, [text])
-    if span is None:
-        return None
-    return {"text": text[span.start : span.end], "start": span.start, "end": span.end}
 
 
 def _candidates(

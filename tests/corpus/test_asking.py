@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -243,3 +244,26 @@ def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
     said = answer("When?", Engine(_found("d", 0, "It was lit.")), Sure())
     assert said.best is not None
     assert (said.best.confidence, said.answered) == (0.75, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [("It burns oil.", Phrase("oil", 9, 12)), ("Oil", None)],
+    ids=["in the sentence", "in the heading alone"],
+)
+def test_the_phrase_stands_in_the_sentence_whatever_stands_before_it(
+    text: str, phrase: Phrase | None
+) -> None:
+    class Within(Reading):
+        def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
+            self.read_in = list(candidates)
+            if " " in text:
+                return super().read(question, candidates)
+            return [Span(0, 4, 0.0, -9.0) if one.startswith("Lamp") else None for one in candidates]
+
+    ranker = Within(0.9)
+    found = replace(_found("d", 0, text), heading="Lamps")
+    best = answer("What do lamps burn?", Engine(found), ranker).best
+    assert best is not None
+    assert (best.text, best.phrase) == (text, phrase)
+    assert ranker.read_in == ([f"Lamps: {text}"] if phrase else [text])
