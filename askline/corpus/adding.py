@@ -82,7 +82,7 @@ class Adding:
                 seen.add(name)
             row = text_row(name, text)
             known = self._store.known(name)
-            if known is not None and known.sha256 == row.sha256:
+            if known is not None and (known.sha256, known.reading) == (row.sha256, row.reading):
                 self._done(FileReport(name, "unchanged"))
             else:
                 self._put(row, FileReport(name, "changed" if known else "added"))
@@ -101,9 +101,9 @@ class Adding:
             for (_, report), count in zip(rows, counts, strict=True):
                 self._done(FileReport(report.document, report.outcome, report.problems, count))
         if touched:
-            self._store.touch(touched)
-            for name, _, _ in touched:
-                self._done(FileReport(name, "unchanged"))
+            self._store.touch(found[:3] for found in touched)
+            for found in touched:
+                self._done(found.report)
         self._flushed = time.monotonic()
 
     def report(self) -> AddReport:

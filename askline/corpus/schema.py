@@ -73,7 +73,10 @@ CREATE TABLE records (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _RECORDS)
+# Rows of csv and jsonl that could not be read, as JSON: [[line, why], ...]; NULL where all could.
+_LEFT_OUT = "ALTER TABLE documents ADD COLUMN left_out TEXT;"
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _RECORDS, _LEFT_OUT)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:

@@ -96,8 +96,8 @@ class Store:
     def known(self, name: str) -> Known | None:
         """What is remembered of the file of that name."""
         row = self._one(
-            "SELECT size, modified, sha256, reading, problem, problem_line FROM documents "
-            "WHERE name = ?",
+            "SELECT size, modified, sha256, reading, problem, problem_line, left_out "
+            "FROM documents WHERE name = ?",
             name,
         )
         return Known(*row) if row else None

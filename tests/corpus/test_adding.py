@@ -280,3 +280,14 @@ def test_remove_takes_ids_files_and_folders(corpus: Corpus, pages: Path) -> None
     assert [Path(name).name for name in removed] == ["lens.md", "rock.txt", "note"]
     assert corpus.status().documents == 1
     assert corpus.ask("Which lamp?").best is None
+
+
+def test_files_and_texts_are_read_again_when_the_rules_of_reading_change(
+    corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus.add(pages)
+    corpus.add({"note": "The lift is out of order."})
+    monkeypatch.setattr(corpus_reading, "READING", "another")
+    assert corpus.add(pages).changed == 3
+    assert corpus.add({"note": "The lift is out of order."}).changed == 1
+    assert corpus.add({"note": "The lift is out of order."}).unchanged == 1

@@ -11,7 +11,7 @@ import pytest
 import askline
 from askline.corpus import Corpus
 from askline.corpus.lock import writing
-from askline.errors import CorpusError, SpecError
+from askline.errors import CorpusError, InputError, SpecError
 
 
 def test_a_corpus_is_there_when_it_is_opened_again(tmp_path: Path, pages: Path) -> None:
@@ -94,6 +94,29 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "index").write_text("no folder", encoding="utf-8")
     with pytest.raises(CorpusError, match="cannot hold an index"):
         Corpus.open(tmp_path / "index")
+
+
+def test_a_closed_corpus_says_so(pages: Path) -> None:
+    corpus = Corpus.in_memory(ranker=None)
+    corpus.add(pages)
+    corpus.close()
+    with pytest.raises(CorpusError, match=r"closed database\. The corpus was closed\. Open it"):
+        corpus.ask("Who built the stepped lens?")
+
+
+@pytest.mark.parametrize("source", [None, 3], ids=["nothing", "a number"])
+def test_what_is_no_source_is_refused(source: object) -> None:
+    with pytest.raises(InputError, match="Expected paths, or texts with ids, got"):
+        Corpus.in_memory(ranker=None).add(source)  # type: ignore[arg-type]
+
+
+def test_answers_come_one_by_one_and_a_corpus_says_where_it_is(tmp_path: Path, pages: Path) -> None:
+    with Corpus.open(tmp_path / "index", ranker=None) as corpus:
+        corpus.add(pages)
+        answers = corpus.ask("Who built the stepped lens?")
+        assert repr(corpus) == f"<Corpus in {tmp_path / 'index'}>"
+    assert list(answers) == list(answers.answers) != []
+    assert repr(Corpus.in_memory()) == "<Corpus in memory>"
 
 
 def test_status_counts_and_says_who_writes(tmp_path: Path, pages: Path) -> None:

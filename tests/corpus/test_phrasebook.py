@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -133,10 +134,35 @@ def test_another_model_starts_anew(tmp_path: Path, corpus: Corpus) -> None:
         corpus.encode_phrases(tmp_path / "nowhere")
 
 
+def test_one_who_asks_takes_the_model_that_another_chose(tmp_path: Path, corpus: Corpus) -> None:
+    folder = tmp_path / "index"
+    assert corpus.nearest("who ?").answers
+    other = make_folder(tmp_path / "other", words=0)
+    with Corpus.open(folder, ranker=None) as another:
+        another.encode_phrases(other)
+    stamp = PhraseIndex.open(folder / "phrases").stamp
+    assert corpus.nearest("who ?").answers
+    assert PhraseIndex.open(folder / "phrases").stamp == stamp
+
+
+def test_a_corpus_in_memory_takes_its_phrases_with_it(
+    model: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    corpus = Corpus.in_memory(ranker=None)
+    corpus.add({"emma": "Jane Austen wrote Emma."})
+    corpus.encode_phrases(model)
+    place = corpus._phrasebook._place()
+    assert place.is_dir()
+    del corpus
+    gc.collect()
+    assert not place.exists()
+    assert not recwarn
+
+
 KILLED = """
 import os, sys
 from askline.corpus import Corpus, encoded
-from askline.phrases import index as module, segments
+from askline.phrases import manifest, segments
 
 encoded._BATCH, step, real = 1, 0, segments.replacing
 
@@ -147,7 +173,7 @@ def counted(path):
         os._exit(9)
     return real(path)
 
-segments.replacing = module.replacing = counted
+segments.replacing = manifest.replacing = counted
 with Corpus.open(sys.argv[1], ranker=None) as corpus:
     corpus.encode_phrases(sys.argv[2])
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,22 @@ def test_neighbours_stand_in_the_same_row(
     write(tmp_path / "pages" / "faq.csv", CSV)
     best = _best(tmp_path, question)
     assert (best.before, best.after) == (before, after)
+
+
+def test_rows_that_were_left_out_are_told_again_while_the_file_is_as_it_was(tmp_path: Path) -> None:
+    file = write(tmp_path / "pages" / "a.jsonl", JSONL + "no json\n")
+    with Corpus.open(tmp_path / "index", ranker=None) as corpus:
+        first = corpus.add(tmp_path / "pages")
+        again = corpus.add(tmp_path / "pages")
+        os.utime(file, (1e9, 1e9))  # another date, which has the file looked into
+        touched = corpus.add(tmp_path / "pages")
+        write(file, JSONL)
+        mended = corpus.add(tmp_path / "pages")
+    (problem,) = first.problems
+    assert (problem.line, problem.message[:8]) == (4, "Not JSON")
+    assert (first.added, again.unchanged, touched.unchanged, mended.changed) == (1, 1, 1, 1)
+    assert again.problems == touched.problems == first.problems
+    assert mended.problems == ()
 
 
 def test_other_files_have_no_rows(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def _number(store: Store, name: str) -> int:
 def test_put_gives_back_what_it_got(store: Store) -> None:
     assert store.put([row("a", "One.", "Two.", heading="Top"), row("b")]) == [2, 0]
     assert store.counts() == (2, 2, 8)
-    assert store.known("a") == (3, 7, "aa", "1", None, 0)
+    assert store.known("a") == (3, 7, "aa", "1", None, 0, None)
     found = store.sentences(_number(store, "a"), 1, 5)
     assert found == [SentenceRow(1, 10, 14, 2, 0, "Top", "Two.")]
 
