@@ -74,6 +74,10 @@ def index(
 
     if remove and watch:
         raise click.UsageError("--remove and --watch do not go together.")
+    if model:
+        from ..phrases import PhraseModel
+
+        PhraseModel.load(model)  # before reading: a wrong folder is said at once
     with Corpus.open(folder, must_exist=remove) as corpus:
         if remove:
             _remove(corpus, paths)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .lines import harmless
+
 if TYPE_CHECKING:
     from ..errors import Problem
 
@@ -32,4 +34,6 @@ def show_problems(problems: Sequence[Problem]) -> None:
 
 def from_here(place: str) -> str:
     """A place that begins with a path, as short as it can be said from the current folder."""
-    return place.removeprefix(os.path.join(os.getcwd(), ""))
+    if place.startswith("-:"):
+        place = f"standard input{place[1:]}"
+    return harmless(place.removeprefix(os.path.join(os.getcwd(), "")))

@@ -55,6 +55,8 @@ def rank(
 
     if (question is None) == (requests is None):
         raise click.UsageError("Give either a QUESTION or --requests FILE.")
+    if question is not None and not question.strip():
+        raise click.UsageError("The QUESTION has no words in it.")
     asked = _many(requests) if requests else _one(question or "", file)
     ranker = load(spec or DEFAULT_SPEC)
     for text, candidates in asked:

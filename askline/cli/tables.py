@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from .lines import wrapped
 
 if TYPE_CHECKING:
     from ..types import StageReport
@@ -24,7 +25,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: 
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     for number, (first, *others) in enumerate(lines):
         figures = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
-        click.secho("  ".join([first.ljust(widths[0]), *figures]), bold=number == 0)
+        line = "  ".join([first.ljust(widths[0]), *figures]).rstrip()
+        click.secho(line, bold=True if number == 0 else None)
 
 
 def print_hanging(
@@ -36,10 +38,10 @@ def print_hanging(
     With a `mark`, the style goes to the characters between the two places alone.
     """
     room = max(20, shutil.get_terminal_size().columns - len(margin))
-    lines = textwrap.wrap(text, room) if sys.stdout.isatty() else [text]
+    lines = wrapped(text, room) if sys.stdout.isatty() else [text]
     start, end = mark or (0, len(text))
     at = 0
-    for number, line in enumerate(lines or [""]):
+    for number, line in enumerate(lines):
         at = max(at, text.find(line, at))  # wrapping has left out the space before it
         first, last = (min(max(place - at, 0), len(line)) for place in (start, end))
         beside = " " * len(margin) if number else margin

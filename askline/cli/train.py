@@ -7,6 +7,7 @@ import click
 from .train_cascade import cascade
 from .train_light import light_commands
 from .train_phrases import extractor, phrases
+from .train_reader import reader
 from .train_transformer import transformer
 
 __all__ = ["train"]
@@ -17,5 +18,5 @@ def train() -> None:
     """Train a network and write it as a model folder."""
 
 
-for command in (*light_commands(), transformer, cascade, extractor, phrases):
+for command in (*light_commands(), transformer, cascade, reader, extractor, phrases):
     train.add_command(command)

@@ -99,7 +99,8 @@ _OPTIONS = [
     click.option(
         "--vectors",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="A .safetensors set, or a word2vec, GloVe or Numberbatch file; else askline's own.",
+        help="A .safetensors set, or a word2vec, GloVe or Numberbatch file; else those of --start, "
+        "else askline's own.",
     ),
     click.option(
         "--start",
@@ -145,7 +146,7 @@ def _train(
     _check_out(out)
     from .. import training
 
-    vectors = _vectors(options["vectors"])
+    vectors = _vectors(network, options["vectors"], options["start"])
     layout = _layout(network, vectors, options)
     recipe = _recipe(layout, options)
     questions = _questions(on, root)
@@ -194,10 +195,14 @@ def _questions(name: str, root: Path | None) -> QuestionSet:
     return found
 
 
-def _vectors(path: Path | None) -> WordVectors:
+def _vectors(network: str, path: Path | None, start: Path | None) -> WordVectors:
+    """The file's; else those that the weights to start from were trained over; else askline's."""
+    from ..models.folder import ModelFolder
     from ..models.vector_files import read_vectors
     from ..models.vectors import WordVectors
 
+    if path is None and start is not None:
+        return ModelFolder.open(start, kind=network).vectors()
     if path is None or path.suffix == ".safetensors":
         return WordVectors.load(path)
     return read_vectors(path)

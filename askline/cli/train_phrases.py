@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from .options import data_root, device, out_folder, seed, torch_on
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
         --out DIR
     """
     torch_on(options["device"])
-    from ..training.phrases.export import export_phrases, load_extractor
+    from ..training.phrases.export import export_phrases, load_extractor, runtime_shape
     from ..training.phrases.steps import Plan, fit_phrases
 
     pairs = _pairs(options)
@@ -176,6 +176,8 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
         word_bits=bits,
     )
     found = load_extractor(extractor_folder).to(means.device)
+    encoder = _other_encoder(options["init"], text) if options["init"] else found.encoder
+    runtime_shape(encoder)  # what cannot be written is refused before it is trained
     network, measured = fit_phrases(found, train, recipe, means, plan=plan, dev=dev)
     card = _card("phrases", options["init"] or extractor_folder.name, options, measured)
     texts = _some(train) if options["precision"] == "int8" else []
@@ -206,6 +208,18 @@ def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
     return means, tokeniser.to_str()
 
 
+def _other_encoder(init: str, tokeniser: str) -> Any:
+    """One to start from in place of the extractor's; it must know the same words."""
+    from ..training.transformer.network import read_encoder
+
+    own = Path(init) / "tokenizer.json"
+    texts = [tokeniser, own.read_text("utf-8")] if own.is_file() else [tokeniser]
+    known, *other = [json.loads(text)["model"]["vocab"] for text in texts]
+    if other and known != other[0]:
+        raise ModelError(f"{init} must have the words of the extractor's tokeniser, got others.")
+    return read_encoder(init, plain=False)[0]
+
+
 def _recipe(options: dict[str, Any]) -> Any:
     from ..training.phrases.fitting import PhraseRecipe
 
@@ -230,15 +244,20 @@ def _some(paragraphs: Sequence[Paragraph], count: int = 60) -> list[str]:
 
 
 def _pairs(options: dict[str, Any]) -> list[PairText]:
+    from ..data.files import DataFile
+    from ..data.records import text
     from ..training.phrases.teaching import join_pairs
 
     if not options["pairs"]:
         return []
     if not options["teacher"]:
         raise InputError("--pairs needs --teacher: their answers are marked by what it trains.")
-    lines = _found(options["pairs"], options["root"]).read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines if line.strip()]
-    return join_pairs((row["question"], row["sentence"]) for row in rows)
+    lines = DataFile(_found(options["pairs"], options["root"]))
+    pairs = lines.collect(
+        lines.records(), lambda _, record: (text(record, "question"), text(record, "sentence"))
+    )
+    lines.check()
+    return join_pairs(pairs)
 
 
 def _found(file: Path, root: Path | None) -> Path:

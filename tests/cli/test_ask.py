@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus import Corpus
+from askline.cli.answering import show_answers
+from askline.corpus import Answer, Answers, Corpus, Phrase
 
 from ..corpus.connectors.engine import Engine
 from .conftest import Run
@@ -66,7 +67,7 @@ def test_ask_explains_the_funnel(run: Run) -> None:
 def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
     result = run("ask", QUESTION, *arguments, stdin=ROCK)
     assert result.exit_code == 0
-    assert "-:2 · sure (" in result.stdout
+    assert "  standard input:2 · sure (" in result.stdout
 
 
 def test_ask_remembers_what_it_read(
@@ -249,3 +250,28 @@ def test_ask_offers_the_nearest_sentence_where_nothing_answers(run: Run) -> None
 def test_ask_with_a_ranker_that_is_not_calibrated_shows_its_score(run: Run) -> None:
     result = run("ask", QUESTION, "notes", "--ranker", "bm25")
     assert "notes/rock.txt:2 · score " in result.stdout
+
+
+def test_a_phrase_far_inside_a_sentence_without_end_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "a list, " * 200 + "the duck Gustav and " + "so on, " * 200
+    at = text.index("Gustav")
+    best = Answer(
+        *(text, 1.0, 1, 0.9, "a.txt", "", 0, len(text), "line", 1, "", "x " * 500 + "end.", ""),
+        phrase=Phrase("Gustav", at, at + 6),
+    )
+    show_answers(Answers("Which duck?", (best,), (), 0.1, 0.5), explain=False)
+    before, shown, place = capsys.readouterr().out.splitlines()
+    assert before.startswith("  … x x")
+    assert before.endswith(" end.")
+    assert shown.startswith("  … a list, a list,")
+    assert "the duck Gustav and so on" in shown
+    assert max(len(before), len(shown)) < 620
+    assert place == "  a.txt:1 · sure (90%)"
+
+
+def test_nothing_in_a_file_reaches_the_terminal_as_a_command(run: Run) -> None:
+    result = run("ask", "lamp", "-", stdin="The lamp \x1b]0;mine\x07 burns. " + "It is old. " * 20)
+    assert "The lamp ]0;mine burns." in result.stdout
+    assert "\x1b" not in result.stdout

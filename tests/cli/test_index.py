@@ -133,5 +133,15 @@ def test_index_encodes_phrases_and_they_follow(run: Run, notes: Path, phrase_mod
     assert "up to date" in status.split("phrases")[1]
     asked = json.loads(run("ask", "what is sand ?", "--index", "i", "--nearest", "--json").stdout)
     assert all(answer["phrase"] for answer in asked["answers"])
+    phrase = asked["answers"][0]["phrase"]["text"]
+    assert f"“{phrase}” · " in run("ask", "what is sand ?", "--index", "i", "--nearest").stdout
     both = json.loads(run("ask", "what is sand ?", "--index", "i", "--phrases", "--json").stdout)
     assert both["stages"][0]["ranker"] == "(passages + phrases) % 100"
+
+
+def test_index_says_at_once_that_there_is_no_such_model(run: Run, notes: Path) -> None:
+    assert notes.is_dir()
+    result = run("index", "notes", "--to", "i", "--phrase-model", "nowhere")
+    assert result.exit_code == 1
+    assert "No model folder at nowhere" in result.stderr
+    assert not Path("i").exists()

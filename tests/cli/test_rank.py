@@ -78,6 +78,13 @@ def test_rank_wants_one_source_of_questions(run: Run, arguments: list[str]) -> N
     assert "Give either a QUESTION or --requests FILE." in result.stderr
 
 
+@pytest.mark.parametrize("question", ["", "  "], ids=["empty", "blank"])
+def test_rank_wants_a_question_with_words(run: Run, question: str) -> None:
+    result = run("rank", question, stdin="Emma is a novel.\n")
+    assert result.exit_code == 2
+    assert "The QUESTION has no words in it." in result.stderr
+
+
 def test_rank_of_nothing_is_nothing(run: Run) -> None:
     result = run("rank", "Who?", "--json", stdin="")
     assert (result.exit_code, json.loads(result.stdout)["hits"]) == (0, [])

@@ -51,8 +51,10 @@ def test_train_writes_a_folder_that_a_spec_can_name(
 def test_train_goes_on_from_a_folder(run: Run, questions: Path, vectors: Path) -> None:
     given = ["--on", str(questions), "--vectors", str(vectors)]
     assert run("train", "relational-cnn", *given, "--out", "first").exit_code == 0
-    again = run("train", "relational-cnn", *given, "--out", "second", "--start", "first")
+    again = run("train", "relational-cnn", *given[:2], "--out", "second", "--start", "first")
     assert again.exit_code == 0, again.output
+    kept = WordVectors.load("second/vectors.safetensors")  # those of the folder it started from
+    assert kept.words == WordVectors.load(vectors).words
     other = run("train", "cosinet", *given, "--out", "third", "--start", "first")
     assert other.exit_code == 1
     assert "must hold a cosinet model" in other.stderr
