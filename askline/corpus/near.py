@@ -12,12 +12,12 @@ from .rows import SentenceRow
 from .scoring import standard
 from .store import Store
 
-__all__ = ["JoinedRetriever", "PhraseRetriever"]
+__all__ = ["WEIGHT", "JoinedRetriever", "PhraseRetriever"]
 
 _PHRASES_A_SENTENCE = 3
 """Looked for, for each sentence asked for: a sentence has several phrases that are near."""
-_WEIGHT = 1.0
-"""Of the phrase search's standard scores beside those of the words."""
+WEIGHT = 1.0
+"""Of the phrase search's standard scores beside those of the words (results/phrase_fusion.json)."""
 
 
 class PhraseRetriever:
@@ -62,8 +62,11 @@ class PhraseRetriever:
 class JoinedRetriever:
     """Sentences found by their words and by their phrases, by the sum of their standard scores."""
 
-    def __init__(self, words: EmbeddedRetriever, phrases: PhraseRetriever) -> None:
+    def __init__(
+        self, words: EmbeddedRetriever, phrases: PhraseRetriever, weight: float = WEIGHT
+    ) -> None:
         self._words, self._phrases = words, phrases
+        self._weight = weight
 
     def retrieve(self, question: str, k: int) -> list[Found]:
         """At most `k` sentences; what one of the two did not find has its lowest score there."""
@@ -78,7 +81,7 @@ class JoinedRetriever:
         if first is None or second is None:
             return words
         joined = [
-            replace(by_phrases.get(place) or by_words[place], score=one + _WEIGHT * other)
+            replace(by_phrases.get(place) or by_words[place], score=one + self._weight * other)
             for place, one, other in zip(places, first, second, strict=True)
         ]
         return sorted(joined, key=lambda found: -found.score)[:k]
