@@ -5,7 +5,7 @@ Asking a whole corpus: recall, accuracy of the answer sentence, EM and F1 of the
         --rankers cosinet "cosinet % 100 >> cascade" --timed 200
     ASKLINE_DATA=/path/to/data python -m benchmarks.corpus indexing --megabytes 100 1000
     ASKLINE_DATA=/path/to/data python -m benchmarks.corpus files --files 10000
-    ASKLINE_DATA=/path/to/data python -m benchmarks.corpus memory --megabytes 100 1000
+    ASKLINE_DATA=/path/to/data python -m benchmarks.corpus memory --megabytes 100 1000 --single 250
     ASKLINE_DATA=/path/to/data python -m benchmarks.corpus scale --sentences 10000 1000000
 
 `answers` takes every paragraph of a set as a document and asks each question of all of them; with
@@ -46,9 +46,10 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
             reader=given.reader,
             phrases=given.phrases,
         )
-    if given.what in ("indexing", "memory"):
-        measure = indexing if given.what == "indexing" else memory
-        return measure(given.on, given.megabytes, folder)
+    if given.what == "indexing":
+        return indexing(given.on, given.megabytes, folder)
+    if given.what == "memory":
+        return memory(given.on, given.megabytes, given.single, folder)
     if given.what == "files":
         return folder_of_files(given.on, given.files, folder)
     spec = next(iter(given.rankers), None)
@@ -81,6 +82,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--questions", type=int, help="ask only so many, drawn with a fixed seed")
     parser.add_argument("--timed", type=int, default=0, help="ask so many again, all rows in turn")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[10.0])
+    parser.add_argument("--single", type=float, nargs="*", default=[], help="MB, in one file")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--sentences", type=int, nargs="+", default=[10_000])
     parser.add_argument("--folder", type=Path, help="keep what is made, and go on from there")
