@@ -83,3 +83,4 @@ class Batch:
     owner: Tensor  # (pairs,) which of the questions
     sizes: tuple[int, ...]  # candidates of each question
     labels: Tensor  # (pairs,)
+    random: torch.Generator | None = None  # what dropout draws from; torch's own if None

@@ -41,7 +41,17 @@ class EncodedSet:
         names = ("vectors", "questions", "candidates", "asked", "said", "labels")
         return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
-    def batch(self, chosen: Sequence[int] | IntArray) -> Batch:
+    @property
+    def words(self) -> IntArray:
+        """(questions,) the words of each one's candidates, which is what a step's time goes by."""
+        owner = np.repeat(np.arange(len(self)), self.sizes)
+        counts = np.zeros(len(self), np.int64)
+        np.add.at(counts, owner, self.candidates.lengths.cpu().numpy())
+        return counts
+
+    def batch(
+        self, chosen: Sequence[int] | IntArray, random: torch.Generator | None = None
+    ) -> Batch:
         """These questions with all their candidates."""
         rows = np.asarray(chosen)
         ends = np.cumsum(self.sizes)
@@ -58,6 +68,7 @@ class EncodedSet:
             owner=owner,
             sizes=tuple(sizes.tolist()),
             labels=self.labels[pair],
+            random=random,
         )
 
 

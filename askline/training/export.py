@@ -46,7 +46,7 @@ def export(
 def tensors_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
     """The weights by the names that folders use, shapes as torch has them."""
     return {
-        _folder_name(name): value.detach().cpu().numpy()
+        _folder_name(name): np.ascontiguousarray(value.detach().cpu().numpy())
         for name, value in network.state_dict().items()
     }
 
@@ -55,8 +55,15 @@ def as_start(tensors: Mapping[str, NDArray[np.float32]], layout: Layout) -> dict
     """Weights out of a folder, for `train(start=…)` with a network of the same layout."""
     own = {_folder_name(name): (name, value) for name, value in build(layout).state_dict().items()}
     shapes = {name: tuple(value.shape) for name, (_, value) in own.items()}
-    if shapes != {name: value.shape for name, value in tensors.items()}:
-        raise ModelError(f"The weights to start from are not those of {layout}.")
+    found = {name: value.shape for name, value in tensors.items()}
+    if shapes != found:
+        unlike = sorted(
+            name for name in shapes.keys() | found.keys() if shapes.get(name) != found.get(name)
+        )
+        raise ModelError(
+            f"The weights to start from are not those of {layout}: {', '.join(unlike)} differ. "
+            "Take the list layer, channels and word vectors that they were trained with."
+        )
     return {own[name][0]: torch.tensor(value) for name, value in tensors.items()}
 
 

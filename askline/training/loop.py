@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,16 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..models.layouts import CompareAggregateLayout, Layout
-from .batches import Batch
+from ..models.layouts import Layout
 from .checkpoint import Checkpoint
 from .encoding import EncodedSet
-from .hands import ahead, many_hands
-from .losses import list_loss, point_loss
+from .hands import Hands, hands
 from .measuring import DevSet
 from .modules import build
 from .recipe import Epoch, Recipe
 from .schedule import slanted_triangular
+from .stepping import Stepper
 
 __all__ = ["Trained", "train"]
 
@@ -75,19 +73,14 @@ def train(
         if checkpoint is not None and checkpoint.exists():
             loop.restore(checkpoint)
         for number in range(len(loop.history) + 1, recipe.epochs + 1):
-            with many_hands() if device.type == "cpu" and _in_pieces(layout) else nullcontext():
-                loop.epoch(number, on_step)
+            with hands(device) as both:
+                loop.epoch(number, both, on_step)
             if checkpoint is not None:
                 loop.state().save(checkpoint)
             on_epoch(loop.history[-1])
     if loop.best is not None:
         network.load_state_dict(loop.best)
     return Trained(network.eval(), layout, recipe, questions.name, tuple(loop.history))
-
-
-def _in_pieces(layout: Layout) -> bool:
-    """Whether steps are shared out by `each`; Compare-Aggregate's products are by torch itself."""
-    return not isinstance(layout, CompareAggregateLayout)
 
 
 def _settings(layout: Layout, questions: EncodedSet, recipe: Recipe) -> str:
@@ -107,26 +100,26 @@ class _Loop:
     ) -> None:
         self.network, self.questions, self.recipe, self.dev = network, questions, recipe, dev
         self.settings = settings
-        self.optimiser = torch.optim.Adam(network.parameters(), lr=recipe.rate, fused=True)
+        self.stepper = Stepper(network, questions, recipe)
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] | None = None
 
-    def epoch(self, number: int, on_step: Callable[[], None]) -> None:
+    def epoch(self, number: int, both: Hands, on_step: Callable[[], None]) -> None:
         """One pass over the questions in an order of its own, then the dev measures."""
         # Seeded here, not once for all: see Checkpoint.
         random = np.random.default_rng((self.recipe.seed, number))
         order = random.permutation(len(self.questions))
-        torch.manual_seed(int(random.integers(2**63)))
+        draws = self.stepper.generators(random.integers(2**63, size=2).tolist())
         start = time.perf_counter()
         self.network.train()
         steps = [
             order[at : at + self.recipe.batch] for at in range(0, len(order), self.recipe.batch)
         ]
         losses = []
-        for step, batch in enumerate(ahead(self.questions.batch, steps)):
+        for step, chosen in enumerate(steps):
             done = (number - 1) * len(steps) + step
             rate = self.recipe.rate * slanted_triangular(done, self.recipe.epochs * len(steps))
-            losses.append(self._step(batch, rate))
+            losses.append(self.stepper.step(chosen, rate, both, draws))
             on_step()
         loss = float(torch.stack(losses).mean())
         seconds = time.perf_counter() - start
@@ -134,19 +127,6 @@ class _Loop:
         self.history.append(Epoch(number, loss, seconds, measured))
         if self.recipe.keep == "best" and self._is_best():
             self.best = deepcopy(self.network.state_dict())
-
-    def _step(self, batch: Batch, rate: float) -> Tensor:
-        for group in self.optimiser.param_groups:
-            group["lr"] = rate
-        scores = self.network(batch)
-        if self.recipe.loss == "list":
-            loss = list_loss(scores, batch.labels, batch.sizes)
-        else:
-            loss = point_loss(scores, batch.labels)
-        self.optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimiser.step()
-        return loss.detach()
 
     def _is_best(self) -> bool:
         values = [next(iter(epoch.dev.values())) for epoch in self.history]
@@ -157,7 +137,7 @@ class _Loop:
         return Checkpoint(
             self.settings,
             self.network.state_dict(),
-            self.optimiser.state_dict(),
+            self.stepper.optimiser.state(),
             tuple(self.history),
             self.best,
         )
@@ -166,6 +146,6 @@ class _Loop:
         """Go back to where `state` was taken."""
         found = Checkpoint.load(path, settings=self.settings)
         self.network.load_state_dict(found.network)
-        self.optimiser.load_state_dict(dict(found.optimiser))
+        self.stepper.optimiser.restore(found.optimiser)
         self.history = list(found.history)
         self.best = None if found.best is None else dict(found.best)

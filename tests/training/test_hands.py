@@ -3,15 +3,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
 
-from askline.models.layouts import CosinetLayout  # noqa: E402
+from askline.models.layouts import (  # noqa: E402
+    CompareAggregateLayout,
+    CosinetLayout,
+    Layout,
+    RelationalCNNLayout,
+)
 from askline.models.vectors import WordVectors  # noqa: E402
 from askline.training import Recipe, encode, train  # noqa: E402
-from askline.training.hands import ahead, each, many_hands  # noqa: E402
+from askline.training.hands import Hands, halves, hands  # noqa: E402
 from askline.types import QuestionSet  # noqa: E402
+
+CPU = torch.device("cpu")
+SMALL = CosinetLayout(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
 
 
 @pytest.fixture(params=[1, 2, 3], ids=lambda count: f"{count}-threads")
@@ -23,41 +32,73 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def test_pieces_come_back_in_their_order(threads: int) -> None:
-    with many_hands():
-        assert each(lambda number: number * 2, range(50)) == [2 * number for number in range(50)]
+    with hands(CPU) as both:
+        assert both.each(lambda number: number * 2, range(50)) == [2 * n for n in range(50)]
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == threads
 
 
-def test_what_is_begun_ahead_comes_in_its_order(threads: int) -> None:
-    with many_hands():
-        assert list(ahead(lambda number: number * 2, range(20))) == [2 * n for n in range(20)]
-        assert list(ahead(lambda number: number, [])) == []
+def test_two_work_at_once_where_torch_has_several_threads(threads: int) -> None:
+    together = threading.Barrier(min(threads, 2), timeout=10)
+    with hands(CPU) as both:
+        assert len(both.each(lambda _: together.wait(), range(min(threads, 2)))) == min(threads, 2)
 
 
-def test_as_many_work_at_once_as_torch_had_threads(threads: int) -> None:
-    together = threading.Barrier(threads, timeout=10)
-    with many_hands():
-        assert len(each(lambda _: together.wait(), range(threads))) == threads
+def test_without_others_this_thread_does_all() -> None:
+    assert set(Hands().each(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
 
 
-def test_without_hands_this_thread_does_all() -> None:
-    assert set(each(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
-
-
-@pytest.mark.parametrize("bad", [0, 7], ids=["first", "last"])
+@pytest.mark.parametrize("bad", [0, 1], ids=["first", "last"])
 def test_a_failure_is_raised_and_torch_gets_its_threads_back(threads: int, bad: int) -> None:
-    with pytest.raises(ZeroDivisionError), many_hands():
-        each(lambda number: 1 / (number - bad), range(8))
+    with pytest.raises(ZeroDivisionError), hands(CPU) as both:
+        both.each(lambda number: 1 / (number - bad), range(2))
     assert torch.get_num_threads() == threads
 
 
+def test_halves_have_about_as_much_work_and_every_row_once() -> None:
+    work = np.array([5, 9, 1, 3, 7, 2])
+    first, second = halves(np.array([5, 1, 0, 3, 2]), work)
+    assert sorted([*first, *second]) == [0, 1, 2, 3, 5]
+    assert abs(work[first].sum() - work[second].sum()) <= 2
+
+
+def test_rows_without_work_are_dealt_out_too_and_one_row_is_one_part() -> None:
+    assert [part.tolist() for part in halves(np.arange(2), np.zeros(2, np.int64))] == [[0], [1]]
+    assert [part.tolist() for part in halves(np.array([4]), np.arange(5))] == [[4]]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        SMALL,
+        CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="rnn"),
+        RelationalCNNLayout(dimensions=16, filters=8),
+    ],
+    ids=lambda one: one.kind,
+)
 def test_the_weights_do_not_depend_on_the_number_of_threads(
-    threads: int, vectors: WordVectors, train_questions: QuestionSet
+    threads: int, layout: Layout, vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
-    layout = CosinetLayout(dimensions=16, filters=160, list_hidden=8, list_layer="birnn")
-    numbers, recipe = encode(train_questions, vectors, layout), Recipe(epochs=2, batch=16)
+    numbers = encode(train_questions, vectors, layout)
+    recipe = Recipe(epochs=2, batch=16, dropout=0.2)
     many = train(layout, numbers, recipe).network.state_dict()
     torch.set_num_threads(1)
     one = train(layout, numbers, recipe).network.state_dict()
     assert all(torch.equal(many[name], one[name]) for name in one)
+
+
+@pytest.mark.parametrize("loss", ["list", "point"])
+def test_the_halves_gradients_are_those_of_the_whole_step(
+    loss: str,
+    vectors: WordVectors,
+    train_questions: QuestionSet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = encode(train_questions, vectors, SMALL)
+    recipe = Recipe(epochs=1, batch=7, loss=loss)  # type: ignore[arg-type]
+    halved = train(SMALL, numbers, recipe)
+    monkeypatch.setattr("askline.training.stepping.halves", lambda rows, _: [rows])
+    whole = train(SMALL, numbers, recipe)
+    assert halved.history[0].loss == pytest.approx(whole.history[0].loss, abs=1e-5)
+    for ours, theirs in zip(halved.network.parameters(), whole.network.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)

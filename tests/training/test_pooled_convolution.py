@@ -26,7 +26,10 @@ def _texts(count: int) -> tuple[Texts, Tensor]:
 def _plainly(layer: PooledConvolution, texts: Texts, channels: Tensor) -> Tensor:
     columns = torch.cat([texts.vectors[texts.words], channels], dim=2).transpose(1, 2)
     values = nn.functional.conv1d(
-        columns, layer.weight, layer.bias, padding=layer.weight.shape[2] // 2
+        columns,
+        layer.state_dict(keep_vars=True)["weight"],
+        layer.bias,
+        padding=len(layer.taps) // 2,
     )
     return values.masked_fill(~texts.inside[:, None], -torch.inf).max(2).values
 
@@ -62,3 +65,29 @@ def test_of_equal_values_the_first_is_chosen() -> None:
     highest, place = _first_maximum(values)
     assert highest.tolist() == [[2.0, 5.0]]
     assert place.tolist() == [[1, 0]]
+
+
+def test_gradients_of_shared_texts_are_those_of_texts_of_their_own() -> None:
+    texts, _ = _texts(3)
+    owner = torch.arange(3).repeat_interleave(20)  # far more pairs than positions
+    channels = torch.randn(60, texts.words.shape[1], 2) * texts.inside[owner][..., None]
+    layer = PooledConvolution(8, 2, 6, 5)
+    repeated = Texts(texts.vectors, texts.words[owner], texts.lengths[owner])
+    found = []
+    for given in ((texts, channels, owner), (repeated, channels)):
+        layer.zero_grad()
+        (layer(*given) * torch.linspace(-1, 1, 6)).sum().backward()
+        assert layer.taps.grad is not None
+        found.append(layer.taps.grad.clone())
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-5)
+
+
+def test_weights_are_saved_and_loaded_as_those_of_conv1d() -> None:
+    layer = PooledConvolution(8, 2, 6, 3)
+    weights = layer.state_dict()
+    assert {name: tuple(one.shape) for name, one in weights.items()} == {
+        name: tuple(one.shape) for name, one in nn.Conv1d(10, 6, 3).state_dict().items()
+    }
+    other = PooledConvolution(8, 2, 6, 3)
+    other.load_state_dict(weights)
+    assert torch.equal(other.taps, layer.taps)

@@ -10,6 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from ...models.layouts import CompareAggregateLayout
 from ..batches import Batch, Texts
+from .dropout import Dropout
 from .list_layer import ListLayer
 
 __all__ = ["CompareAggregate"]
@@ -26,7 +27,7 @@ class CompareAggregate(nn.Module):
         self.candidate = _Convolutions(layout)
         self.list = ListLayer(layout.list_layer, layout.pair, layout.list_hidden)
         self.score = nn.Linear(self.list.outputs, 1)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         """One score a pair."""
@@ -41,7 +42,8 @@ class CompareAggregate(nn.Module):
             self.question(asked * (to_said @ said), in_question),
             self.candidate(said * (to_asked.transpose(1, 2) @ asked), in_candidate),
         ]
-        read = self.list(self.dropout(torch.cat(pairs, dim=1)), batch.sizes)
+        joined = self.dropout(torch.cat(pairs, dim=1), batch.random)
+        read = self.list(joined, batch.sizes)
         scores: Tensor = self.score(read).squeeze(1)
         return scores
 

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ...models.layouts import CosinetLayout
 from ..batches import Batch
+from .dropout import Dropout
 from .list_layer import ListLayer
 from .pooled_convolution import PooledConvolution
 
@@ -23,13 +24,13 @@ class Cosinet(nn.Module):
         self.candidate = PooledConvolution(*shape)
         self.list = ListLayer(layout.list_layer, layout.pair, layout.list_hidden)
         self.score = nn.Linear(self.list.outputs, 1)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         """One score a pair."""
         asked = self.question(batch.questions, batch.asked, batch.owner)  # (pairs, filters)
         said = self.candidate(batch.candidates, batch.said)  # (pairs, filters)
         pairs = torch.cat([asked * said, asked - said], dim=1)  # (pairs, 2 * filters)
-        read = self.list(self.dropout(pairs), batch.sizes)  # (pairs, hidden)
+        read = self.list(self.dropout(pairs, batch.random), batch.sizes)  # (pairs, hidden)
         scores: Tensor = self.score(read).squeeze(1)
         return scores

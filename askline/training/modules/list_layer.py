@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ...models.layouts import ListLayerKind
+from .recurrence import read_lists
 
 __all__ = ["ListLayer"]
 
@@ -30,6 +31,8 @@ class ListLayer(nn.Module):
         """(pairs, inputs) of several questions in a row → (pairs, outputs)."""
         if self.reader is None:
             return pairs
+        if isinstance(self.reader, nn.RNN) and not pairs.is_cuda:
+            return read_lists(self.reader, pairs, sizes)
         lengths = torch.tensor(sizes)
         inside = torch.arange(max(sizes)) < lengths[:, None]  # (questions, longest list)
         at = torch.zeros(inside.shape, dtype=torch.long)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from ...models.layouts import RelationalCNNLayout
 from ..batches import Batch
+from .dropout import Dropout
 from .pooled_convolution import PooledConvolution
 
 __all__ = ["RelationalCNN"]
@@ -29,7 +30,7 @@ class RelationalCNN(nn.Module):
         self.likeness = nn.Linear(layout.filters, layout.filters, bias=False)
         self.hidden = nn.Linear(layout.pair, layout.pair)
         self.score = nn.Linear(layout.pair, 1)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
         """One score a pair."""
@@ -43,8 +44,10 @@ class RelationalCNN(nn.Module):
             batch.asked.sum(1) / in_question.sum(1, keepdim=True),  # (pairs, 2)
             batch.said.sum(1) / batch.candidates.lengths[:, None],  # (pairs, 2)
         ]
-        pairs = self.dropout(torch.cat([asked, like, said, *counts], dim=1))
-        scores: Tensor = self.score(self.dropout(self.hidden(pairs).tanh())).squeeze(1)
+        pairs = self.dropout(torch.cat([asked, like, said, *counts], dim=1), batch.random)
+        scores: Tensor = self.score(self.dropout(self.hidden(pairs).tanh(), batch.random)).squeeze(
+            1
+        )
         return scores
 
     def _marks(self, channels: Tensor, inside: Tensor) -> Tensor:
