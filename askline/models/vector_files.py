@@ -10,11 +10,11 @@ word2vec's.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import DataError, Problem
 from ..text.words import normalise
 from .vector_cache import cached
-from .vectors import UnknownRule, WordVectors
+from .vectors import UnknownRule, WordVectors, rarity_by_place
 
 __all__ = ["read_vectors"]
 
@@ -46,19 +46,27 @@ def read_vectors(
     """
     file = Path(path).expanduser()
     if cache is None:
-        words, rows = _read(file, language, vocabulary)
+        collected = _read(file, language, vocabulary)
+        rarity = _rarity(list(collected.forms), collected.rows)
+        words, rows = collected.result()
     else:
         words, rows = cached(
-            file, Path(cache).expanduser(), lambda: _read(file, language), language
+            file, Path(cache).expanduser(), lambda: _read(file, language).result(), language
         )
-    rarity = None if not _alphabetical(words) else np.ones(len(words), np.float32)
+        rarity = _rarity(words, words)
     found = WordVectors.from_rows(words, rows, rarity=rarity, unknown=unknown, name=file.name)
-    return found if cache is None or vocabulary is None else found.restricted(vocabulary)
+    if cache is None or vocabulary is None:
+        return found
+    part = replace(found.restricted(vocabulary), name=file.name)
+    return part if len(part) else _nothing(file)
 
 
-def _alphabetical(words: list[str]) -> bool:
-    """Then the order says nothing of how common a word is."""
-    return len(words) > 1 and words == sorted(words)
+def _rarity(words: list[str], kept: Iterable[str]) -> NDArray[np.float32]:
+    """Of the words kept, by their place among all the file's: the same whichever are kept."""
+    if len(words) > 1 and words == sorted(words):  # then the order says nothing of how common
+        return np.ones(sum(1 for _ in kept), np.float32)
+    place = {word: row for row, word in enumerate(words)}
+    return rarity_by_place(len(words))[[place[word] for word in kept]]
 
 
 @dataclass(slots=True)
@@ -67,6 +75,8 @@ class _Collected:
 
     language: str
     vocabulary: Collection[str] | None
+    forms: dict[str, None] = field(default_factory=dict)
+    """Of all words, wanted or not, in the order first met."""
     rows: dict[str, _Row] = field(default_factory=dict)
     as_written: set[str] = field(default_factory=set)
 
@@ -76,6 +86,7 @@ class _Collected:
         if word is None:
             return
         form = normalise(word)
+        self.forms.setdefault(form)
         if self.vocabulary is not None and form not in self.vocabulary:
             return
         if form not in self.rows or (form == word and form not in self.as_written):
@@ -95,9 +106,7 @@ class _Collected:
         return list(self.rows), rows
 
 
-def _read(
-    file: Path, language: str, vocabulary: Collection[str] | None = None
-) -> tuple[list[str], _Row]:
+def _read(file: Path, language: str, vocabulary: Collection[str] | None = None) -> _Collected:
     collected = _Collected(language, None if vocabulary is None else frozenset(vocabulary))
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
     try:
@@ -107,9 +116,11 @@ def _read(
                 collected.add(word, row)
     except (OSError, EOFError) as error:
         raise DataError([Problem(str(file), 0, f"cannot be read: {error}")]) from error
-    if not collected.rows:
-        raise DataError([Problem(str(file), 0, "has none of the words asked for.")])
-    return collected.result()
+    return collected if collected.rows else _nothing(file)
+
+
+def _nothing(file: Path) -> NoReturn:
+    raise DataError([Problem(str(file), 0, "has none of the words asked for.")])
 
 
 def _open(file: Path) -> IO[bytes]:
@@ -120,12 +131,12 @@ def _open(file: Path) -> IO[bytes]:
 
 def _text(stream: IO[bytes], path: str) -> Iterator[tuple[str, _Row]]:
     """Words and rows; after the last line, all problems at once."""
-    length = 0
+    length = promised = number = 0
     problems: list[Problem] = []
     for number, line in enumerate(stream, start=1):
         fields = line.rstrip(b"\r\n ").split(b" ")
-        if number == 1 and len(fields) == 2 and fields[1].isdigit():
-            length = int(fields[1])  # the heading
+        if number == 1 and len(fields) == 2 and all(field.isdigit() for field in fields):
+            promised, length = map(int, fields)  # the heading
             continue
         length = length or len(fields) - 1
         row = _numbers(fields[-length:]) if len(fields) > length > 0 else None
@@ -134,6 +145,9 @@ def _text(stream: IO[bytes], path: str) -> Iterator[tuple[str, _Row]]:
             problems.append(Problem(path, number, f"must be {wanted}, got {_shown(line)}."))
         elif not problems:
             yield b" ".join(fields[:-length]).decode("utf-8", "replace"), row
+    if promised and number <= promised:
+        message = f"begins with {promised} as the count of words and has {number - 1}: is it whole?"
+        problems.append(Problem(path, 0, message))
     if problems:
         raise DataError(problems)
 

@@ -67,8 +67,20 @@ def test_of_two_words_with_one_form_the_one_written_so_counts(tmp_path: Path) ->
 def test_vocabulary_restricts(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text(GLOVE, encoding="utf-8")
     assert read_vectors(tmp_path / "v.txt", vocabulary=["sea", "moon"]).words == ("sea",)
+
+
+@pytest.mark.parametrize("cache", [None, "kept"], ids=["read", "cached"])
+def test_a_part_of_a_file_has_its_name_and_the_rarities_of_the_whole(
+    tmp_path: Path, cache: str | None
+) -> None:
+    path, kept = tmp_path / "v.txt", tmp_path / cache if cache else None
+    path.write_text("the 1 2\nThe 3 4\nof 5 6\nsea 7 8\nbay 9 9\n", encoding="utf-8")
+    whole, part = read_vectors(path), read_vectors(path, vocabulary=["sea", "of"], cache=kept)
+    assert part.words == ("of", "sea")
+    assert part.name == whole.name == "v.txt"
+    assert np.array_equal(part.idf(["of", "sea"]), whole.idf(["of", "sea"]))
     with pytest.raises(DataError, match="none of the words asked for"):
-        read_vectors(tmp_path / "v.txt", vocabulary=["moon"])
+        read_vectors(path, vocabulary=["moon"], cache=kept)
 
 
 def test_every_malformed_line_is_reported(tmp_path: Path) -> None:
@@ -87,8 +99,10 @@ def test_every_malformed_line_is_reported(tmp_path: Path) -> None:
         ("v.bin", _binary()[:-3], "word 2 of 2 must be followed by 2 finite numbers"),
         ("v.bin", b"2 2\nthe", "word 1 of 2"),
         ("v.txt.gz", gzip.compress(GLOVE.encode())[:-9], "cannot be read"),
+        ("v.txt", b"3 2\nthe 1 2\nsea 1 2\n", "begins with 3 as the count of words and has 2"),
+        ("v.txt", b"3 2\n", "begins with 3 as the count of words and has 0"),
     ],
-    ids=["heading", "numbers cut short", "word cut short", "gzip cut short"],
+    ids=["heading", "numbers cut short", "word cut short", "gzip cut short", "lines", "all lines"],
 )
 def test_damaged_files(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
