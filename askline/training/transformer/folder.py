@@ -16,10 +16,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ...errors import ModelError
-from .cross_encoder import load_cross_encoder, load_tokeniser, save_cross_encoder
+from .cross_encoder import Activation, load_cross_encoder, load_tokeniser, save_cross_encoder
 from .network import HEADS, Head, PairNetwork
 
-__all__ = ["load_network", "save_network"]
+__all__ = ["load_network", "load_selector", "save_network"]
 
 _HEAD = "head.safetensors"
 _KEY = "askline_head"
@@ -41,10 +41,15 @@ def save_network(network: PairNetwork, tokeniser: Any, folder: str | PathLike[st
 
 def load_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any]:
     """A network and its tokeniser, with every weight checked."""
+    network, tokeniser, _ = load_selector(folder)
+    return network, tokeniser
+
+
+def load_selector(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activation]:
+    """The same, and what makes a score of the network's; heads of our own give it as it is."""
     path = Path(folder).expanduser()
     if not (path / _HEAD).is_file():
-        network, tokeniser, _ = load_cross_encoder(path)
-        return network, tokeniser
+        return load_cross_encoder(path)
     head = json.loads((path / "config.json").read_text(encoding="utf-8")).get(_KEY)
     if head not in HEADS or head == "plain":
         raise ModelError(f"{path} has a {_HEAD}, but its config names {head!r} as the head.")
@@ -54,4 +59,4 @@ def load_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any]:
         network.scorer.load_state_dict(load_file(path / _HEAD))
     except (SafetensorError, RuntimeError) as error:
         raise ModelError(f"{path / _HEAD} is damaged or of another network: {error}") from error
-    return network.eval(), load_tokeniser(path)
+    return network.eval(), load_tokeniser(path), "identity"

@@ -11,7 +11,7 @@ import torch
 
 from ...evaluation.measures import FloatArray
 from ...rankers.algebra import ScoringRanker
-from .cross_encoder import load_cross_encoder
+from .folder import load_selector
 from .network import PairNetwork
 from .pairs import encode_texts
 from .scoring import SCORING_BUDGET, list_scores
@@ -34,8 +34,12 @@ class TransformerRanker(ScoringRanker):
 
     @classmethod
     def load(cls, folder: str | PathLike[str], *, device: str = "cpu") -> TransformerRanker:
-        """A CrossEncoder folder. Scores agree with CrossEncoder's `predict`."""
-        network, tokeniser, activation = load_cross_encoder(folder)
+        """
+        A CrossEncoder folder, or one that was trained with another head.
+
+        Scores agree with CrossEncoder's `predict`; those of the other heads are logits.
+        """
+        network, tokeniser, activation = load_selector(folder)
         longest = min(tokeniser.model_max_length, network.encoder.config.max_position_embeddings)  # type: ignore[union-attr]
         return cls(
             network.to(device).eval(),

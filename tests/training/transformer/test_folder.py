@@ -9,6 +9,7 @@ import torch
 from askline.errors import ModelError
 from askline.training.transformer.folder import load_network, save_network
 from askline.training.transformer.network import PairNetwork
+from askline.training.transformer.ranker import TransformerRanker
 from askline.training.transformer.texts import encode_pairs
 from askline.types import QuestionSet
 
@@ -24,6 +25,19 @@ def test_a_saved_network_scores_as_before(
     batch = pairs.collate(pairs.rows([0, 1, 2]), "cpu")
     with torch.inference_mode():
         assert torch.equal(network(batch), loaded.eval()(batch))
+
+
+@pytest.mark.parametrize("head", ["plain", "first-token", "mean"])
+def test_what_was_trained_ranks(
+    tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet, head: Any
+) -> None:
+    network = PairNetwork.start(bert_folder, head=head).eval()
+    ranker = TransformerRanker.load(save_network(network, tokeniser, tmp_path / "saved"))
+    pairs = encode_pairs(questions, tokeniser)
+    first = next(iter(questions))
+    with torch.inference_mode():
+        expected = network(pairs.collate(pairs.rows([0]), "cpu"))
+    assert ranker.score(first.text, first.texts) == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 @pytest.fixture
