@@ -67,9 +67,14 @@ def main() -> None:
 
 def _found(ranker: Ranker, questions: QuestionSet, depths: Sequence[int]) -> Row:
     """The share of questions, in percent, with an answer among the first so many."""
-    ranks = np.array([_rank(ranker, question) for question in questions])
+    ranks = first_answers(ranker, questions)
     shares = {f"@{depth}": round(100 * float((ranks < depth).mean()), 1) for depth in depths}
     return shares | {"questions": len(questions)}
+
+
+def first_answers(ranker: Ranker, questions: QuestionSet) -> np.ndarray:
+    """Where each question's first answer stands, from 0."""
+    return np.array([_rank(ranker, question) for question in questions])
 
 
 def _rank(ranker: Ranker, question: Question) -> int:

@@ -35,14 +35,15 @@ def _part(questions: QuestionSet) -> QuestionSet:
 @click.option("--data", "root", type=click.Path(exists=True, file_okay=False), required=True)
 @click.option("--out", type=click.Path(file_okay=False), required=True)
 @click.option("--threads", default=1, show_default=True)
-def main(root: str, out: str, threads: int) -> None:
+@click.option("--seed", default=0, show_default=True, help="The shipped one has 0.")
+def main(root: str, out: str, threads: int, seed: int) -> None:
     """Train the first-stage filter on openly licensed sets and write its folder."""
     torch.set_num_threads(threads)
-    vectors, vocabulary, recipe = WordVectors.load(), Vocabulary(), FilterRecipe()
+    vectors, vocabulary, recipe = WordVectors.load(), Vocabulary(), FilterRecipe(seed=seed)
     lists: list[Example] = []
-    for seed, group in enumerate(GROUPS):
+    for number, group in enumerate(GROUPS):
         sets = [_part(data.load(name, root=root)) for name in group]
-        drawn = examples(sets, vectors, vocabulary, seed=seed)
+        drawn = examples(sets, vectors, vocabulary, seed=number)
         with click.progressbar(drawn, sum(map(len, sets)), label=", ".join(group)) as bar:
             lists.extend(bar)
     layout = FilterLayout(dimensions=vectors.dimensions)
