@@ -224,8 +224,8 @@ def timed(vectors: str, device: str, times: int) -> Figures:
         torch.set_num_threads(threads)
         runs = [_clocked(row, numbers, held) for _ in range(times)]
         figures[f"threads: {threads}"] = {
-            name: {"runs": [run[name] for run in runs], "median": median(run[name] for run in runs)}
-            for name in runs[0]
+            name: {"runs": taken, "median": round(median(taken), 2)}
+            for name, taken in ((name, [run[name] for run in runs]) for name in runs[0])
         }
     return figures
 
