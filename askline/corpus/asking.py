@@ -17,12 +17,14 @@ from .context import InContext, Titled, in_context
 from .retrieval import Neighbours, Retriever
 from .scoring import standard
 
-__all__ = ["BLEND", "DEFAULT_RANKER", "RETRIEVED", "answer", "phrase_of"]
+__all__ = ["BESIDE_ODDS", "BLEND", "DEFAULT_RANKER", "RETRIEVED", "answer", "phrase_of"]
 
 DEFAULT_RANKER: str | None = DEFAULT_SPEC
 """Lexical rankers after retrieval do worse than retrieval alone, which has read the passage."""
 BLEND = 1.0
 """Retrieval has seen the passage and the ranker the sentence; together they beat either alone."""
+BESIDE_ODDS = 0.5
+"""So much of it where the ranker's scores are chances (results/corpus_blend.json)."""
 RETRIEVED = 100
 """Sentences handed to the ranker: a hundred held the answer nearly as often as two hundred."""
 
@@ -43,8 +45,8 @@ def answer(
     with the best sentence first, each behind the words of the question that only its title or
     heading has (`in_context`). What its last stage puts on top is ordered by the sum of its
     score (as log odds where it is a chance, as a standard score otherwise) and `blend` times the
-    retrieval's standard score; with 0, as the ranker says. Without a ranker, the answers come as
-    they were found.
+    retrieval's standard score, half as much beside log odds; with 0, as the ranker says. Without a
+    ranker, the answers come as they were found.
 
     The best answer has its phrase, where the ranker can read; others have the nearest one, where
     the retriever searches phrases.
@@ -109,8 +111,10 @@ def _blended(ranking: Ranking, found: Sequence[Found], blend: float) -> tuple[Hi
     retrieval = standard([found[hit.index].score for hit in decided])
     if not blend or own is None or retrieval is None:
         return hits
+    weight = blend * BESIDE_ODDS if sure else blend
     mixed = [
-        replace(hit, score=a + blend * b) for hit, a, b in zip(decided, own, retrieval, strict=True)
+        replace(hit, score=a + weight * b)
+        for hit, a, b in zip(decided, own, retrieval, strict=True)
     ]
     # Equal ones stay as the ranker had them, and so does what its earlier stages dropped.
     return (*sorted(mixed, key=lambda hit: -hit.score), *hits[len(decided) :])

@@ -214,6 +214,13 @@ def test_chances_are_confidences_whatever_retrieval_makes_of_the_order() -> None
     assert mixed.answers[1].phrase is None
 
 
+def test_beside_chances_retrieval_counts_half() -> None:
+    found = (_found("d", 0, "It was lit.", 9.0), _found("d", 1, "It was lit late.", 1.0))
+    said = answer("When?", Engine(*found), Reading(0.5, 0.75), blend=2.0)
+    odds = math.log(3.0)
+    assert [each.score for each in said.answers] == pytest.approx([1.0, odds - 1.0])
+
+
 @pytest.mark.parametrize(("chance", "answered"), [(0.39, False), (0.41, True)])
 def test_best_chance_below_the_threshold_is_no_answer(chance: float, answered: bool) -> None:
     said = answer("When?", Engine(_found("d", 0, "It was lit.")), Reading(chance))
