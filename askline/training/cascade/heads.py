@@ -24,6 +24,11 @@ class FirstTokenClassifier(nn.Module):
         self.out = nn.Linear(width, 1)
         self.dropout = nn.Dropout(dropout)
 
+    @property
+    def hidden(self) -> list[nn.Linear]:
+        """Its layers but the last."""
+        return [self.dense]
+
     def forward(self, states: Tensor, batch: Packed) -> Tensor:
         """`states` (tokens, width) → (sequences,)"""
         return self.judge(states[batch.starts[:-1].long()].float())
@@ -42,6 +47,11 @@ class MeanClassifier(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
         self.out = nn.Linear(width, 1)
         self.dropout = nn.Dropout(dropout)
+
+    @property
+    def hidden(self) -> list[nn.Linear]:
+        """Its layers but the last."""
+        return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def forward(self, states: Tensor, batch: Packed) -> Tensor:
         """`states` (tokens, width) → (sequences,)"""

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from ...errors import InputError, ModelError
 from ...runtime.staged import Span
 from ..packed.bert import is_bert
-from ..packed.frozen import FrozenEmbedding, FrozenLayer, means
+from ..packed.frozen import FrozenClassifier, FrozenEmbedding, FrozenLayer, means
 from ..packed.packing import Packed, Rows, TokenTable, Window, pack
 from ..packed.templates import PairTemplate
-from .flights import Flight, merged
+from .flights import Fleet, Flight
 from .folder import load_cascade
 from .network import CascadeNetwork
 from .reading import best_spans
@@ -61,6 +61,13 @@ class TorchEncoder:
         self.ready = [
             FrozenLayer.of(layer, precision, compiled=compiled) for layer in encoder.encoder.layer
         ]
+        # Behind tanh all is within 1, where half precision has three bits more than bfloat16.
+        fine = torch.float16 if self.device.type == "cuda" else torch.float32
+        classifiers: Any = network.classifiers
+        self.judges = {
+            int(depth): FrozenClassifier.of(own.hidden, own.out, fine)
+            for depth, own in classifiers.items()
+        }
 
     @classmethod
     def load(
@@ -103,12 +110,9 @@ class TorchRun:
             table, zeros, rows, encoder.template, limit=encoder.limit
         )
         asked = min(int(table.lengths(zeros[:1])[0]), 64) if len(rows) else 0
-        cost = self._length + asked + encoder.template.extra
-        self._tokens = np.bincount(self._of, cost, len(candidates)).astype(np.int64)
-        self._flights = [
-            Flight(part, cost[part], encoder.device, packed=self._pack(part))
-            for part in _runs(cost, encoder.budget)
-        ]
+        self._cost = self._length + asked + encoder.template.extra  # tokens of each window
+        self._tokens = np.bincount(self._of, self._cost, len(candidates)).astype(np.int64)
+        self._fleet = self._packed(np.arange(len(self._of)))
         self._depth = 0
 
     @property
@@ -126,18 +130,22 @@ class TorchRun:
                 f"depth must be one of {self._encoder.depths} and above {self._depth}, got {depth}."
             )
         self.keep(rows)
-        scores, reached = [], list[Flight]()
-        for flight in self._flights:
+        read, reached = list[torch.Tensor](), list[Flight]()
+        for flight in self._fleet.flights:
             if stop is not None and stop():
                 break
-            scores.append(self._run(flight, depth))
+            read.append(self._run(flight, depth))
             reached.append(flight)
-        self._flights, self._depth = reached, depth
-        best = np.full(len(self._candidates), -np.inf, np.float32)
-        if reached:
-            owners = self._of[np.concatenate([flight.windows for flight in reached])]
-            np.maximum.at(best, owners, torch.cat(scores).cpu().numpy())
-        best[np.isneginf(best)] = np.nan
+        scores = self._encoder.judges[depth](torch.cat(read)) if read else torch.zeros(0)
+        # All of this is done while the device computes; then the host waits for it.
+        self._fleet, self._depth = Fleet.of(reached), depth
+        owners = self._of[self._fleet.windows]
+        best = np.full(len(self._candidates), np.nan, np.float32)
+        found = scores.cpu().numpy()
+        if len(self._of) == len(best):  # a window each
+            best[owners] = found
+        else:
+            np.fmax.at(best, owners, found)
         return best[rows]
 
     @torch.inference_mode()
@@ -147,11 +155,11 @@ class TorchRun:
         if reader is None:
             return [None] * len(rows)
         if self._depth != self._encoder.layers:
-            raise InputError(f"Read after depth {self._encoder.layers}, not after {self._depth}.")
+            self.advance(rows, self._encoder.layers)
         wanted = np.zeros(len(self._candidates), bool)
         wanted[rows] = True
         found: dict[int, NDArray[np.float64]] = {}
-        for flight in self._flights:
+        for flight in self._fleet.flights:
             if not wanted[self._of[flight.windows]].any():
                 continue
             assert flight.states is not None  # it came to the last depth
@@ -163,22 +171,19 @@ class TorchRun:
                     found[row] = values + np.array([shift, shift, 0, 0])
         return [self._span(int(row), found.get(int(row))) for row in rows]
 
+    @torch.inference_mode()
     def keep(self, rows: NDArray[np.int64]) -> None:
         """Forget all others now, which `advance` would do when it is next called."""
         alive = np.zeros(len(self._candidates), bool)
         alive[rows] = True
-        left = []
-        for flight in self._flights:
-            kept = alive[self._of[flight.windows]]
-            if kept.all():
-                left.append(flight)
-            elif kept.any():
-                packed = None if flight.states is not None else self._pack(flight.windows[kept])
-                left.append(flight.only(kept, packed))
-        self._flights = merged(left, self._encoder.budget)
+        if self._depth:
+            kept = alive[self._of[self._fleet.windows]]
+            self._fleet = self._fleet.only(kept, self._encoder.budget)
+        elif not alive.all():
+            self._fleet = self._packed(np.flatnonzero(alive[self._of]))
 
     def _run(self, flight: Flight, depth: int) -> torch.Tensor:
-        """(windows,) scores at that depth, still on the device."""
+        """(windows, width) what the classifier at that depth reads."""
         network: Any = self._encoder.network
         states, where = flight.states, flight.where
         if states is None:
@@ -187,11 +192,14 @@ class TorchRun:
         for layer in self._encoder.ready[self._depth : depth]:
             flight.states = states = layer(states, where)  # the old ones go
         if network.shape.head == "mean":
-            read = means(states, where)
-        else:
-            read = states[where.starts[:-1].long()].float()
-        scores: torch.Tensor = network.classifiers[str(depth)].judge(read)
-        return scores
+            return means(states, where)
+        return states[where.starts[:-1].long()].float()
+
+    def _packed(self, windows: Rows) -> Fleet:
+        """These windows, as many together as fit the budget."""
+        cost = self._cost[windows]
+        parts = (windows[some] for some in _runs(cost, self._encoder.budget))
+        return Fleet.of([Flight.of(part, self._cost[part], self._pack(part)) for part in parts])
 
     def _pack(self, chosen: Rows) -> Packed:
         first = np.zeros(len(chosen), np.int64)

@@ -8,7 +8,7 @@ within what bfloat16 rounds away), so that the widest tensor of a layer moves th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from torch.nn import functional as F  # noqa: N812
 from .bert import attend_padded, varlen_attention
 from .packing import Packed
 
-__all__ = ["FrozenEmbedding", "FrozenLayer", "Sequences", "means"]
+__all__ = ["FrozenClassifier", "FrozenEmbedding", "FrozenLayer", "Sequences", "means"]
 
 _Norm = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
@@ -145,14 +145,39 @@ class FrozenLayer:
 
     def __call__(self, states: Tensor, where: Sequences) -> Tensor:
         """Each token over the tokens of its own sequence."""
+        # Nothing wide has a name here: it would be held to the end, and is free as soon as read.
+        states = self.added_norm(states, self.mixed(self._context(states, where)), *self.middle)
+        return self.added_norm(states, self.outer(self._widened(states)), *self.last)
+
+    def _context(self, states: Tensor, where: Sequences) -> Tensor:
         heads = self.joint(states).view(len(states), 3, self.heads, -1)
-        context = _attend(heads, where).reshape(states.shape)
-        states = self.added_norm(states, self.mixed(context), *self.middle)
+        return _attend(heads, where).reshape(states.shape)
+
+    def _widened(self, states: Tensor) -> Tensor:
+        """(tokens, width) → (tokens, inner)"""
         if self.activate is None:
-            inner = self.inner.with_gelu(states)
-        else:
-            inner = self.activate(self.inner(states))
-        return self.added_norm(states, self.outer(inner), *self.last)
+            return self.inner.with_gelu(states)
+        return self.activate(self.inner(states))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FrozenClassifier:
+    """A classifier over what it reads of each sequence: (sequences, width) → (sequences,)."""
+
+    hidden: Sequence[_Affine]
+    out: _Affine
+
+    @classmethod
+    def of(cls, hidden: Iterable[nn.Linear], out: nn.Linear, kind: torch.dtype) -> FrozenClassifier:
+        """The last sum is made in float32, so that no two scores fall together."""
+        return cls(
+            [_Affine.of(own, kind=kind) for own in hidden], _Affine.of(out, kind=torch.float32)
+        )
+
+    def __call__(self, read: Tensor) -> Tensor:
+        for layer in self.hidden:
+            read = torch.tanh(layer(read.to(layer.bias.dtype)))
+        return self.out(read.float())[:, 0]
 
 
 def _attend(heads: Tensor, where: Sequences) -> Tensor:
