@@ -44,6 +44,8 @@ def load(spec: str = DEFAULT_SPEC) -> Ranker:
 
     Raises SpecError with the place and what was expected there.
     """
+    if not isinstance(spec, str):
+        raise SpecError(f"Expected a ranker's spec text, got {type(spec).__name__}.")
     return _Parser(spec).parse()
 
 

@@ -27,6 +27,8 @@ from .tracing import (
     Interruptible,
     Race,
     Traceable,
+    clock,
+    prepare,
     spec_text,
     trace,
     trace_all,
@@ -75,8 +77,15 @@ class ScoringRanker(Composable, ABC):
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """One number a candidate, in the order given. Called with at least one candidate."""
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        """Every candidate exactly once, best first; equal scores keep the original order."""
+    def rank(
+        self, question: str, candidates: Sequence[str], deadline_ms: float | None = None
+    ) -> list[Hit]:
+        """
+        Every candidate exactly once, best first; equal scores keep the original order.
+
+        It is one stage, which just runs, whatever the deadline.
+        """
+        Deadline.after(deadline_ms)  # what is no time is refused here as it is elsewhere
         check_input(question, candidates)
         return by_score(self.score(question, candidates)) if candidates else []
 
@@ -116,7 +125,7 @@ class Staged(Composable, ABC):
         self, question: str, candidates: Sequence[str], deadline_ms: float | None = None
     ) -> Ranking:
         """The hits that `rank` gives, with a report for each stage."""
-        return self.trace_until(question, candidates, Deadline.after(deadline_ms), None)
+        return self.trace_until(question, candidates, clock(self, deadline_ms), None)
 
     def rank_many(
         self, requests: Sequence[tuple[str, Sequence[str]]], deadline_ms: float | None = None
@@ -128,7 +137,7 @@ class Staged(Composable, ABC):
         self, requests: Sequence[tuple[str, Sequence[str]]], deadline_ms: float | None = None
     ) -> list[Ranking]:
         """What `trace` gives for each; the deadline is that of all of them together."""
-        return self.trace_all([Asked(*one) for one in requests], Deadline.after(deadline_ms))
+        return self.trace_all([Asked(*one) for one in requests], clock(self, deadline_ms))
 
 
 @dataclass(frozen=True)
@@ -147,6 +156,10 @@ class Cut(Staged):
     def trace_all(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
         """The whole rankings; the report of the last stage says how many are kept."""
         return [self._marked(each) for each in trace_all(self.ranker, asked, time_is_up)]
+
+    def prepare(self) -> None:
+        """As `Preparable` has it."""
+        prepare(self.ranker)
 
     def _marked(self, ranking: Ranking) -> Ranking:
         *earlier, last = ranking.stages
@@ -199,6 +212,11 @@ class Pipeline(Staged):
                 race.take(part, keep=keep)
         return [race.ranking() for race in races]
 
+    def prepare(self) -> None:
+        """Every stage, as `Preparable` has it."""
+        for stage in self.stages:
+            prepare(stage)
+
     def __str__(self) -> str:
         return " >> ".join(spec_text(stage) for stage in self.stages)
 
@@ -217,11 +235,14 @@ def answer_threshold(ranker: Ranker) -> float | None:
 
 
 def check_input(question: str, candidates: Sequence[str]) -> None:
-    """Refuse a lone string in place of a list, and anything in the list that is not text."""
+    """Refuse what is no list, such as a lone string, and anything in it that is not text."""
     if not isinstance(question, str):
         raise InputError(f"The question must be a string, got {type(question).__name__}.")
     if isinstance(candidates, (str, bytes)):
         raise InputError("Candidates must be a list of strings, got one string. Put it in a list.")
+    if not isinstance(candidates, Sequence):  # such as a generator, which can be read only once
+        kind = type(candidates).__name__
+        raise InputError(f"Candidates must be a list of strings, got {kind}. Make a list of them.")
     for position, candidate in enumerate(candidates):
         if not isinstance(candidate, str):
             kind = type(candidate).__name__

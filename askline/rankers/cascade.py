@@ -14,6 +14,7 @@ candidates, so every stage begins at the first layer again.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,17 +29,20 @@ from numpy.typing import NDArray
 from ..errors import InputError, ModelError
 from ..models.folder import ModelFolder
 from ..runtime.opening import open_encoder
-from ..runtime.staged import Span, StagedEncoder
-from ..types import Ranking, StageReport
+from ..runtime.staged import Span, StagedEncoder, Unhurried
+from ..types import Ranking
 from .algebra import Staged, check_input
 from .calibration import UNCALIBRATED, Line, read_calibration, read_threshold
-from .deadline import Stop
+from .deadline import Deadline, Stop
 from .descent import Descent, descend
+from .pace import Begun, Pace
 from .schedule import Drop, Keeps, Learned, Schedule, parse_keeps
 from .together import begin_all
 from .tracing import Asked
 
 __all__ = ["Cascade", "shipped_folder"]
+
+_MADE_UP = ("Who wrote the book?", ["She wrote it in the spring of that year."] * 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +60,8 @@ class Cascade(Staged):
     folder: str = ""
     options: str = ""
     """As given to `load`, for the spec text."""
+    pace: Pace = field(default_factory=Pace, repr=False)
+    """As seen so far; read where there is a deadline, and nowhere else."""
 
     @classmethod
     def load(
@@ -88,20 +94,44 @@ class Cascade(Staged):
         """Pairs of all questions share batches; a report for each classifier."""
         for one in asked:
             check_input(one.question, one.candidates)
-        start = time.perf_counter()
-        full = [one for one in asked if one.candidates]
-        descents = list[Descent]()
-        if full:
-            run = begin_all(self.encoder, [(one.question, one.candidates) for one in full])
-            ends = np.cumsum([len(one.candidates) for one in full])[:-1]
-            descents = [
-                Descent(self, tokens, one.order, start)
-                for one, tokens in zip(full, np.split(run.tokens, ends), strict=True)
-            ]
-            descend(run, descents, time_is_up)
-        done = iter(descents)
-        empty = Ranking((), (StageReport(str(self), 0, 0, 0.0),))
-        return [next(done).ranking() if one.candidates else empty for one in asked]
+        work = math.inf
+        if isinstance(time_is_up, Deadline):
+            work = self.pace.work_in(time_is_up.left / max(1, len(asked)))
+        begun = [Begun.of(one, self.schedule, work) for one in asked]
+        if 0 < work < math.inf and not any(one.places for one in begun):
+            self.pace.doubt()
+        done = iter(self._descended([one.asked for one in begun if one.places], time_is_up))
+        return [one.whole(next(done)) if one.places else one.none(str(self)) for one in begun]
+
+    def _descended(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
+        """Rankings of questions that have candidates."""
+        if not asked:
+            return []
+        start, ready = time.perf_counter(), _parts_ready(self.encoder)
+        run = begin_all(self.encoder, [(one.question, one.candidates) for one in asked])
+        ends = np.cumsum([len(one.candidates) for one in asked])[:-1]
+        descents = [
+            Descent(self, tokens, one.order, start)
+            for one, tokens in zip(asked, np.split(run.tokens, ends), strict=True)
+        ]
+        descend(run, descents, time_is_up)
+        rankings = [descent.ranking() for descent in descents]
+        if ready == _parts_ready(self.encoder):  # else the time went into making parts
+            work = math.fsum(map(_work, asked, rankings))
+            self.pace.saw(work, time.perf_counter() - start)
+        return rankings
+
+    def prepare(self) -> None:
+        """Have every layer and classifier made ready and the pace seen, on a list made up."""
+        question, texts = _MADE_UP
+        while self.pace.each is None:  # the second time, if parts were made the first time
+            start, ready = time.perf_counter(), _parts_ready(self.encoder)
+            run, rows = self.encoder.begin(question, texts), np.arange(len(texts))
+            for depth in self.encoder.depths:
+                run.advance(rows, depth)
+            if ready == _parts_ready(self.encoder):
+                work = _characters(question, texts) * self.encoder.layers
+                self.pace.saw(work, time.perf_counter() - start)
 
     def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
         """
@@ -112,9 +142,7 @@ class Cascade(Staged):
         check_input(question, candidates)
         if not candidates:
             return []
-        run, rows = self.encoder.begin(question, candidates), np.arange(len(candidates))
-        run.advance(rows, self.encoder.layers)
-        return run.read(rows)
+        return self.encoder.begin(question, candidates).read(np.arange(len(candidates)))
 
     def chances(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Logits of the classifier at that depth as chances."""
@@ -137,6 +165,20 @@ def shipped_folder() -> Path:
             "cascade('DIR'); `askline train cascade` and `askline export` make one."
         )
     return path
+
+
+def _parts_ready(encoder: StagedEncoder) -> int:
+    return encoder.parts_ready if isinstance(encoder, Unhurried) else 0
+
+
+def _characters(question: str, texts: Sequence[str]) -> int:
+    return sum(len(question) + len(text) for text in texts)
+
+
+def _work(asked: Asked, ranking: Ranking) -> float:
+    """Characters times layers, as if those that went deep were as long as the others."""
+    mean = _characters(asked.question, asked.candidates) / len(asked.candidates)
+    return mean * (ranking.cost.candidate_layers if ranking.cost else 0)
 
 
 def _schedule(

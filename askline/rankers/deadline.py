@@ -19,7 +19,7 @@ class Deadline:
     """A `Stop` by the clock."""
 
     at: float
-    """On the clock of `time.perf_counter`."""
+    clock: Callable[[], float] = time.perf_counter
 
     @classmethod
     def after(cls, milliseconds: float | None) -> Deadline | None:
@@ -31,5 +31,10 @@ class Deadline:
             raise InputError(f"deadline_ms must be a number above 0, got {milliseconds!r}.")
         return cls(time.perf_counter() + milliseconds / 1000)
 
+    @property
+    def left(self) -> float:
+        """Seconds; none or fewer once time is up."""
+        return self.at - self.clock()
+
     def __call__(self) -> bool:
-        return time.perf_counter() >= self.at
+        return self.left <= 0

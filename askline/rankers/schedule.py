@@ -21,7 +21,16 @@ from typing import Any, Protocol
 
 from ..errors import InputError, ModelError
 
-__all__ = ["Drop", "Keeps", "Learned", "Row", "Schedule", "Step", "parse_keeps"]
+__all__ = [
+    "Drop",
+    "Keeps",
+    "Learned",
+    "Row",
+    "Schedule",
+    "Step",
+    "candidate_layers",
+    "parse_keeps",
+]
 
 _ROUNDING = 1e-9  # 0.29 * 100 is 28.999…, and 29 is meant
 
@@ -171,6 +180,12 @@ class Learned:
             for row in self.rows
         ]
         return {"rows": rows, "stage": self.stage}
+
+
+def candidate_layers(plan: Sequence[Step], count: int) -> int:
+    """What a plan for so many candidates costs."""
+    steps = [Step(0, count), *plan]
+    return sum(before.keep * (step.depth - before.depth) for before, step in pairwise(steps))
 
 
 def parse_keeps(text: str, depths: Sequence[int]) -> tuple[Step, ...]:

@@ -20,9 +20,12 @@ __all__ = [
     "Asked",
     "Calibrated",
     "Interruptible",
+    "Preparable",
     "Race",
     "Together",
     "Traceable",
+    "clock",
+    "prepare",
     "spec_text",
     "trace",
     "trace_all",
@@ -78,6 +81,15 @@ class Together(Protocol):
 
 
 @runtime_checkable
+class Preparable(Protocol):
+    """A ranker whose first question would take longer than others."""
+
+    def prepare(self) -> None:
+        """Do now what that question would wait for; nothing where it is done."""
+        ...
+
+
+@runtime_checkable
 class Calibrated(Protocol):
     """A ranker whose scores are chances; a best one below `threshold` means "no answer here"."""
 
@@ -94,7 +106,22 @@ def trace(
     With a deadline, the best ranking that was ready by then, and what was skipped; a ranker that
     cannot be interrupted just runs.
     """
-    return trace_until(ranker, question, candidates, Deadline.after(deadline_ms), None)
+    return trace_until(ranker, question, candidates, clock(ranker, deadline_ms), None)
+
+
+def prepare(ranker: Ranker) -> None:
+    """Let a ranker prepare itself, if it can."""
+    if isinstance(ranker, Preparable):
+        ranker.prepare()
+
+
+def clock(ranker: Ranker, deadline_ms: float | None) -> Deadline | None:
+    """A deadline that begins when the ranker is prepared; None for none."""
+    deadline = Deadline.after(deadline_ms)
+    if deadline is None:
+        return None
+    prepare(ranker)
+    return Deadline.after(deadline_ms)
 
 
 def trace_until(

@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..pipeline import DEFAULT_SPEC
 from ..rankers.algebra import answer_threshold, trace
 from ..rankers.calibration import log_odds
+from ..rankers.tracing import prepare
 from ..text.words import words
 from ..types import Ranker, Ranking
 from .asking import ask_documents, ask_index
@@ -73,7 +74,9 @@ class Desk:
         roster = Roster(plan["models"] or [DEFAULT_SPEC])
         index = _index(plan)
         for spec in roster.models:  # the first question finds everything in memory
-            roster.ranker(spec).rank("Which lamp burns?", ["The lamp burns.", "It rains."])
+            ranker = roster.ranker(spec)
+            ranker.rank("Which lamp burns?", ["The lamp burns.", "It rains."])
+            prepare(ranker)
         return cls(roster, index, tokens=plan["tokens"], batch=plan["batch"])
 
     def about(self) -> Frame:

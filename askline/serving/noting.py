@@ -113,7 +113,7 @@ class _Noted:
             listening = _Listening(self.ranker)
             heard = replace(self.ranker, encoder=listening)
             ranking = trace_until(heard, question, candidates, time_is_up, order)
-            judged = listening.judged
+            judged, candidates = listening.judged, listening.begun
         else:
             ranking = trace_until(self.ranker, question, candidates, time_is_up, order)
             judged = [list(ranking.hits[: len(ranking.hits) - ranking.unjudged])]
@@ -134,6 +134,8 @@ class _Listening:
     def __init__(self, cascade: Cascade) -> None:
         self._cascade = cascade
         self._run: StagedRun
+        self.begun: Sequence[str] = ()
+        """The candidates that `judged` counts: a deadline may let only some begin."""
         self.judged: list[list[Hit]] = []
 
     @property
@@ -145,7 +147,7 @@ class _Listening:
         return self._cascade.encoder.layers
 
     def begin(self, question: str, candidates: Sequence[str]) -> StagedRun:
-        self._run = self._cascade.encoder.begin(question, candidates)
+        self._run, self.begun = self._cascade.encoder.begin(question, candidates), candidates
         return self
 
     @property

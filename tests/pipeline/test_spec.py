@@ -78,6 +78,11 @@ def test_load_says_what_is_wrong_and_where(spec: str, message: str) -> None:
         askline.load(spec)
 
 
+def test_load_takes_text_alone() -> None:
+    with pytest.raises(SpecError, match="Expected a ranker's spec text, got Jaccard"):
+        askline.load(askline.Jaccard())  # type: ignore[arg-type]
+
+
 def test_load_passes_on_what_the_ranker_refuses() -> None:
     with pytest.raises(InputError, match="keep must be at least 1, got 0"):
         askline.load("rr % 0")

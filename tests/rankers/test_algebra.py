@@ -149,8 +149,10 @@ def test_pipeline_refuses_to_be_empty() -> None:
         (None, ["a"], "question must be a string, got NoneType"),
         ("q", "abc", "list of strings, got one string"),
         ("q", ["a", 3], "Candidate 1 must be a string, got int"),
+        ("q", iter(["a"]), "list of strings, got list_iterator. Make a list"),
+        ("q", None, "list of strings, got NoneType"),
     ],
-    ids=["no question", "a lone string", "a number among the candidates"],
+    ids=["no question", "a lone string", "a number among the candidates", "an iterator", "nothing"],
 )
 @pytest.mark.parametrize("ranker", [OriginalOrder(), OriginalOrder() >> Jaccard()], ids=str)
 def test_rank_refuses_what_is_not_text(
@@ -158,6 +160,13 @@ def test_rank_refuses_what_is_not_text(
 ) -> None:
     with pytest.raises(InputError, match=message):
         ranker.rank(question, candidates)
+
+
+@pytest.mark.parametrize("ranker", [Jaccard(), OriginalOrder() >> Jaccard()], ids=str)
+def test_every_ranker_takes_a_deadline(ranker: Jaccard) -> None:
+    assert ranker.rank("a", ["b", "a"], deadline_ms=1e6) == ranker.rank("a", ["b", "a"])
+    with pytest.raises(InputError, match="deadline_ms must be a number above 0, got 0"):
+        ranker.rank("a", ["b", "a"], deadline_ms=0)
 
 
 @given(

@@ -4,6 +4,7 @@ import askline
 from askline.rankers import Cascade
 from askline.rankers.algebra import Pipeline
 from askline.rankers.deadline import Deadline
+from askline.rankers.pace import Pace
 from askline.rankers.schedule import Keeps, Step
 from askline.serving.noting import Noting, Thought
 
@@ -99,3 +100,11 @@ def test_a_depth_that_was_cut_short_has_thoughts_of_what_it_reached() -> None:
     noting = Noting(Cascade(WordEncoder(batch=2), Keeps((2, 4, 6))), lambda: next(asked))
     noting.rank("a b c d", DEEP)
     assert sorted(noting.thoughts()) == [0, 1, 2, 3]
+
+
+def test_where_time_lets_only_some_begin_their_places_are_those_of_the_whole_list() -> None:
+    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6)), pace=Pace(1.0))
+    noting = Noting(cascade, Deadline(220.0, lambda: 0.0))  # one has 18 characters, 6 layers
+    asked = noting.trace_until("a b c d", DEEP, None, [4, 3, 2, 1, 0, 5])
+    assert sorted(noting.thoughts()) == [4]
+    assert [hit.index for hit in asked.hits] == [4, 3, 2, 1, 0, 5]
