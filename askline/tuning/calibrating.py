@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from ..evaluation.calibration import Temperature
 from ..rankers.calibration import Line
 from .tables import ScoreTable
@@ -51,6 +52,11 @@ def no_answer_threshold(tables: Sequence[ScoreTable], line: Line) -> float:
     """
     treated = [_treated(table, line) for table in tables]
     chances = np.concatenate([chance for pair in treated for chance in pair])
+    if not len(chances):
+        raise InputError(
+            "Expected questions that have an answer and another candidate, got none. Take a "
+            "larger set."
+        )
     values = np.unique(np.maximum(chances, 0.0))
     right = np.zeros(len(values))
     for given, silent in treated:

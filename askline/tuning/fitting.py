@@ -59,7 +59,7 @@ def tune(
     aim = _Aim(budget, loss, map_loss)
     longest = max(int(table.sizes.max()) for table in tables)
     lengths = [count for count in counts if count <= longest] or [longest]
-    heads = _heads(tables, lengths, aim, on_step) if first else []
+    heads = _heads(tables, aim, on_step) if first else []
     cut = max((head.cut for head in heads), default=0)
     heads = [head for head in heads if head.lists.count > cut]
     if cut:
@@ -138,17 +138,22 @@ class _Head:
         return Found(count, len(self.lists), choice, front, _rule(self.lists))
 
 
-def _heads(
-    tables: Sequence[ScoreTable],
-    lengths: Sequence[int],
-    aim: _Aim,
-    on_step: Callable[[str], None],
-) -> list[_Head]:
-    whole = {table.pad for table in tables if table.pad in lengths} or {max(lengths)}
+def _heads(tables: Sequence[ScoreTable], aim: _Aim, on_step: Callable[[str], None]) -> list[_Head]:
+    """On tables whose lists are all of one length: the first stage has ranked them whole."""
+    whole: dict[int, list[ScoreTable]] = {}
+    for table in tables:
+        if table.light is not None and table.sizes.min() == table.sizes.max():
+            whole.setdefault(int(table.sizes.max()), []).append(table)
+    if not whole:
+        longest = max(int(table.sizes.max()) for table in tables)
+        raise InputError(
+            "A first stage is tuned on lists of one length, and these differ. Pad them all to at "
+            f"least the longest, which has {longest} candidates."
+        )
     heads = []
-    for count in sorted(whole):
+    for count, own in sorted(whole.items()):
         on_step(f"first stage, {count} candidates")
-        lists = _lists(tables, count)
+        lists = _lists(own, count)
         field = Field.of(search(lists, budget=aim.budget, first=True), lists.folds)
         heads.append(_Head(lists, field, aim.loss))
     return heads

@@ -144,7 +144,7 @@ def test_demo_answers_with_its_source(run: Run) -> None:
     result = run("demo")
     assert result.exit_code == 0
     assert "  It measures 9,289 kilometres.\n" in result.stdout
-    assert "  trans-siberian-railway.txt:3 · likely (" in result.stdout
+    assert "  trans-siberian-railway.txt:3 · sure (" in result.stdout
 
 
 def commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:

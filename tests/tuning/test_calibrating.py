@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from askline.errors import InputError
 from askline.rankers.calibration import Line
 from askline.tuning.calibrating import no_answer_threshold
 from askline.tuning.tables import ScoreTable
@@ -54,6 +55,11 @@ def test_questions_with_one_kind_of_candidate_say_nothing() -> None:
     lists = [[(0.8, True), (0.3, False)]]
     alone = [[(0.2, True)], [(0.99, False)]]
     assert no_answer_threshold([table(lists + alone)], CHANCES) == pytest.approx(0.8, abs=1e-4)
+
+
+def test_a_set_without_questions_of_both_kinds_is_refused() -> None:
+    with pytest.raises(InputError, match="Expected questions that have an answer and another"):
+        no_answer_threshold([table([[(0.8, True)], [(0.3, False)]])], CHANCES)
 
 
 def test_each_table_counts_the_same() -> None:

@@ -5,6 +5,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,3 +140,22 @@ def test_a_classifier_that_knows_nothing_gives_everybodys_chance() -> None:
     for line in calibrate([wrong]).values():
         assert line.scale > 0
         np.testing.assert_allclose(line([-3.0, 3.0]), base, atol=0.01)
+
+
+def test_a_first_stage_is_tuned_on_whole_lists_of_any_length() -> None:
+    found = tune([table(size=17, light=True)], budget=0.7, counts=(6, 12), first=True)
+    assert 1 < found.first < 17
+    assert [whole.count for whole in found.pipelines] == [17]
+
+
+def test_a_first_stage_needs_lists_of_one_length() -> None:
+    short, long = table(10, 6, light=True), table(10, 9, light=True)
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(short, name), getattr(long, name)], axis=-1)
+        for name in ("sizes", "labels", "added", "tokens", "scores", "light")
+    }
+    names = (*short.questions, *(f"long {own}" for own in long.questions))
+    mixed = replace(short, questions=names, **columns)
+    with pytest.raises(InputError, match=r"lists of one length.* which has 9 candidates"):
+        tune([mixed], budget=0.7, counts=(6,), first=True)
+    assert tune([mixed], budget=0.7, counts=(6,)).first == 0
