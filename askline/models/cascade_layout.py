@@ -1,4 +1,11 @@
-"""What a cascade's runtime folder holds: an encoder, and where its classifiers stand."""
+"""
+What a cascade's runtime folder holds: an encoder, where its classifiers stand, and its reader.
+
+A reader that is one line on the last layer shares all layers with the classifiers. One with an
+adapter goes through the layers once more by weights of its own: each dense layer's are the
+encoder's and a product of two thin matrices, `up` and `down`, added to them; its biases, its norms
+and the steps of its inputs replace the encoder's. The encoder itself stays as it is.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +19,28 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 from .encoder_layout import DENSE, EncoderShape, check_stored, dense_shapes
 
-__all__ = ["DENSE", "CascadeLayout", "EncoderShape", "Head", "Precision", "check_tensors"]
+__all__ = [
+    "DENSE",
+    "Adapter",
+    "CascadeLayout",
+    "EncoderShape",
+    "Head",
+    "Precision",
+    "check_tensors",
+    "reading_tensors",
+]
 
 Head = Literal["first", "mean"]
 Precision = Literal["int8", "float32"]
+_OWN = "adapter."  # before the names of what a reader has of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """What a reader changes: layers from `first` on, counted from 0, by matrices of this rank."""
+
+    first: int
+    rank: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +52,7 @@ class CascadeLayout:
     head: Head = "first"
     reader: bool = False
     precision: Precision = "float32"
+    adapter: Adapter | None = None
 
     def __post_init__(self) -> None:
         problems = list(self._problems())
@@ -43,13 +69,15 @@ class CascadeLayout:
                 config["head"],
                 config["reader"],
                 config["precision"],
+                Adapter(**found) if (found := config.get("adapter")) else None,
             )
         except (KeyError, TypeError) as error:
             raise ModelError(f"{path} does not describe a cascade: {error!r}.") from error
 
     def to_config(self) -> dict[str, Any]:
         """The entries of `config.json`."""
-        return asdict(self) | {"kind": "cascade", "depths": list(self.depths)}
+        entries = asdict(self) | {"kind": "cascade", "depths": list(self.depths)}
+        return {name: entry for name, entry in entries.items() if entry is not None}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Every float tensor."""
@@ -58,7 +86,23 @@ class CascadeLayout:
             for hidden in self.hidden(depth):
                 shapes |= dense_shapes(hidden, own.width, own.width)
             shapes |= dense_shapes(f"classifiers.{depth}.out", 1, own.width)
-        return shapes | (dense_shapes("reader", 2, own.width) if self.reader else {})
+        shapes |= dense_shapes("reader", 2, own.width) if self.reader else {}
+        return shapes | (self._adapted(self.adapter) if self.adapter else {})
+
+    def _adapted(self, adapter: Adapter) -> dict[str, tuple[int, ...]]:
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer in range(adapter.first, self.encoder.layers):
+            stem = f"{_OWN}layers.{layer}"
+            for name, shape in self.encoder.layer_shapes(stem).items():
+                if len(shape) == 1:
+                    shapes[name] = shape
+                    continue
+                for side, size in zip(("up", "down"), shape, strict=True):
+                    shapes[f"{name.removesuffix('weight')}{side}.weight"] = (adapter.rank, size)
+            if self.precision == "int8":
+                for point in DENSE.values():
+                    shapes |= {f"{stem}.{point}.scale": (), f"{stem}.{point}.zero": ()}
+        return shapes
 
     def hidden(self, depth: int) -> list[str]:
         """The tanh layers of the classifier at that depth."""
@@ -81,6 +125,17 @@ class CascadeLayout:
         if self.precision not in get_args(Precision):
             known = ", ".join(get_args(Precision))
             yield f"precision must be one of {known}, got {self.precision!r}"
+        if self.adapter:
+            yield from self._adapter_problems(self.adapter)
+
+    def _adapter_problems(self, adapter: Adapter) -> Iterable[str]:
+        if not self.reader:
+            yield "there is an adapter but no reader"
+        if not isinstance(adapter.rank, int) or adapter.rank < 1:
+            yield f"the adapter's rank must be a whole number of at least 1, got {adapter.rank!r}"
+        if adapter.first not in range(self.encoder.layers):
+            last = self.encoder.layers - 1
+            yield f"the adapter's first layer must be from 0 to {last}, got {adapter.first!r}"
 
 
 def check_tensors(
@@ -88,3 +143,9 @@ def check_tensors(
 ) -> None:
     """Refuse weights that do not fit, naming the first twenty."""
     check_stored(layout.shapes(), tensors, layers=layout.encoder.layers, path=path)
+
+
+def reading_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The encoder's tensors as the reader has them, under the encoder's names."""
+    own = {name: one for name, one in tensors.items() if name.startswith(_OWN)}
+    return {**tensors, **{name.removeprefix(_OWN): one for name, one in own.items()}}

@@ -84,13 +84,18 @@ class EncoderShape:
             "norm.bias": (self.width,),
         }
         for layer in range(self.layers):
-            for dense in DENSE:
-                outputs = self.inner if dense == "inner" else self.width
-                inputs = self.inner if dense == "outer" else self.width
-                shapes |= dense_shapes(f"layers.{layer}.{dense}", outputs, inputs)
-            for norm in ("attention_norm", "output_norm"):
-                shapes[f"layers.{layer}.{norm}.weight"] = (self.width,)
-                shapes[f"layers.{layer}.{norm}.bias"] = (self.width,)
+            shapes |= self.layer_shapes(f"layers.{layer}")
+        return shapes
+
+    def layer_shapes(self, stem: str) -> dict[str, tuple[int, ...]]:
+        """Of one layer."""
+        shapes: dict[str, tuple[int, ...]] = {}
+        for dense in DENSE:
+            outputs = self.inner if dense == "inner" else self.width
+            inputs = self.inner if dense == "outer" else self.width
+            shapes |= dense_shapes(f"{stem}.{dense}", outputs, inputs)
+        for norm in ("attention_norm", "output_norm"):
+            shapes |= {f"{stem}.{norm}.weight": (self.width,), f"{stem}.{norm}.bias": (self.width,)}
         return shapes
 
     def problems(self) -> Iterable[str]:

@@ -12,12 +12,12 @@ handed on to those that follow, weighed by real inputs, as GPTQ does (Frantar et
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["InputSteps", "fit_inputs", "quantise_rows", "round_rows"]
+__all__ = ["InputSteps", "fit_inputs", "quantise_rows", "refit_inputs", "round_rows"]
 
 FloatArray = NDArray[np.float32]
 
@@ -131,6 +131,19 @@ def fit_inputs(inputs: FloatArray, weights: Sequence[FloatArray]) -> InputSteps:
                 best = InputSteps(tried.scale, tried.zero, smooth if strength else None)
                 least = error
     return best
+
+
+def refit_inputs(
+    inputs: FloatArray, weight: FloatArray, smooth: FloatArray | None = None
+) -> InputSteps:
+    """The best steps for weights in bytes that stay as they are, `smooth` with them."""
+    some = inputs[:: max(1, len(inputs) // _TRIED)]
+    wanted = some @ weight.T
+    moved = inputs if smooth is None else inputs * smooth
+    low, high = float(moved.min()), float(moved.max())
+    tried = [replace(_steps(low, high, clip), smooth=smooth) for clip in _CLIPS]
+    errors = [np.square(one.rounded(some) @ weight.T - wanted).mean() for one in tried]
+    return tried[int(np.argmin(errors))]
 
 
 def _factors(inputs: FloatArray, weight: FloatArray, strength: float) -> FloatArray:

@@ -85,6 +85,11 @@ RUNS: dict[str, Run] = _runs(
         "-m benchmarks.phrase_extractor --init {init} --data {data}",
         "2 min, one H200",
     ),
+    Run(
+        "reading",
+        "-m benchmarks.reading quality",
+        "5 min, CPU; the training before it 7 min, one H200",
+    ),
     Run("phrases", "-m benchmarks.phrases --index {phrase_index}", "10 min, CPU"),
     Run(
         "phrases_open",

@@ -21,6 +21,8 @@ __all__ = ["OnnxEncoder", "open_session"]
 
 FloatArray = NDArray[np.float32]
 
+_READ = 384  # tokens of a sequence that a reader with an adapter takes in
+
 
 @dataclass(frozen=True, eq=False)
 class OnnxEncoder:
@@ -46,6 +48,11 @@ class OnnxEncoder:
     def layers(self) -> int:
         return self.layout.encoder.layers
 
+    @property
+    def parts_ready(self) -> int:
+        """Graphs that have been made, as `Unhurried` has it."""
+        return len(self._ready)
+
     def begin(self, question: str, candidates: Sequence[str]) -> EncoderRun:
         """Tokenise once, for all depths; windows for what is too long, nothing cut off."""
         return self.begin_many([(question, candidates)])
@@ -54,7 +61,15 @@ class OnnxEncoder:
         """A run over the candidates of several questions, numbered through."""
         positions = self.layout.encoder.positions
         windows = Windows.of_all(self.tokeniser, requests, positions=positions)
-        return EncoderRun(self, windows, [text for _, texts in requests for text in texts])
+        pairs = [(question, text) for question, texts in requests for text in texts]
+        return EncoderRun(self, windows, pairs)
+
+    def begin_reading(self, pairs: Sequence[tuple[str, str]]) -> EncoderRun:
+        """A run for a reader with an adapter: its windows are as long as in its training."""
+        requests = [(question, [text]) for question, text in pairs]
+        positions = self.layout.encoder.positions
+        windows = Windows.of_all(self.tokeniser, requests, positions=positions, longest=_READ)
+        return EncoderRun(self, windows, pairs)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -92,6 +107,10 @@ class OnnxEncoder:
     def ends(self, states: FloatArray) -> FloatArray:
         """(pairs, tokens, 2) start and end logits, from the states at the last level."""
         return self._run("reader", 0, 0, states=states)
+
+    def read(self, numbers: NDArray[np.int64], kinds: NDArray[np.int64]) -> FloatArray:
+        """The same from tokens, for a reader with an adapter: no state of another helps it."""
+        return self._run("reader", 0, 0, numbers=numbers, kinds=kinds)
 
     def _run(self, part: str, first: int, last: int, **inputs: NDArray[Any]) -> FloatArray:
         made: FloatArray = self._session(part, first, last).run(None, inputs)[0]

@@ -7,7 +7,7 @@ padding. Dense layers in int8 add up whole numbers, which come out the same in a
 
 from __future__ import annotations
 
-from ..models.cascade_layout import CascadeLayout
+from ..models.cascade_layout import CascadeLayout, reading_tensors
 from .sheet import STATES, Layout, Sheet, Tensors
 
 __all__ = [
@@ -68,11 +68,16 @@ def scorer(layout: CascadeLayout, tensors: Tensors, depth: int) -> bytes:
 
 
 def reader(layout: CascadeLayout, tensors: Tensors) -> bytes:
-    """The reading head: the states that the last scorer takes in, start and end logits out."""
-    sheet = Sheet(layout, tensors)
-    states = sheet.states()
-    if layout.head == "first":
-        states = sheet.layer(layout.encoder.layers - 1, states)
+    """
+    The reading head: start and end logits out.
+
+    In come the states that the last scorer takes in, or, for a reader with an adapter, tokens.
+    """
+    sheet, layers = Sheet(layout, reading_tensors(tensors)), layout.encoder.layers
+    states = sheet.embedded() if layout.adapter else sheet.states()
+    done = 0 if layout.adapter else layers - (layout.head == "first")
+    for layer in range(done, layers):
+        states = sheet.layer(layer, states)
     sheet.graph.output(sheet.dense("reader", states), "ends", "float32", (*STATES, 2))
     return sheet.graph.to_bytes()
 

@@ -31,13 +31,16 @@ _NOWHERE = -1  # the level of a window whose states are not kept
 class EncoderRun:
     """A `StagedRun`. Memory stays the same however many candidates there are."""
 
-    def __init__(self, encoder: OnnxEncoder, windows: Windows, candidates: Sequence[str]) -> None:
+    def __init__(
+        self, encoder: OnnxEncoder, windows: Windows, pairs: Sequence[tuple[str, str]]
+    ) -> None:
+        """`pairs` are questions and candidates, in the order of the windows' owners."""
         self._encoder = encoder
         self._windows = windows
-        self._candidates = candidates
+        self._pairs = pairs
         self._states: list[FloatArray | None] = [None] * len(windows)  # (tokens, width)
         self._levels = np.full(len(windows), _NOWHERE)  # of the states
-        self.tokens = windows.tokens(len(candidates))
+        self.tokens = windows.tokens(len(pairs))
 
     def advance(
         self,
@@ -58,7 +61,8 @@ class EncoderRun:
             raise InputError(f"depth must be one of {known}, got {depth}.")
         own, others = self._own(rows), self._own(rows[:0] if waiting is None else waiting)
         self._forget(own, others)
-        held = self._held(own, others, wanted=depth < encoder.layers or encoder.layout.reader)
+        read_on = encoder.layout.reader and not encoder.layout.adapter
+        held = self._held(own, others, wanted=depth < encoder.layers or read_on)
         level = encoder.levels[encoder.depths.index(depth)]
         pooled = np.empty((len(self._windows), encoder.layout.encoder.width), np.float32)
         reached = np.zeros(len(self._windows), bool)
@@ -77,13 +81,18 @@ class EncoderRun:
 
     def read(self, rows: IntArray) -> list[Span | None]:
         """The best span of each candidate over its windows."""
+        if self._encoder.layout.adapter:
+            own = self._encoder.begin_reading([self._pairs[row] for row in rows.tolist()])
+            return own._read(np.arange(len(rows)))
+        return self._read(rows)
+
+    def _read(self, rows: IntArray) -> list[Span | None]:
         encoder, windows = self._encoder, self._windows
-        found: list[list[TokenSpan]] = [[] for _ in self._candidates]
+        found: list[list[TokenSpan]] = [[] for _ in self._pairs]
         if encoder.layout.reader:
 
             def work(batch: IntArray) -> None:
-                ends = encoder.ends(self._at(batch, encoder.levels[-1]))
-                for one, logits in zip(batch.tolist(), ends, strict=True):
+                for one, logits in zip(batch.tolist(), self._ends(batch), strict=True):
                     begin = len(windows.heads[one])
                     span = best_span(logits, begin)
                     if span is not None:
@@ -93,9 +102,15 @@ class EncoderRun:
             encoder.crew.work_off(self._batches(self._own(rows)), work)
         return [self._span(row, found[row]) for row in rows.tolist()]
 
+    def _ends(self, batch: IntArray) -> FloatArray:
+        encoder = self._encoder
+        if encoder.layout.adapter:
+            return encoder.read(*self._windows.batch(batch))
+        return encoder.ends(self._at(batch, encoder.levels[-1]))
+
     def _own(self, rows: IntArray) -> IntArray:
         """The windows of these candidates."""
-        going = np.zeros(len(self._candidates), bool)
+        going = np.zeros(len(self._pairs), bool)
         going[rows] = True
         return np.flatnonzero(going[self._windows.owner])
 
@@ -149,7 +164,7 @@ class EncoderRun:
 
     def _best(self, logits: FloatArray) -> FloatArray:
         """(windows,) → (candidates,): the maximum, nan where a window was not reached."""
-        best = np.full(len(self._candidates), -np.inf, np.float32)
+        best = np.full(len(self._pairs), -np.inf, np.float32)
         with np.errstate(invalid="ignore"):  # nan is meant
             np.maximum.at(best, self._windows.owner, logits)
         return best
@@ -163,7 +178,7 @@ class EncoderRun:
         if not found:
             return None
         best = max(found, key=lambda span: (span.score, -span.start))
-        pieces = self._encoder.tokeniser.pieces(self._candidates[row])
+        pieces = self._encoder.tokeniser.pieces(self._pairs[row][1])
         start, end = pieces[best.start][1], pieces[best.end][2]
         return Span(start, end, best.score, min(span.no_answer for span in found))
 

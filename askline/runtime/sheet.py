@@ -122,13 +122,27 @@ class Sheet:
         stem, _, dense = name.rpartition(".")
         weight = self.tensors[f"{name}.weight"]
         if weight.dtype == np.int8 and dense in DENSE:
-            return self.dense8(name, inputs, f"{stem}.{DENSE[dense]}")
-        if weight.dtype == np.int8:  # kept small in the file, but not computed so
-            weight = weight * self.tensors[f"{name}.scale"].astype(np.float32)[:, None]
-        turned = self.graph.constant(weight.astype(np.float32).T)
-        return self.graph.node(
-            "Add", self.graph.node("MatMul", inputs, turned), self.floats(f"{name}.bias")
-        )
+            made = self.dense8(name, inputs, f"{stem}.{DENSE[dense]}")
+        else:
+            turned = self.graph.constant(self.whole(name).T)
+            product = self.graph.node("MatMul", inputs, turned)
+            made = self.graph.node("Add", product, self.floats(f"{name}.bias"))
+        return self.adapted(name, inputs, made)
+
+    def adapted(self, name: str, inputs: str, made: str) -> str:
+        """What a dense layer made, and what an adapter adds to it, where there is one."""
+        if f"{name}.down.weight" not in self.tensors:
+            return made
+        node, constant = self.graph.node, self.graph.constant
+        few = node("MatMul", inputs, constant(self.whole(f"{name}.down").T))
+        return node("Add", made, node("MatMul", few, constant(self.whole(f"{name}.up"))))
+
+    def whole(self, name: str) -> NDArray[np.float32]:
+        """Weights that are not computed in int8, though they may be kept so."""
+        weight = self.tensors[f"{name}.weight"].astype(np.float32)
+        if self.tensors[f"{name}.weight"].dtype == np.int8:
+            weight *= self.tensors[f"{name}.scale"].astype(np.float32)[:, None]
+        return weight
 
     def dense8(self, name: str, inputs: str, point: str) -> str:
         """The same from bytes: whole numbers are multiplied and added, then scaled back."""

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SharedEncoder", "SharedRun", "Span", "StagedEncoder", "StagedRun"]
+__all__ = ["SharedEncoder", "SharedRun", "Span", "StagedEncoder", "StagedRun", "Unhurried"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,8 @@ class StagedRun(Protocol):
         """
         The best span inside each of these candidates, None for one without a token to point at.
 
-        They must have come to the last depth; an engine without a reading head gives None for all.
+        They may stand at any depth: the layers that they lack are computed. An engine without a
+        reading head gives None for all.
         """
         ...
 
@@ -109,4 +110,14 @@ class SharedEncoder(Protocol):
 
     def begin_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> SharedRun:
         """As `begin`, of all these questions and their candidates."""
+        ...
+
+
+@runtime_checkable
+class Unhurried(Protocol):
+    """An encoder that makes its parts ready when they are first needed, and not before."""
+
+    @property
+    def parts_ready(self) -> int:
+        """How many are; a question during which it rose took longer than the next one will."""
         ...

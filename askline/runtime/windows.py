@@ -16,7 +16,6 @@ __all__ = ["IntArray", "Windows"]
 IntArray = NDArray[np.int64]
 
 _LONGEST = 256  # tokens of a sequence, as in training
-_OVERLAP = 64  # tokens that two windows of a candidate share, so that no sentence is torn in both
 _MARKS = 3  # [CLS] question [SEP] candidate [SEP]
 
 
@@ -48,13 +47,14 @@ class Windows:
         requests: Iterable[tuple[str, Sequence[str]]],
         *,
         positions: int,
+        longest: int = _LONGEST,
     ) -> Windows:
         """
         Tokenise all, each text once; candidates are numbered through all questions.
 
         A candidate is never cut short. A question is, at half a sequence's length: 126 tokens.
         """
-        longest = min(_LONGEST, positions)
+        overlap, longest = longest // 4, min(longest, positions)
         heads, parts = list[IntArray](), list[IntArray]()
         owner, start = list[int](), list[int]()
         rows = count()
@@ -64,7 +64,7 @@ class Windows:
             room = longest - _MARKS - len(asked)
             for candidate, row in zip(candidates, rows, strict=False):
                 numbers = tokeniser.numbers(candidate)
-                for first in _starts(len(numbers), room):
+                for first in _starts(len(numbers), room, overlap):
                     own = [*numbers[first : first + room], tokeniser.separator]
                     parts.append(np.array(own, np.int64))
                     heads.append(head)
@@ -95,9 +95,13 @@ class Windows:
         return numbers, kinds
 
 
-def _starts(tokens: int, room: int) -> Iterator[int]:
-    """Where the windows begin; the last one ends with the last token and is as long as the rest."""
-    step = room - min(_OVERLAP, room // 3)
+def _starts(tokens: int, room: int, overlap: int) -> Iterator[int]:
+    """
+    Where the windows begin; the last one ends with the last token and is as long as the rest.
+
+    Two windows of a candidate share tokens, so that no sentence is torn in both.
+    """
+    step = room - min(overlap, room // 3)
     last = max(0, tokens - room)
     yield from range(0, last, step)
     yield last

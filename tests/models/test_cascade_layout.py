@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from askline.errors import ModelError
-from askline.models.cascade_layout import CascadeLayout, EncoderShape, check_tensors
+from askline.models.cascade_layout import Adapter, CascadeLayout, EncoderShape, check_tensors
 
 SHAPE = EncoderShape(layers=2, width=8, heads=2, inner=16, vocabulary=10, positions=12)
 LAYOUT = CascadeLayout(SHAPE, (1, 2), reader=True)
@@ -36,12 +36,34 @@ def test_config_is_read_back(head: Any) -> None:
         ({"precision": "int4"}, "precision must be one of int8, float32, got 'int4'"),
         ({"encoder": replace(SHAPE, heads=3)}, "width must be a multiple of heads"),
         ({"encoder": replace(SHAPE, inner=0)}, "inner must be a whole number"),
+        ({"adapter": Adapter(0, 0)}, "rank must be a whole number of at least 1, got 0"),
+        ({"adapter": Adapter(2, 4)}, "first layer must be from 0 to 1, got 2"),
+        ({"adapter": Adapter(0, 4), "reader": False}, "an adapter but no reader"),
     ],
-    ids=["none", "order", "zero", "short", "head", "precision", "heads", "size"],
+    ids=[
+        *("none", "order", "zero", "short", "head", "precision", "heads", "size"),
+        *("rank", "first layer", "no reader"),
+    ],
 )
 def test_unsound_layouts_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         replace(LAYOUT, **changes)
+
+
+def test_an_adapter_is_read_back_and_left_out_where_there_is_none() -> None:
+    adapted = replace(LAYOUT, adapter=Adapter(1, 4), precision="int8")
+    assert CascadeLayout.from_config(adapted.to_config(), path=HERE) == adapted
+    assert "adapter" not in LAYOUT.to_config()
+    more = adapted.shapes().keys() - LAYOUT.shapes().keys()
+    assert {name.split(".")[2] for name in more} == {"1"}
+    assert adapted.shapes()["adapter.layers.1.outer.down.weight"] == (4, 16)
+    assert adapted.shapes()["adapter.layers.1.activated.scale"] == ()
+
+
+@pytest.mark.parametrize("entry", [{"rank": 4}, {"first": 0, "rank": 4, "alpha": 1}, 7])
+def test_an_entry_that_is_no_adapter_is_refused(entry: Any) -> None:
+    with pytest.raises(ModelError, match="here does not describe a cascade"):
+        CascadeLayout.from_config({**LAYOUT.to_config(), "adapter": entry}, path=HERE)
 
 
 def test_a_config_without_its_entries_is_refused() -> None:

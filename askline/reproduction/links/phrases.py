@@ -57,7 +57,7 @@ TABLES: dict[str, TableLinks] = {
             **dict.fromkeys(("LSTM + SA", "LSTM + SA + ELMo", "DENSPI", "Ocean-Q"), _OTHERS),
             "EfficientQA": Measured(_both("phrases", "rows", "nearest"), _PHRASES),
             "RoBERTa that reads with the question": Measured(
-                _both("cascade_training", "final", "read-squad"), _READER, "cascade_training"
+                _both("reading", "squad1:dev"), _READER, "reading"
             ),
         },
         run="phrases",

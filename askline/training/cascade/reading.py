@@ -7,6 +7,7 @@ sentences have spans too. No answer here = the first token, as SQuAD 2.0's reade
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from .scoring import token_parts
 from .segments import log_shares
 from .windows import QUESTION_LIMIT, windows
 
-__all__ = ["Reading", "ReadingSet", "best_spans", "read", "reading_loss"]
+__all__ = ["Reading", "ReadingSet", "best_spans", "read", "reading_loss", "taught_loss"]
 
 _MARKS = 8  # special tokens of a pair: three in BERT, four in RoBERTa
 LONGEST_ANSWER = 30
@@ -85,6 +86,14 @@ def end_shares(ends: torch.Tensor, batch: Packed) -> torch.Tensor:
     shut[batch.starts[:-1].long()] = False
     open_ends = ends.masked_fill(shut.unsqueeze(1), -1e4)
     return log_shares(open_ends.T.contiguous(), batch.owners, len(batch))
+
+
+def taught_loss(
+    ends: torch.Tensor, batch: Packed, teachers: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """The mean over sequences of how unlikely the ends are that teachers hold for likely."""
+    chances = torch.stack([end_shares(one, batch).exp() for one in teachers]).mean(0)
+    return -(end_shares(ends, batch) * chances).sum() / (2 * len(batch))
 
 
 def reading_loss(

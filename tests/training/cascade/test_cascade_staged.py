@@ -87,8 +87,14 @@ def test_depths_must_ascend(encoder: TorchEncoder) -> None:
     for depth in (1, 2, 3):
         with pytest.raises(InputError, match="above 2"):
             run.advance(np.arange(5), depth)
-    with pytest.raises(InputError, match="Read after depth 4"):
-        run.read(np.arange(1))
+
+
+def test_reading_goes_on_from_where_a_run_stands(encoder: TorchEncoder) -> None:
+    rows = np.arange(5)
+    early, late = encoder.begin(QUESTION, TEXTS), encoder.begin(QUESTION, TEXTS)
+    early.advance(rows, 2)
+    late.advance(rows, 4)
+    assert early.read(rows) == late.read(rows)
 
 
 def test_reading_marks_a_part_of_the_candidate(encoder: TorchEncoder) -> None:
@@ -132,9 +138,9 @@ def test_other_encoders_are_refused(
 def test_batches_fill_up_again_behind_a_classifier(encoder: TorchEncoder) -> None:
     run = encoder.begin(QUESTION, TEXTS)
     run.advance(np.arange(5), 1)
-    assert len(run._flights) > 2
+    assert len(run._fleet.flights) > 2
     run.keep(np.array([4, 0]))  # 7 and 12 tokens of a budget of 20
-    assert [flight.windows.tolist() for flight in run._flights] == [[0, 4]]
+    assert [flight.windows.tolist() for flight in run._fleet.flights] == [[0, 4]]
 
 
 def test_who_is_left_out_before_the_first_layer_costs_nothing(

@@ -1,0 +1,39 @@
+"""Tiny cascades as runtime folders, float and int8, and a file of paragraphs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+from askline.models.folder import ModelFolder
+from askline.runtime.wordpiece import WordPiece
+from askline.training.quantised import quantised
+
+from ...runtime.tiny_cascades import (
+    CANDIDATES,
+    QUESTION,
+    layout,
+    runtime_folder,
+    tensors,
+    tokeniser,
+)
+from ..cascade.conftest import squad_file
+
+__all__ = ["squad_file"]
+
+PAIRS = [(QUESTION, text) for text in CANDIDATES]
+
+
+@pytest.fixture(params=["float32", "int8"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> ModelFolder:
+    of = layout("mean", positions=128)
+    weights = tensors(of)
+    if request.param == "int8":
+        path = tmp_path / "tokenizer.json"
+        path.write_text(json.dumps(tokeniser()), encoding="utf-8")
+        of, weights = quantised(of, weights, WordPiece.load(path), PAIRS)
+    return ModelFolder.open(runtime_folder(tmp_path / "start", of, weights), kind="cascade")

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from askline.cli.train_reader import reader
+from askline.errors import InputError, ModelError
+from askline.models.cascade_layout import Adapter, CascadeLayout
+from askline.models.folder import ModelFolder
+
+
+def run(*options: str | Path) -> Result:
+    return CliRunner().invoke(reader, [str(option) for option in options], catch_exceptions=False)
+
+
+def test_command_writes_the_folder_with_a_reader_and_another_that_it_taught(
+    tmp_path: Path, folder: ModelFolder, squad_file: Path
+) -> None:
+    basic = ("--model", folder.path, "--on", f"squad1:{squad_file}", "--rank", "3")
+    short = ("--epochs", "1", "--batch", "2", "--minutes", "1")
+    first, second = tmp_path / "first", tmp_path / "second"
+    result = run(*basic, *short, "--from-layer", "2", "--out", first)
+    assert "seed 0  step 2 of 2" in result.stderr
+    run(*basic, *short, "--teacher", first, "--seed", "1", "--seed", "2", "--out", second)
+    for path, adapter in ((first, Adapter(1, 3)), (second, Adapter(0, 3))):
+        opened = ModelFolder.open(path, kind="cascade")
+        assert CascadeLayout.from_config(opened.config, path=path).adapter == adapter
+        assert "The cascade's own weights are as they were." in (path / "README.md").read_text()
+
+
+def test_what_cannot_be_done_is_refused(
+    tmp_path: Path, folder: ModelFolder, squad_file: Path
+) -> None:
+    on = ("--model", folder.path, "--on", f"squad1:{squad_file}", "--out", tmp_path / "out")
+    with pytest.raises(ModelError, match="first layer must be from 0 to 2, got 6"):
+        run(*on, "--from-layer", "7")
+    with pytest.raises(InputError, match="A reader with an adapter is needed"):
+        run(*on, "--teacher", folder.path)
+    assert not (tmp_path / "out").exists()
