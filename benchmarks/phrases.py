@@ -32,7 +32,7 @@ def main() -> None:
     given = _arguments()
     model = PhraseModel.load(given.model)
     paragraphs = drawn(read_paragraphs(data_root() / given.on).paragraphs, given.paragraphs)
-    coded = [_best(model.encode(paragraph.text, limit=LIMIT)) for paragraph in paragraphs]
+    coded = [best_of(model.encode(paragraph.text, limit=LIMIT)) for paragraph in paragraphs]
     rows = {
         "candidates hold it": _candidates(paragraphs, coded, given.language),
         **_within(model, paragraphs, coded, given.language),
@@ -74,7 +74,7 @@ def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[CodedP
     index.optimise()
 
 
-def _best(coded: CodedPhrases) -> CodedPhrases:
+def best_of(coded: CodedPhrases) -> CodedPhrases:
     """The 100 likeliest of a paragraph of several windows, as the papers count."""
     order = np.argsort([-phrase.chance for phrase in coded.phrases], kind="stable")[:LIMIT]
     return CodedPhrases(

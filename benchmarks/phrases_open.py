@@ -56,7 +56,7 @@ def main() -> None:
     """Measure, print, save."""
     given = _arguments()
     paragraphs = drawn(read_paragraphs(data_root() / given.on).paragraphs, None)
-    asked = _drawn_questions(paragraphs, given.retime or given.questions)
+    asked = drawn_questions(paragraphs, given.retime or given.questions)
     with tempfile.TemporaryDirectory() as folder:
         rows = {
             name: _row(asked, answer, given.language) | {"bytes a paragraph": size}
@@ -167,7 +167,8 @@ def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, 
     return {"in one pass": once, "in a pass for each phrase": 1000 * spent / len(some)}
 
 
-def _drawn_questions(paragraphs: Sequence[Paragraph], count: int | None) -> list[Asked]:
+def drawn_questions(paragraphs: Sequence[Paragraph], count: int | None) -> list[Asked]:
+    """So many questions with their paragraphs, in their order; all without a count."""
     every = [(paragraph, question) for paragraph in paragraphs for question in paragraph.questions]
     if count is None or count >= len(every):
         return every

@@ -75,6 +75,15 @@ class EncodedPhrases:
             return index
         return self._follow(generation, on_document)
 
+    def is_superseded(self) -> bool:
+        """Whether another has built the index anew with a model of its choice."""
+        if self._opened is not None and self._opened.is_current():
+            return False
+        found = opened_phrases(self._folder)
+        if found is None or found.stamp.get("store") != self._store.identity:
+            return False
+        return bool(found.stamp.get("model") != self.model.config.identity)
+
     def _usable(self) -> PhraseIndex | None:
         """The index as it is now, opened again where another has written."""
         if self._opened is None or not self._opened.is_current():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import finalize
 
 from .store import Store
 
@@ -33,7 +35,7 @@ class Phrasebook:
     def __init__(self, store: Store, folder: Path | None) -> None:
         self._store = store
         self._folder = None if folder is None else folder / PHRASES_NAME
-        self._aside: TemporaryDirectory[str] | None = None
+        self._clearing: finalize[..., Phrasebook] | None = None  # of a folder made for the time
         self._encoded: EncodedPhrases | None = None
 
     def encode(
@@ -55,8 +57,7 @@ class Phrasebook:
         """What is there, looked up without changing any of it."""
         from .encoded import opened_phrases
 
-        alone = self._folder is None and self._aside is None
-        index = None if alone else opened_phrases(self._place())
+        index = None if self._folder is None else opened_phrases(self._folder)
         if index is None:
             return PhraseStatus(None, 0, False)
         stamp = index.stamp
@@ -67,15 +68,15 @@ class Phrasebook:
     def close(self) -> None:
         """Let go of the files, and of the folder of a corpus in memory."""
         self._encoded = None
-        if self._aside is not None:
-            self._aside.cleanup()
-            self._aside = None
+        if self._clearing is not None:
+            self._clearing()
+            self._folder = self._clearing = None
 
     def _by(self, model: str | os.PathLike[str] | None) -> EncodedPhrases:
         from ..phrases import PhraseModel
         from .encoded import EncodedPhrases, opened_phrases
 
-        if self._encoded is None or model is not None:
+        if self._encoded is None or model is not None or self._encoded.is_superseded():
             before = opened_phrases(self._place())
             home = before.stamp.get("home") if before is not None else None
             if model is not None:
@@ -85,8 +86,7 @@ class Phrasebook:
         return self._encoded
 
     def _place(self) -> Path:
-        if self._folder is not None:
-            return self._folder
-        if self._aside is None:
-            self._aside = TemporaryDirectory(prefix="askline-")
-        return Path(self._aside.name)
+        if self._folder is None:
+            self._folder = Path(mkdtemp(prefix="askline-"))
+            self._clearing = finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder

@@ -7,7 +7,8 @@ prediction for it is the empty text (SQuAD 2.0). English follows SQuAD's own rul
 
 French drops le, la, les, l', du, des, au, aux, un and une. `l'` goes before the punctuation does,
 for without its apostrophe it is no longer seen; and typographic marks (’ « » …) count as
-punctuation, which SQuAD's rule for English does not know. This rule has not been held against the
+punctuation, which SQuAD's rule for English does not know. An accent is the same in one character
+as in two. This rule has not been held against the
 script of FQuAD's authors: say so beside a French figure.
 """
 
@@ -57,6 +58,7 @@ def normalise_phrase(phrase: str, *, language: Language = "en") -> str:
         raise UnknownNameError("language", language, get_args(Language))
     text = phrase.lower()
     if language == "fr":
+        text = unicodedata.normalize("NFC", text)
         text = "".join(filter(_is_kept, _ELIDED.sub(" ", text)))
     else:
         text = text.translate(_ASCII_PUNCTUATION)

@@ -10,7 +10,6 @@ writes at a time; any number may read.
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,15 +20,15 @@ from typing import Any
 import numpy as np
 
 from ..errors import CorpusError, InputError
-from ..text.writing import replacing
+from .lists import can_build_lists
+from .manifest import Manifest
 from .model import CodedPhrases, CodedQuestion
-from .segments import Rows, Segment, build_lists, can_build_lists, joined, write_segment
+from .segments import Rows, Segment, joined, write_segment
 
 __all__ = ["PhraseHit", "PhraseIndex"]
 
 EXACT = 200_000
 """Phrases up to which `optimise` leaves search exact: those of about 2,000 paragraphs."""
-_MANIFEST = "phrases.json"
 _MANY = 8  # segments without lists, before they are joined
 
 
@@ -48,31 +47,29 @@ class PhraseHit:
 class PhraseIndex:
     """An opened index. It answers from what it saw when it was opened or last written to."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any], seen: object = None) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, seen: object = None) -> None:
         self.folder = folder
         self._manifest = manifest
-        self._segments = {name: Segment(folder / name) for name in manifest["segments"]}
+        self._segments = {name: Segment(folder / name) for name in manifest.segments}
         self._seen = seen
 
     @classmethod
     def open(cls, folder: str | PathLike[str], *, create: bool = False) -> PhraseIndex:
         """The index in a folder; with `create`, an empty one where there is none."""
         path = Path(folder).expanduser()
-        seen = _signature(path)  # before it is read: what comes in between is noticed
-        try:
-            manifest = json.loads((path / _MANIFEST).read_text("utf-8"))
-        except FileNotFoundError:
+        seen = Manifest.signature(path)  # before it is read: what comes in between is noticed
+        manifest = Manifest.read(path)
+        if manifest is None:
             if not create:
-                raise CorpusError(f"No phrase index at {path}. Make one first.") from None
+                raise CorpusError(f"No phrase index at {path}. Make one first.")
             path.mkdir(parents=True, exist_ok=True)
-            return cls(path, {"format": 1, "next": 0, "segments": {}, "stamp": {}})
-        except (OSError, ValueError) as error:
-            raise CorpusError(f"{path / _MANIFEST} is damaged ({error}).") from error
-        if not isinstance(manifest, dict) or {"next", "segments"} - manifest.keys():
-            raise CorpusError(f"{path / _MANIFEST} is damaged (it names no segments).")
-        if manifest.get("format") != 1:
-            raise CorpusError(f"{path / _MANIFEST} is of another version of askline.")
-        return cls(path, manifest, seen)
+            return cls(path, Manifest())
+        try:
+            return cls(path, manifest, seen)
+        except CorpusError:
+            if Manifest.signature(path) == seen:
+                raise
+            return cls.open(path)  # a writer has joined its segments just now
 
     def __len__(self) -> int:
         """Phrases, those of deleted documents included until `optimise`."""
@@ -103,11 +100,11 @@ class PhraseIndex:
     @property
     def stamp(self) -> dict[str, Any]:
         """What the last writer left about the index, such as what it has all of."""
-        return {**self._manifest.get("stamp", {})}
+        return {**self._manifest.stamp}
 
     def is_current(self) -> bool:
         """Whether nobody else has written since it was opened or last written to."""
-        return _signature(self.folder) == self._seen
+        return Manifest.signature(self.folder) == self._seen
 
     def add(
         self,
@@ -118,28 +115,17 @@ class PhraseIndex:
         """
         Name, text and phrases of each; one with a known name takes the place of the old.
 
-        A `stamp` is put in place together with them.
+        One without phrases is not kept. A `stamp` is put in place together with them.
         """
         batch = list(documents)
-        texts = {name: text for name, text, _ in batch}
-        if len(texts) < len(batch):
+        names = [name for name, _, _ in batch]
+        if len({*names}) < len(batch):
             raise InputError("Expected each document once, got a name twice in one call.")
-        self._mark(texts)
-        coded = [phrases for _, _, phrases in batch]
-        places = [
-            (place, phrase.start, phrase.end)
-            for place, phrases in enumerate(coded)
-            for phrase in phrases.phrases
-        ]
-        if places:
-            rows = Rows.of(
-                np.concatenate([phrases.dense for phrases in coded]),
-                np.concatenate([phrases.words for phrases in coded]),
-                np.concatenate([phrases.weights for phrases in coded]),
-                np.array(places),
-                texts,
-            )
-            self._put(rows)
+        found = [one for one in batch if len(one[2])]
+        model = self._one_model(phrases.model for _, _, phrases in found)
+        made = self._put(Rows.of(found)) if found else None  # first: it may be refused, or fail
+        self._mark(names, but=made)
+        self._manifest.model = model
         self._commit(stamp)
 
     def delete(self, names: Iterable[str], *, stamp: dict[str, Any] | None = None) -> None:
@@ -159,22 +145,32 @@ class PhraseIndex:
         """
         Join the segments without lists where there are many of them, or over `exact` rows in them.
 
-        What has lists stays as it is, so that a growing index is not written again and again.
+        What has lists stays as it is, so that a growing index is not written again and again,
+        until half of it is gone.
         """
         plain = {name: len(one) for name, one in self._segments.items() if not one.has_lists}
-        if len(plain) > _MANY or (sum(plain.values()) > exact and can_build_lists()):
-            self._join(list(plain), exact)
+        many = len(plain) > _MANY or (sum(plain.values()) > exact and can_build_lists())
+        worn = [
+            name
+            for name, one in self._segments.items()
+            if 2 * one.count(self._gone(name)) > len(one)
+        ]
+        old = {**dict.fromkeys(plain if many else ()), **dict.fromkeys(worn)}
+        if old:
+            self._join([name for name in self._segments if name in old], exact)
 
     def _join(self, old: Sequence[str], exact: int) -> None:
         parts = [(self._segments[name], self._gone(name)) for name in old]
         rows = joined(parts) if parts else None
+        made = None if rows is None else self._put(rows)
+        if made is not None and len(self._segments[made]) > exact and can_build_lists():
+            try:
+                self._segments[made].build_lists()
+            except BaseException:
+                del self._segments[made], self._manifest.segments[made]
+                raise
         for name in old:
-            del self._segments[name], self._manifest["segments"][name]
-        if rows is not None:
-            name = self._put(rows)
-            if len(rows) > exact and can_build_lists():
-                build_lists(self.folder / name)
-                self._segments[name] = Segment(self.folder / name)
+            del self._segments[name], self._manifest.segments[name]
         self._commit()
         for name in old:
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -189,13 +185,12 @@ class PhraseIndex:
         """
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}.")
+        self._one_model([question.model])
         found: list[tuple[float, str, int]] = []
         for key, segment in self._segments.items():
-            rows, scores = segment.nearest(question.dense, max(k, shortlist), probes=probes)
-            gone = self._gone(key)
-            if gone:
-                kept = ~np.isin(segment.places[rows, 0], list(gone))
-                rows, scores = rows[kept], scores[kept]
+            rows, scores = segment.nearest(
+                question.dense, max(k, shortlist), probes=probes, gone=self._gone(key)
+            )
             scores = scores + question.lexical(*segment.lexical(rows))
             order = np.argsort(-scores, kind="stable")[:k]
             found += [(float(scores[at]), key, int(rows[at])) for at in order]
@@ -217,36 +212,38 @@ class PhraseIndex:
         raise InputError(f"No document {name!r} in {self.folder}.")
 
     def _gone(self, key: str) -> set[int]:
-        return set(self._manifest["segments"][key])
+        return set(self._manifest.segments[key])
 
-    def _mark(self, names: Iterable[str]) -> None:
+    def _mark(self, names: Iterable[str], *, but: str | None = None) -> None:
+        """Documents of these names as gone from every segment `but` one."""
         wanted = list(names)
         for key, segment in self._segments.items():
             found = {place for name in wanted if (place := segment.number(name)) is not None}
-            if found:
-                self._manifest["segments"][key] = sorted(self._gone(key) | found)
+            if found and key != but:
+                self._manifest.segments[key] = sorted(self._gone(key) | found)
+
+    def _one_model(self, models: Iterable[str]) -> str:
+        """The model of all there is and of these, empty where none is known."""
+        known = {self._manifest.model if self._segments else "", *models} - {""}
+        if len(known) > 1:
+            raise InputError(
+                f"Expected vectors of one model in {self.folder}, got those of "
+                f"{' and '.join(sorted(known))}. Load the model that the index was made with, or "
+                "make it anew."
+            )
+        return known.pop() if known else ""
 
     def _put(self, rows: Rows) -> str:
-        name = f"{self._manifest['next']:06d}"
+        name = f"{self._manifest.next:06d}"
         shutil.rmtree(self.folder / name, ignore_errors=True)  # what a killed writer left
         write_segment(self.folder / name, rows)
-        self._manifest["next"] += 1
-        self._manifest["segments"][name] = []
+        self._manifest.next += 1
+        self._manifest.segments[name] = []
         self._segments[name] = Segment(self.folder / name)
         return name
 
     def _commit(self, stamp: dict[str, Any] | None = None) -> None:
         if stamp is not None:
-            self._manifest["stamp"] = stamp
-        with replacing(self.folder / _MANIFEST) as stream:
-            stream.write(json.dumps(self._manifest).encode())
-        self._seen = _signature(self.folder)
-
-
-def _signature(folder: Path) -> tuple[int, int, int] | None:
-    """What tells one manifest from the next: each is a file of its own."""
-    try:
-        found = (folder / _MANIFEST).stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+            self._manifest.stamp = stamp
+        self._manifest.write(self.folder)
+        self._seen = Manifest.signature(self.folder)

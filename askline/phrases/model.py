@@ -1,8 +1,9 @@
 """
 The phrase model without torch: candidate phrases of a text with their vectors, and questions.
 
-One encoder does all of it. The text is encoded once; its states give the candidates; each candidate
-then has two marker tokens encoded against the text.
+One encoder does all of it. The text is encoded once and its states give the candidates. A phrase's
+vector comes from the states at its ends, or, where the folder says so, from two marker tokens that
+are encoded against the text.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ from .decoding import Decoding, decode
 from .encoder import PhraseEncoder, Sight
 from .folder import PhraseConfig, read_phrase_folder
 from .heads import Heads, expected_words, own_words, phrase_words, span_tables
-from .tokenising import load_tokeniser
+from .tokenising import load_tokeniser, question_tokens
 from .windows import Window, each_window
 
 __all__ = ["CodedPhrases", "CodedQuestion", "Phrase", "PhraseModel"]
 
 Floats = NDArray[np.float32]
-_LONGEST_QUESTION = 64
 _TOGETHER = 64  # windows that are worked off before the next ones are looked at
 
 
@@ -52,6 +52,8 @@ class CodedPhrases:
     dense: Floats  # (phrases, size + 1): the last column is the extractor's log-probability
     words: NDArray[np.int32]  # (phrases, k): token numbers of words around the phrase
     weights: Floats  # (phrases, k): what each word counts; 0 where there are fewer words
+    model: str = ""
+    """The identity of the model they are of."""
 
     def __len__(self) -> int:
         return len(self.phrases)
@@ -65,6 +67,11 @@ class CodedQuestion:
     ) -> None:
         self.dense = dense  # (size + 1,)
         self._states, self._tokens, self._model = states, tokens, model
+
+    @property
+    def model(self) -> str:
+        """The identity of the model it is of, whose phrases alone it can be searched among."""
+        return self._model.config.identity
 
     def lexical(self, words: NDArray[np.int32], weights: Floats) -> Floats:
         """What the words around some phrases add to their scores, (phrases,)."""
@@ -145,8 +152,7 @@ class PhraseModel:
 
     def question(self, text: str) -> CodedQuestion:
         """A question, ready to be searched with; the end of a very long one is not read."""
-        ids = self._tokeniser.encode(text).ids
-        tokens = np.array([*ids[: _LONGEST_QUESTION - 1], ids[-1]][: len(ids)], np.int32)
+        tokens = question_tokens(text, self._tokeniser)
         states, _ = self._encoder.encode(tokens)
         mean = states.mean(0)
         joined = np.concatenate([states[0], mean])
@@ -169,6 +175,7 @@ class PhraseModel:
             np.concatenate([np.zeros((0, size), np.float32), *(part.dense for part in parts)]),
             np.concatenate([np.zeros((0, words), np.int32), *(part.words for part in parts)]),
             np.concatenate([np.zeros((0, words), np.float32), *(part.weights for part in parts)]),
+            self.config.identity,
         )
 
     def _windows(self, text: str) -> Iterator[Window]:
@@ -196,7 +203,8 @@ class PhraseModel:
         joined = ends.reshape(len(spans), -1)
         chances = np.array([[phrase.chance] for phrase in phrases], np.float32)
         dense = np.concatenate([self._heads.linear("phrase", joined), chances], 1)
-        return CodedPhrases(phrases, dense, *self._around(joined, states, window))
+        around = self._around(joined, states, window)
+        return CodedPhrases(phrases, dense, *around, self.config.identity)
 
     def _candidates(
         self, window: Window, text: str, limit: int, how: Decoding

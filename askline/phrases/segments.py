@@ -13,25 +13,25 @@ character and end in its text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorpusError, require_extra
+from ..errors import CorpusError, InputError
 from ..text.writing import replacing
+from .lists import Lists, build_lists
+from .model import CodedPhrases
 
-__all__ = ["Rows", "Segment", "build_lists", "can_build_lists", "joined", "write_segment"]
+__all__ = ["Rows", "Segment", "joined", "write_segment"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.integer[Any]]
 _BLOCK = 2_048  # rows made real at a time: few enough to stay in a cache, four times as fast
 _FULL = 8.0  # a word's greatest weight; log1p of a match hardly ever comes near
-_SAMPLE = 40_000  # rows that the lists are trained on
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,19 +48,26 @@ class Rows:
     texts: Sequence[bytes]
 
     @classmethod
-    def of(
-        cls, dense: Floats, words: Ints, weights: Floats, places: Ints, texts: dict[str, str]
-    ) -> Rows:
-        """From real numbers and the texts of the documents."""
-        scale = np.maximum(np.abs(dense).max(0, initial=0), 1e-12) / np.float32(127)
+    def of(cls, documents: Sequence[tuple[str, str, CodedPhrases]]) -> Rows:
+        """Of documents that have phrases: name, text, and these with their real numbers."""
+        coded = [phrases for _, _, phrases in documents]
+        highest = np.max([phrases.dense.max(0) for phrases in coded], axis=0)
+        lowest = np.min([phrases.dense.min(0) for phrases in coded], axis=0)
+        scale = np.maximum(np.maximum(highest, -lowest), 1e-12) / np.float32(127)
+        weights = np.concatenate([phrases.weights for phrases in coded])
+        places = [
+            (place, phrase.start, phrase.end)
+            for place, phrases in enumerate(coded)
+            for phrase in phrases.phrases
+        ]
         return cls(
-            [np.rint(dense / scale).astype(np.int8)],
+            (block for phrases in coded for block in _rounded(phrases.dense, scale)),
             scale.astype(np.float32),
-            words,
+            np.concatenate([phrases.words for phrases in coded]),
             np.rint(np.clip(weights / _FULL, 0, 1) * 255).astype(np.uint8),
-            places.astype(np.int32),
-            list(texts),
-            [text.encode() for text in texts.values()],
+            np.array(places, np.int32),
+            [name for name, _, _ in documents],
+            [_bytes(name, text) for name, text, _ in documents],
         )
 
     def __len__(self) -> int:
@@ -68,7 +75,7 @@ class Rows:
 
 
 class Segment:
-    """An opened segment; files are mapped when they are first looked at."""
+    """An opened segment. All of it is mapped at once: a writer may take the folder away."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,13 +87,13 @@ class Segment:
             self.scale: Floats = np.load(folder / "scale.npy")
             self._bounds = np.load(folder / "bounds.npy")
             self.names: list[str] = json.loads((folder / "names.json").read_text("utf-8"))
-            # Mapped at once: a writer may take the folder away while it is read.
             self._texts = _mapped(folder / "texts.bin")
         except (OSError, ValueError, EOFError) as error:
             raise CorpusError(
                 f"{folder} is damaged ({error}). Delete the phrase index and make it anew."
             ) from error
-        self._lists: Any = None
+        self._lists = Lists(folder)
+        self._kept: tuple[int, str] | None = None  # the last text: many hits are of one document
         self._numbers = {name: place for place, name in enumerate(self.names)}
 
     def __len__(self) -> int:
@@ -95,7 +102,11 @@ class Segment:
     @property
     def has_lists(self) -> bool:
         """Whether it is searched through inverted lists."""
-        return self._lists is not None or (self.folder / "lists.faiss").is_file()
+        return bool(self._lists)
+
+    def build_lists(self) -> None:
+        """Have it searched through lists from now on."""
+        build_lists(self.folder, self.vectors, self.scale)
 
     def number(self, name: str) -> int | None:
         """The place of a document in the segment, None where it is not there."""
@@ -103,28 +114,39 @@ class Segment:
 
     def text(self, document: int) -> str:
         """The text of a document by its place in the segment."""
-        return self.blob(document).decode()
+        kept = self._kept
+        if kept is None or kept[0] != document:
+            kept = self._kept = document, self.blob(document).decode()
+        return kept[1]
 
     def blob(self, document: int) -> bytes:
         """The same, as it is kept."""
         start, end = map(int, self._bounds[document : document + 2])
         return self._texts[start:end].tobytes()
 
-    def nearest(self, question: Floats, k: int, *, probes: int) -> tuple[NDArray[np.int64], Floats]:
+    def count(self, gone: Collection[int]) -> int:
+        """How many phrases the documents at these places have."""
+        return int(np.isin(self.places[:, 0], list(gone)).sum()) if gone else 0
+
+    def nearest(
+        self, question: Floats, k: int, *, probes: int, gone: Collection[int] = ()
+    ) -> tuple[NDArray[np.int64], Floats]:
         """
-        Rows with the highest dot products, best first, and these.
+        Rows with the highest dot products, best first, and these; none of documents at `gone`.
 
         Exact where there are no lists. With lists, those of `probes` of them by product-quantised
         scores, put in order by the vectors themselves.
         """
         scaled = question * self.scale
-        rows = self._from_lists(question, 2 * k, probes)
+        left = ~np.isin(self.places[:, 0], list(gone)) if gone else None
+        rows = self._lists.search(question, 2 * k, probes=probes, left=left)
         if rows is not None:
             scores = self._dot(rows, scaled)
         else:
-            rows = np.arange(len(self))
             blocks = range(0, len(self), _BLOCK)
             scores = np.concatenate([self._dot(slice(at, at + _BLOCK), scaled) for at in blocks])
+            rows = np.arange(len(self)) if left is None else np.flatnonzero(left)
+            scores = scores if left is None else scores[rows]
         if k < len(scores):
             kept = np.argpartition(-scores, k - 1)[:k]
             rows, scores = rows[kept], scores[kept]
@@ -145,22 +167,6 @@ class Segment:
 
     def _dot(self, rows: slice | NDArray[np.int64], scaled: Floats) -> Floats:
         found: Floats = self.vectors[rows].astype(np.float32) @ scaled
-        return found
-
-    def _from_lists(self, question: Floats, k: int, probes: int) -> NDArray[np.int64] | None:
-        """Rows in order; None where there are no lists, or none that can be read."""
-        if not self.has_lists or not can_build_lists():
-            return None
-        faiss = _faiss()
-        if self._lists is None:
-            try:
-                path = str(self.folder / "lists.faiss")
-                self._lists = faiss.read_index(path, faiss.IO_FLAG_MMAP)
-            except RuntimeError:
-                return None
-        options = faiss.SearchParametersIVF(nprobe=probes)
-        _, rows = self._lists.search(question[None], k, params=options)
-        found: NDArray[np.int64] = np.sort(rows[0][rows[0] >= 0])
         return found
 
 
@@ -217,35 +223,20 @@ def write_segment(folder: Path, rows: Rows) -> None:
         stream.write(json.dumps(list(rows.names), ensure_ascii=False).encode())
 
 
-def can_build_lists() -> bool:
-    """Whether faiss is installed."""
-    return find_spec("faiss") is not None
+def _rounded(dense: Floats, scale: Floats) -> Iterator[NDArray[np.int8]]:
+    """Block by block: of a long text the vectors alone fill a gigabyte."""
+    for at in range(0, len(dense), _BLOCK):
+        yield np.rint(dense[at : at + _BLOCK] / scale).astype(np.int8)
 
 
-def build_lists(folder: Path, *, seed: int = 0) -> None:
-    """Inverted lists over a segment's vectors, product-quantised to one byte for seven numbers."""
-    faiss = _faiss()
-    segment = Segment(folder)
-    count, size = segment.vectors.shape
-    parts = next(part for part in range(-(-size // 7), size + 1) if size % part == 0)
-    lists = int(max(16, min(4096, 4 * np.sqrt(count))))
-    # np: codes in no particular order, which nothing here reads and ordering takes half a minute.
-    index = faiss.index_factory(size, f"IVF{lists},PQ{parts}np", faiss.METRIC_INNER_PRODUCT)
-    index.cp.seed = index.pq.cp.seed = seed
-    index.cp.niter = index.pq.cp.niter = 12  # later rounds change little
-    sample = np.random.default_rng(seed).permutation(count)[: max(_SAMPLE, 40 * lists)]
-    index.train(segment.vectors[np.sort(sample)].astype(np.float32) * segment.scale)
-    for at in range(0, count, _BLOCK):
-        index.add(segment.vectors[at : at + _BLOCK].astype(np.float32) * segment.scale)
-    faiss.write_index(index, str(folder / "lists.tmp"))
-    (folder / "lists.tmp").replace(folder / "lists.faiss")
+def _bytes(name: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"The text of {name!r} is no Unicode text ({error}).") from error
 
 
 def _mapped(path: Path) -> NDArray[np.uint8]:
     if not path.stat().st_size:  # which cannot be mapped
         return np.zeros(0, np.uint8)
     return np.memmap(path, np.uint8, mode="r")
-
-
-def _faiss() -> Any:
-    return require_extra("faiss", purpose="A large phrase index", extra="phrases")

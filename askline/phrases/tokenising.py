@@ -7,10 +7,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..errors import ModelError, require_extra
 from ..runtime.wordpiece import WordPiece
 
-__all__ = ["load_tokeniser"]
+__all__ = ["load_tokeniser", "question_tokens"]
+
+_LONGEST_QUESTION = 64  # tokens; one of SQuADShifts' 27,626 questions has more
 
 
 def load_tokeniser(folder: str | PathLike[str]) -> Any:
@@ -28,6 +33,12 @@ def load_tokeniser(folder: str | PathLike[str]) -> Any:
         return _Plain(WordPiece.load(path), path)
     except ModelError:
         return _from_library(path)
+
+
+def question_tokens(text: str, tokeniser: Any) -> NDArray[np.int32]:
+    """A question with its special tokens; what a very long one says at its end is not read."""
+    ids = tokeniser.encode(text).ids
+    return np.array([*ids[: _LONGEST_QUESTION - 1], ids[-1]][: len(ids)], np.int32)
 
 
 def _from_library(path: Path) -> Any:

@@ -26,6 +26,7 @@ LONGEST = 40
 """Tokens of the longest phrase; 99.97 % of the answers in SQuADShifts have no more."""
 _PIECE = 50_000  # characters tokenised at a time, so that 10 MB need no gigabyte of tokens
 _SPACE = re.compile(r"\s")
+_SPACELESS = 0x2E80
 Ints = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
@@ -69,8 +70,9 @@ def each_window(
             f"got {overlap}."
         )
     tokens, starts, ends = _tokens(text, tokeniser)
-    ends = _with_marks(text, ends)
-    opens, closes = _edges(text, starts, ends)
+    characters = _Characters(text)
+    starts, ends = characters.without_spaces(starts, characters.behind_marks(ends))
+    opens, closes = characters.edges(starts, ends)
     for first, last, own_first, own_last in _cuts(len(tokens), room, overlap):
         own = np.zeros(last - first, bool)
         own[own_first - first : own_last - first] = True
@@ -129,36 +131,55 @@ def _special(tokeniser: Any) -> tuple[Ints, Ints]:
     return np.array(whole[:at], np.int32), np.array(after, np.int32)
 
 
-def _with_marks(text: str, ends: Ints) -> Ints:
-    """Ends behind the combining marks that belong to the last letter, which tokenisers drop."""
-    if text.isascii():
-        return ends
-    codes, places = _characters(text)
-    marks = np.array([unicodedata.combining(chr(code)) > 0 for code in codes.tolist()], bool)
-    if not marks.any():
-        return ends
-    behind = np.where(np.append(marks[places], False), len(text), np.arange(len(text) + 1))
-    behind = np.minimum.accumulate(behind[::-1])[::-1]  # the next place without a mark
-    return behind[ends].astype(np.int32)
+class _Characters:
+    """What the characters of a text say about its words; each that occurs is looked up once."""
+
+    def __init__(self, text: str) -> None:
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+        known, places = np.unique(codes, return_inverse=True)
+        marks = np.array([_is_mark(code) for code in known.tolist()], bool)
+        # Scripts from 0x2E80 on write their words without spaces: any character may begin one.
+        letters = np.array([chr(code).isalnum() for code in known.tolist()], bool)
+        joins = (letters | marks) & (known < _SPACELESS)
+        spaces = np.array([chr(code).isspace() for code in known.tolist()], bool)
+        self._spaces: Flags = spaces[places.ravel()]
+        self._marks: Flags = marks[places.ravel()]
+        self._joins: Flags = joins[places.ravel()]
+
+    def behind_marks(self, ends: Ints) -> Ints:
+        """Ends behind the marks that belong to the last character, which tokenisers drop."""
+        if not self._marks.any():
+            return ends
+        count = len(self._marks)
+        behind = np.where(np.append(self._marks, False), count, np.arange(count + 1))
+        behind = np.minimum.accumulate(behind[::-1])[::-1]  # the next place without a mark
+        return behind[ends].astype(np.int32)
+
+    def without_spaces(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+        """Places of the words alone: SentencePiece counts the space before a word to it."""
+        count = len(self._spaces)
+        spaces = np.append(self._spaces, False)
+        if not spaces[starts].any():
+            return starts, ends
+        ahead = np.where(spaces, count, np.arange(count + 1))
+        ahead = np.minimum.accumulate(ahead[::-1])[::-1]
+        back = np.where(np.append(False, self._spaces), 0, np.arange(count + 1))
+        first = ahead[starts].astype(np.int32)
+        last = np.maximum.accumulate(back)[ends].astype(np.int32)
+        return first, np.maximum(first, last)
+
+    def edges(self, starts: Ints, ends: Ints) -> tuple[Flags, Flags]:
+        """Tokens that begin and that end a word; a token without characters does neither."""
+        inside = np.zeros(len(self._joins) + 1, bool)
+        # Both sides of a place belong to one word, or a mark to what stands before it.
+        inside[1:-1] = (self._joins[:-1] & self._joins[1:]) | self._marks[1:]
+        filled = ends > starts
+        return ~inside[starts] & filled, ~inside[ends] & filled
 
 
-def _characters(text: str) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The characters that occur, and for each place which of them stands there."""
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    known, places = np.unique(codes, return_inverse=True)
-    return known, places.ravel()
-
-
-def _edges(text: str, starts: Ints, ends: Ints) -> tuple[Flags, Flags]:
-    """Tokens that begin and that end a word; a token without characters does neither."""
-    known, places = _characters(text)
-    # Scripts from 0x2E80 on write their words without spaces: any character may begin one.
-    joins = np.array([chr(code).isalnum() and code < 0x2E80 for code in known.tolist()], bool)
-    inner = joins[places]
-    inside = np.zeros(len(text) + 1, bool)
-    inside[1:-1] = inner[:-1] & inner[1:]  # both sides of a place belong to one word
-    filled = ends > starts
-    return ~inside[starts] & filled, ~inside[ends] & filled
+def _is_mark(code: int) -> bool:
+    """Whether it belongs to the character before: accents, vowel signs, an emoji's colour."""
+    return unicodedata.category(chr(code))[0] == "M" or 0x1F3FB <= code <= 0x1F3FF
 
 
 def _pad(values: NDArray[Any], before: Ints, after: Ints) -> NDArray[Any]:

@@ -29,6 +29,7 @@ from askline.evaluation.squad import Language
         ("fr", "d'Orléans", "dorléans"),
         ("fr", "une lampe, un lit", "lampe lit"),
         ("fr", "là-bas", "làbas"),
+        ("fr", "l'e\u0301cole", "école"),
         ("fr", "the a", "the a"),
         ("fr", "", ""),
     ],

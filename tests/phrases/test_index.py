@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 
 from askline.errors import CorpusError, InputError
 from askline.phrases.index import PhraseIndex
+from askline.phrases.manifest import Manifest
 from askline.phrases.model import CodedPhrases, CodedQuestion, Phrase, PhraseModel
+
+from .models import make_folder
 
 TEXTS = {
     "austen": "Jane Austen wrote Emma. Emma is a novel.",
@@ -134,10 +138,9 @@ def test_lists_find_nearly_what_exact_search_finds(tmp_path: Path, model: Phrase
 
 KILLED = """
 import os, sys
-from askline.phrases import index as module, segments
-from askline.phrases.model import PhraseModel
+from askline.phrases import PhraseIndex, PhraseModel, manifest, segments
 
-model, index, step = PhraseModel.load(sys.argv[1]), module.PhraseIndex.open(sys.argv[2]), 0
+model, index, step = PhraseModel.load(sys.argv[1]), PhraseIndex.open(sys.argv[2]), 0
 real = segments.replacing
 
 def counted(path):
@@ -147,7 +150,7 @@ def counted(path):
         os._exit(9)
     return real(path)
 
-segments.replacing = module.replacing = counted
+segments.replacing = manifest.replacing = counted
 index.add([("paris", "Paris is a city.", model.encode("Paris is a city."))])
 """
 
@@ -183,6 +186,12 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, model: PhraseModel) -> None
     (index.folder / "phrases.json").write_text(json.dumps({"format": 2, "next": 0, "segments": {}}))
     with pytest.raises(CorpusError, match="another version"):
         PhraseIndex.open(index.folder)
+    cases: list[dict[str, object]] = [{"strange": 0}, {"segments": []}, {"next": "0"}]
+    for case in cases:
+        entries = {"format": 1, "next": 0, "segments": {}, **case}
+        (index.folder / "phrases.json").write_text(json.dumps(entries))
+        with pytest.raises(CorpusError, match="is damaged"):
+            PhraseIndex.open(index.folder)
     (index.folder / "phrases.json").write_text("{")
     with pytest.raises(CorpusError, match="is damaged"):
         PhraseIndex.open(index.folder)
@@ -240,3 +249,95 @@ def test_a_reader_notices_another_writer(tmp_path: Path, model: PhraseModel) -> 
     assert "paris" not in reader
     index.delete(["austen"])
     assert "austen" not in index
+
+
+@pytest.mark.parametrize("exact", [10_000, 1_000], ids=["exact", "lists"])
+def test_what_is_gone_takes_no_place_from_what_is_left(
+    tmp_path: Path, model: PhraseModel, question: CodedQuestion, exact: int
+) -> None:
+    if exact < 10_000:
+        pytest.importorskip("faiss", reason="faiss is not installed")
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    text, coded = _made_up(2000, model)
+    near = replace(coded, dense=np.tile(100 * question.dense, (2000, 1)).astype(np.float32))
+    own = model.encode(TEXTS["paris"], limit=20)
+    index.add([("near", text, near), ("paris", TEXTS["paris"], own)])
+    index.optimise(exact=exact)
+    index.delete(["near"])
+    hits = index.search(question, len(own), shortlist=len(own), probes=200)
+    assert [hit.document for hit in hits] == ["paris"] * len(own)
+    index.tidy(exact=exact)
+    assert len(index) == len(own)
+
+
+def test_what_is_refused_changes_nothing(tmp_path: Path, model: PhraseModel) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "paris")
+    broken = "Paris \ud83d is a city."
+    with pytest.raises(InputError, match="'paris' is no Unicode text"):
+        index.add([("paris", broken, model.encode(broken))])
+    index.delete(["never there"])
+    assert PhraseIndex.open(index.folder).text("paris") == TEXTS["paris"]
+
+
+def test_a_document_without_phrases_is_not_kept(tmp_path: Path, model: PhraseModel) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "paris")
+    index.add([("blank", " ", model.encode(" ")), ("paris", "", model.encode(""))])
+    _add(index, model, "austen")
+    assert index.documents == ["austen"]
+
+
+def test_vectors_of_another_model_are_refused(tmp_path: Path, model: PhraseModel) -> None:
+    other = PhraseModel.load(make_folder(tmp_path / "other", words=0))
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "paris")
+    with pytest.raises(InputError, match="Expected vectors of one model in"):
+        _add(index, other, "austen")
+    with pytest.raises(InputError, match="Expected vectors of one model in"):
+        PhraseIndex.open(index.folder).search(other.question("who ?"))
+    assert index.documents == ["paris"]
+    index.delete(["paris"])
+    index.optimise()
+    _add(index, other, "austen")  # nothing of the first is left
+    assert index.search(other.question("who ?"))
+
+
+def test_a_reader_that_meets_a_writer_joining_looks_again(
+    tmp_path: Path, model: PhraseModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "austen")
+    _add(index, model, "paris")
+    read = Manifest.read
+
+    def joined_behind(folder: Path) -> Manifest | None:
+        found = read(folder)
+        monkeypatch.setattr(Manifest, "read", read)
+        index.optimise()
+        return found
+
+    monkeypatch.setattr(Manifest, "read", joined_behind)
+    assert PhraseIndex.open(index.folder).documents == ["austen", "paris"]
+
+
+def test_what_fails_while_it_is_written_changes_nothing(
+    tmp_path: Path, model: PhraseModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise InputError("disk full")
+
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    _add(index, model, "paris", "austen")
+    _add(index, model, "herbert")
+    with monkeypatch.context() as patch:
+        patch.setattr("askline.phrases.index.write_segment", fails)
+        with pytest.raises(InputError, match="disk full"):
+            _add(index, model, "paris")
+    with monkeypatch.context() as patch:
+        patch.setattr("askline.phrases.index.can_build_lists", lambda: True)
+        patch.setattr("askline.phrases.segments.build_lists", fails)
+        with pytest.raises(InputError, match="disk full"):
+            index.optimise(exact=1)
+    index.delete(["never there"])
+    assert PhraseIndex.open(index.folder).documents == ["paris", "austen", "herbert"]

@@ -45,6 +45,41 @@ def test_offsets_hold_whatever_the_script(tokeniser: Any, text: str, words: list
         assert at + len(word) in closes
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("दिल्ली है emma", ["दिल्ली", "है", "emma"]),
+        ("i \u2764\ufe0f emma", ["i", "\u2764\ufe0f", "emma"]),
+        ("e\u0301mma\u20dd", ["e\u0301mma\u20dd"]),
+    ],
+    ids=["vowel signs", "variation selector", "enclosing"],
+)
+def test_no_phrase_is_cut_before_a_mark(tokeniser: Any, text: str, words: list[str]) -> None:
+    (window,) = cut_windows(text, tokeniser, size=128, overlap=80)
+    places = [text.index(word) for word in words]
+    opens = {int(start) for start in window.starts[window.opens]}
+    closes = {int(end) for end in window.ends[window.closes]}
+    assert opens == {*places}
+    assert closes == {at + len(word) for at, word in zip(places, words, strict=True)}
+
+
+def test_the_space_before_a_word_is_not_part_of_it() -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    words = [("<s>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁", -1.0)]
+    pieces = [*words, ("▁la", -1.0), ("été", -1.0)]
+    tokeniser = Tokenizer(models.Unigram(pieces, unk_id=2))
+    tokeniser.pre_tokenizer = pre_tokenizers.Metaspace()
+    tokeniser.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    text = "la  été la "
+    (window,) = cut_windows(text, tokeniser, size=128, overlap=80)
+    assert _words(text, window) == ["la", "été", "la"]
+    assert window.starts[window.opens].tolist() == [0, 4, 8]
+    assert window.ends[window.closes].tolist() == [2, 7, 10]
+
+
 def test_phrases_do_not_begin_or_end_inside_a_word(tokeniser: Any) -> None:
     (window,) = cut_windows("emmas paris", tokeniser, size=128, overlap=80)
     starts = {int(start) for start in window.starts[window.opens]}

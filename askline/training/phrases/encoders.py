@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...errors import InputError
 from ..transformer.network import transformers
 
-__all__ = ["accepted", "attention", "first_position", "second_type"]
+__all__ = ["accepted", "attention", "check_window", "first_position", "second_type"]
 
 
 def accepted(encoder: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -27,8 +28,16 @@ def second_type(encoder: Any) -> int:
 
 def first_position(encoder: Any) -> int:
     """The position of a text's first token: RoBERTa counts from behind its padding."""
-    padding = encoder.embeddings.position_embeddings.padding_idx
+    places = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
+    padding = getattr(places, "padding_idx", None)
     return 0 if padding is None else int(padding) + 1
+
+
+def check_window(encoder: Any, window: int) -> None:
+    """Refuse windows of more tokens than the encoder has positions."""
+    most = getattr(encoder.config, "max_position_embeddings", window) - first_position(encoder)
+    if window > most:
+        raise InputError(f"The encoder reads {most} tokens at a time, got a window of {window}.")
 
 
 def attention(may: Tensor) -> Tensor:

@@ -27,9 +27,26 @@ from .network import PhraseNetwork
 from .quantised import quantised_phrases
 from .trimming import trim_positions, trim_words
 
-__all__ = ["export_phrases", "load_extractor", "save_extractor", "write_runtime"]
+__all__ = [
+    "export_phrases",
+    "load_extractor",
+    "runtime_shape",
+    "save_extractor",
+    "write_runtime",
+]
 
 _HEAD, _KEY = "spans.safetensors", "askline_extractor"
+# What the configs of Hugging Face call the sizes of an EncoderShape.
+_SIZES = {
+    "layers": "num_hidden_layers",
+    "width": "hidden_size",
+    "heads": "num_attention_heads",
+    "inner": "intermediate_size",
+    "vocabulary": "vocab_size",
+    "positions": "max_position_embeddings",
+    "norm_epsilon": "layer_norm_eps",
+    "kinds": "type_vocab_size",
+}
 
 
 def save_extractor(
@@ -82,7 +99,7 @@ def export_phrases(
     """
     if network.form == "pair":
         raise ModelError("The pair form encodes a text once for each phrase; it is not exported.")
-    shape = _shape(network.encoder)
+    shape = runtime_shape(network.encoder)
     window = min(384, shape.positions - shape.first_position)
     state = {
         name.removeprefix("encoder.") if name.startswith("encoder.e") else name: value
@@ -121,9 +138,6 @@ def write_runtime(
         name: state[name] for name in config.heads() if name in state
     }
     wanted = config.shapes()
-    missing = sorted(wanted.keys() - found.keys())
-    if missing:
-        raise ModelError(f"The encoder is not built like BERT: it has no {', '.join(missing[:3])}.")
     floats = {name: np.asarray(found[name], np.float32) for name in wanted}
     tensors: dict[str, NDArray[Any]] = {**floats}
     path = Path(folder).expanduser()
@@ -135,18 +149,30 @@ def write_runtime(
     return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)
 
 
-def _shape(encoder: Any) -> EncoderShape:
+def runtime_shape(encoder: Any) -> EncoderShape:
+    """The encoder as the torch-free runtime runs it; ModelError for one that it cannot run."""
     config = encoder.config
-    if config.hidden_act != "gelu":
-        raise ModelError(f"The runtime knows gelu alone, got {config.hidden_act!r}.")
-    return EncoderShape(
-        layers=config.num_hidden_layers,
-        width=config.hidden_size,
-        heads=config.num_attention_heads,
-        inner=config.intermediate_size,
-        vocabulary=config.vocab_size,
-        positions=config.max_position_embeddings,
-        norm_epsilon=float(config.layer_norm_eps),
-        kinds=config.type_vocab_size,
-        first_position=first_position(encoder),
+    missing = [theirs for theirs in _SIZES.values() if not hasattr(config, theirs)]
+    if missing:
+        raise _unlike_bert(encoder, f"its config has no {', '.join(missing)}")
+    if getattr(config, "hidden_act", None) != "gelu":
+        raise _unlike_bert(encoder, f"its hidden_act is {config.hidden_act!r}")
+    sizes = {ours: getattr(config, theirs) for ours, theirs in _SIZES.items()}
+    sizes["norm_epsilon"] = float(sizes["norm_epsilon"])
+    shape = EncoderShape(**sizes, first_position=first_position(encoder))
+    found = renamed(encoder.state_dict(), shape.layers)
+    wrong = [
+        name
+        for name, wanted in shape.shapes().items()
+        if name not in found or tuple(found[name].shape) != wanted
+    ]
+    if wrong:
+        raise _unlike_bert(encoder, f"it has no {', '.join(wrong[:3])} as its config says")
+    return shape
+
+
+def _unlike_bert(encoder: Any, why: str) -> ModelError:
+    return ModelError(
+        f"The runtime runs encoders built like BERT, with gelu; {type(encoder).__name__} is none: "
+        f"{why}."
     )

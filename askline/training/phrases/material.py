@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.squad import Paragraph, SpanQuestion
+from ...phrases.tokenising import question_tokens
 from ...phrases.windows import LONGEST, Window, cut_windows
 
-__all__ = ["Asked", "Material", "Spans", "answer_spans", "make_material", "question_tokens"]
+__all__ = ["Asked", "Material", "Spans", "answer_spans", "make_material"]
 
-LONGEST_QUESTION = 64
-"""Tokens of a question that are read; one of SQuADShifts' 27,626 questions has more."""
 Spans = NDArray[np.int32]
 
 
@@ -70,12 +69,6 @@ def make_material(
             )
             found.append(Material(place, window, tuple(one for one in asked if len(one.spans))))
     return found
-
-
-def question_tokens(text: str, tokeniser: Any) -> NDArray[np.int32]:
-    """A question with its special tokens; what a very long one says at its end is not read."""
-    ids = tokeniser.encode(text).ids
-    return np.array([*ids[: LONGEST_QUESTION - 1], ids[-1]][: len(ids)], np.int32)
 
 
 def _spans(window: Window, question: SpanQuestion) -> Spans:

@@ -11,10 +11,11 @@ import torch
 
 from ...data.squad import Paragraph
 from ...evaluation.squad import Language, PhraseScores, exact_match, f1, score_phrases
+from ...phrases.tokenising import question_tokens
 from .extractor import Candidates
 from .fitting import device_of, precision
 from .lessons import Lesson, collate
-from .material import Asked, Material, question_tokens
+from .material import Asked, Material
 from .network import PhraseNetwork
 from .siamese import score_batch
 

@@ -20,9 +20,7 @@ __all__ = ["quantised_phrases"]
 
 Floats = NDArray[np.float32]
 Tensors = dict[str, NDArray[Any]]
-_MARKED = (
-    25  # candidates of a window whose markers are looked at: half as many tokens as a text has
-)
+_MARKED = 25  # candidates of a window whose markers are looked at
 
 
 class _Read(NamedTuple):

@@ -15,6 +15,7 @@ from ...evaluation.squad import Language, normalise_phrase
 from ...phrases.windows import overlap_for
 from ..recipe import Epoch
 from ..transformer.network import read_encoder
+from .encoders import check_window
 from .extractor import Ends, Extractor, train_extractor
 from .fitting import PhraseRecipe
 from .lessons import Lesson, TeacherTables, make_lesson
@@ -65,7 +66,9 @@ def fit_extractor(
     material = means.material(paragraphs)
     if not any(one.questions for one in material):
         raise InputError("Expected paragraphs with answered questions, got none.")
-    network = Extractor(read_encoder(init, plain=False)[0], ends).to(means.device)
+    encoder, _ = read_encoder(init, plain=False)
+    check_window(encoder, means.window)
+    network = Extractor(encoder, ends).to(means.device)
     train_extractor(network, material, recipe, on_epoch=means.epoch("extractor"))
     if not dev:
         return network, {}
@@ -102,6 +105,7 @@ def fit_phrases(
 ) -> tuple[PhraseNetwork, dict[str, float]]:
     """The phrase network, and on dev EM and F1 of its nearest candidate within the paragraph."""
     plan = plan or Plan()
+    check_window(extractor.encoder, means.window)
     material = [one for one in means.material(paragraphs) if one.questions]
     texts = [paragraphs[one.paragraph].text for one in material]
     tables: list[TeacherTables | None] = [None] * len(material)

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.squad import Paragraph
+from ...phrases.tokenising import question_tokens
 from ...phrases.windows import LONGEST, Window
 from ..recipe import Epoch
 from .fitting import PhraseRecipe
 from .lessons import TeacherTables
-from .material import Asked, Material, make_material, question_tokens
+from .material import Asked, Material, make_material
 from .reader import Reader, Reading, read, readings, train_reader
 
 __all__ = ["Labelled", "PairText", "cross_read", "join_pairs", "label_pairs"]

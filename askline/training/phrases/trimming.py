@@ -37,9 +37,12 @@ def trim_words(state: Mapping[str, Floats], tokeniser: str) -> tuple[dict[str, F
     entries["model"]["vocab"] = {word: places[old] for old, word in kept}
     for mark in entries.get("added_tokens") or ():
         mark["id"] = places[mark["id"]]
-    template = entries.get("post_processor") or {}
-    for mark in (template.get("special_tokens") or {}).values():
+    frame = entries.get("post_processor") or {}
+    for mark in (frame.get("special_tokens") or {}).values():  # TemplateProcessing
         mark["ids"] = [places[old] for old in mark["ids"]]
+    for name in {"sep", "cls"} & frame.keys():  # BertProcessing
+        word, old = frame[name]
+        frame[name] = [word, places[old]]
     words = state[_WORDS][[old for old, _ in kept]]
     said = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
     return {**state, _WORDS: words}, said

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from askline.cli.train_phrases import extractor, phrases
 from askline.data.squad import Paragraph
+from askline.errors import AsklineError, DataError
 from askline.phrases.model import PhraseModel
 
 
@@ -81,3 +83,72 @@ def test_pairs_want_a_teacher(tmp_path: Path, squad: Path, bert_folder: Path) ->
     )
     assert done.exit_code != 0
     assert "--pairs needs --teacher" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [("{", "pairs.jsonl:2"), ('{"question": "who ?"}', "sentence")],
+    ids=["no JSON", "half a pair"],
+)
+def test_bad_pairs_are_named(tmp_path: Path, squad: Path, line: str, message: str) -> None:
+    good = (squad / "pairs.jsonl").read_text()
+    (tmp_path / "pairs.jsonl").write_text(good + line + "\n")
+    done = _run(
+        phrases,
+        *("--extractor", tmp_path, "--teacher", "x", "--pairs", tmp_path / "pairs.jsonl"),
+        *("--on", squad / "squad.json", "--out", tmp_path / "m"),
+    )
+    assert isinstance(done.exception, DataError)
+    assert message in str(done.exception)
+
+
+@pytest.fixture
+def trained(tmp_path: Path, squad: Path, bert_folder: Path) -> list[object]:
+    """The options of `train phrases` behind an extractor that is there."""
+    common = ["--on", squad / "squad.json", "--epochs", 1, "--window", 128]
+    done = _run(extractor, "--init", bert_folder, "--out", tmp_path / "extractor", *common)
+    assert done.exit_code == 0, done.output
+    return ["--extractor", tmp_path / "extractor", "--out", tmp_path / "m", *common]
+
+
+def _refused(trained: list[object], *options: object) -> str:
+    done = _run(phrases, *trained, *options)
+    assert isinstance(done.exception, AsklineError)
+    assert "epoch" not in done.output  # before anything was trained
+    return str(done.exception)
+
+
+def test_what_cannot_be_written_is_refused_before_it_is_trained(
+    tmp_path: Path, trained: list[object], bert_folder: Path
+) -> None:
+    transformers: Any = pytest.importorskip("transformers")
+    small = {"dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 64}
+    config = transformers.DistilBertConfig(vocab_size=200, **small)
+    transformers.DistilBertModel(config).save_pretrained(tmp_path / "distil")
+    told = _refused(trained, "--init", tmp_path / "distil")
+    assert "DistilBertModel is none: its config has no" in told
+    config = transformers.AutoConfig.from_pretrained(bert_folder, hidden_act="relu")
+    transformers.BertModel(config).save_pretrained(tmp_path / "relu")
+    assert "its hidden_act is 'relu'" in _refused(trained, "--init", tmp_path / "relu")
+    config = transformers.ElectraConfig(hidden_size=32, embedding_size=16, num_hidden_layers=1)
+    transformers.ElectraModel(config).save_pretrained(tmp_path / "narrow")
+    assert "it has no words.weight" in _refused(trained, "--init", tmp_path / "narrow")
+
+
+def test_an_encoder_with_other_words_is_refused(
+    tmp_path: Path, trained: list[object], bert_folder: Path
+) -> None:
+    shutil.copytree(bert_folder, tmp_path / "other")
+    entries = json.loads((bert_folder / "tokenizer.json").read_text())
+    entries["model"]["vocab"]["zebra"] = len(entries["model"]["vocab"])
+    (tmp_path / "other" / "tokenizer.json").write_text(json.dumps(entries))
+    told = _refused(trained, "--init", tmp_path / "other")
+    assert "must have the words of the extractor's tokeniser" in told
+
+
+def test_a_window_longer_than_the_encoder_reads_is_refused(
+    tmp_path: Path, squad: Path, bert_folder: Path
+) -> None:
+    given = ("--on", squad / "squad.json", "--out", tmp_path / "x", "--window", 256)
+    done = _run(extractor, "--init", bert_folder, *given)
+    assert "reads 128 tokens at a time, got a window of 256" in str(done.exception)

@@ -44,6 +44,16 @@ def test_spare_words_go_and_each_other_keeps_its_vector() -> None:
     assert state["other"] is table
 
 
+def test_a_frame_of_another_kind_is_numbered_anew_too() -> None:
+    entries = json.loads(tokeniser())
+    entries["post_processor"] = {"type": "BertProcessing", "sep": ["[SEP]", 5], "cls": ["[CLS]", 4]}
+    table = np.zeros((len(VOCABULARY), 1), np.float32)
+    found = json.loads(trim_words({WORDS: table}, json.dumps(entries))[1])
+    vocabulary = found["model"]["vocab"]
+    assert found["post_processor"]["sep"] == ["[SEP]", vocabulary["[SEP]"]]
+    assert found["post_processor"]["cls"] == ["[CLS]", vocabulary["[CLS]"]]
+
+
 def test_positions_are_cut_at_the_window() -> None:
     name = "embeddings.position_embeddings.weight"
     state = trim_positions({name: np.ones((8, 2), np.float32)}, 5)
