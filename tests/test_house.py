@@ -33,7 +33,7 @@ MAY_USE: dict[str, set[str]] = {
     "tuning": {"text", "data", "evaluation", "runtime", "rankers"},
     "training": {"text", "data", "evaluation", "models", "runtime", "rankers", "phrases"},
 }
-FREE = {"__init__", "cli", "serving"}  # the doors may use every room
+FREE = {"__init__", "__main__", "cli", "serving"}  # the doors may use every room
 GROUND = {"errors", "types"}
 
 
@@ -104,6 +104,12 @@ def _by_ruff_order(name: str) -> tuple[int, str]:
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'rerank'"):
         _ = askline.rerank
+
+
+def test_the_package_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "askline", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"askline, version {askline.__version__}\n"
 
 
 @pytest.mark.parametrize("program", ["import askline", "import askline.cli"])

@@ -114,7 +114,8 @@ def ask(
     if url is not None:
         answers = _asked_of_server(question, url, encode, spec, top, max(top, retrieved))
     else:
-        corpus, report = _opened(paths or (() if folder else ("-",)), folder, spec, not no_cache)
+        ranker = None if nearest else _ranker(spec)  # before reading: a wrong name is said at once
+        corpus, report = _opened(paths or (() if folder else ("-",)), folder, ranker, not no_cache)
         with corpus:
             if phrases or nearest:
                 with counting("Documents encoded") as step:
@@ -169,14 +170,13 @@ def _ranker(spec: str | None) -> Ranker:
 
 
 def _opened(
-    paths: Sequence[str], folder: str | None, spec: str | None, may_cache: bool
+    paths: Sequence[str], folder: str | None, ranker: Ranker | None, may_cache: bool
 ) -> tuple[Corpus, AddReport | None]:
     """The corpus to ask, and what became of the files that went into it."""
     from ..corpus import Corpus
     from ..corpus.cache import folder_for
     from ..errors import CorpusError
 
-    ranker = _ranker(spec)  # before reading: a wrong name is said at once
     if folder is not None:
         return Corpus.open(folder, ranker=ranker, must_exist=True), None
     with counting("Files") as step:

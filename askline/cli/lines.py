@@ -32,7 +32,7 @@ def wrapped(text: str, room: int) -> list[str]:
             place = at
         used += width
         if used > room and character != " ":
-            end = place if place > start else at
+            end = place if columns(text[start:place]) else at
             lines.append(text[start:end].rstrip())
             start = end + 1 if text[end] == " " else end
             used = columns(text[start : at + 1])

@@ -6,6 +6,7 @@ Frozen records without behaviour; nothing in them refers back to the store, whic
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -122,6 +123,9 @@ class Answers:
     def best(self) -> Answer | None:
         """The first answer; None where no sentence shares a word with the question."""
         return self.answers[0] if self.answers else None
+
+    def __iter__(self) -> Iterator[Answer]:
+        return iter(self.answers)
 
     @property
     def answered(self) -> bool:

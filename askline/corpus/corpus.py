@@ -222,6 +222,9 @@ class Corpus:
         self._phrasebook.close()
         self._store.close()
 
+    def __repr__(self) -> str:
+        return f"<Corpus in {self._folder or 'memory'}>"
+
     def __enter__(self) -> Corpus:
         return self
 

@@ -19,6 +19,7 @@ _ADVICE = {
     "attempt to write a readonly database": "The folder or the file may not be written.",
     "unable to open database file": "The file cannot be opened. Check the folder's permissions.",
     "database is locked": "Another program holds the file. Close it and try again.",
+    "Cannot operate on a closed database": "The corpus was closed. Open it again.",
 }
 
 
@@ -32,7 +33,8 @@ def store_faults(path: Path | None) -> Iterator[None]:
         advice = next((text for said, text in _ADVICE.items() if message.startswith(said)), None)
         if advice is None:
             advice = "It is damaged. Put a copy back, or index the documents into a new folder."
-        raise CorpusError(f"{path or 'The store in memory'}: {message}. {advice}") from error
+        place = path or "The store in memory"
+        raise CorpusError(f"{place}: {message.rstrip('.')}. {advice}") from error
 
 
 class SearchDamage(CorpusError):  # noqa: N818 – it never leaves this room

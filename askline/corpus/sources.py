@@ -21,6 +21,8 @@ def taken(source: PathOrPaths | Texts) -> list[str] | Iterator[tuple[str, str]]:
         return map(_text, source.items())
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
+    if not isinstance(source, Iterable):
+        raise InputError(f"Expected paths, or texts with ids, got {_shown(source)}.")
     items = iter(source)
     start = list(next(zip(items), ()))  # the first item, where there is one
     if start and isinstance(start[0], (tuple, list)):

@@ -80,7 +80,9 @@ def test_index_leaves_other_folders_alone(run: Run) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
 def test_index_watch_follows_changes_until_it_is_stopped(notes: Path) -> None:
-    program = "from askline.cli import main; main()"
+    # Where the tests run in the background, SIGINT is ignored, and children would ignore it too.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{heard}; from askline.cli import main; main()"
     arguments = ["index", "notes", "--to", "index", "--watch", "--every", "0.1"]
     command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
