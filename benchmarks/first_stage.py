@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def main() -> None:
     speeds = _speeds(rankers, padded.questions[:TIMED])  # before all else, while it is quiet
     recall = {name: _found(ranker, padded, (100, 50, 20)) for name, ranker in rankers.items()}
     if options.ca:
-        slow: dict[str, Ranker] = {"compare-aggregate": CompareAggregate.load(options.ca)}
+        slow = {"compare-aggregate": CompareAggregate.load(options.ca)}
         some = QuestionSet(padded.name, padded.questions[::SLOW_EVERY])
         recall |= {name: _found(ranker, some, (100, 50, 20)) for name, ranker in slow.items()}
         speeds |= _speeds(slow, some.questions[:: TIMED // 4])
@@ -83,7 +83,7 @@ def _rank(ranker: Ranker, question: Question) -> int:
     return next(place for place, hit in enumerate(hits) if question.candidates[hit.index].is_answer)
 
 
-def _speeds(rankers: dict[str, Ranker], questions: Sequence[Question]) -> dict[str, Row]:
+def _speeds(rankers: Mapping[str, Ranker], questions: Sequence[Question]) -> dict[str, Row]:
     """
     Of whole calls of `rank`, the rankers in turn on each question: the median over the questions.
 

@@ -15,7 +15,7 @@ import re
 from typing import NamedTuple
 
 from ..errors import SpecError
-from ..rankers.algebra import Cut, Pipeline
+from ..rankers.algebra import Composable, Cut, Pipeline
 from ..types import Ranker
 from .registry import DEFAULT_SPEC, OptionValue, build
 
@@ -38,15 +38,17 @@ class _Token(NamedTuple):
     at: int
 
 
-def load(spec: str = DEFAULT_SPEC) -> Ranker:
+def load(spec: str = DEFAULT_SPEC) -> Composable:
     """
     The ranker that a spec text describes, e.g. `jaccard % 100 >> bm25`.
 
-    Raises SpecError with the place and what was expected there.
+    It takes a deadline and part in the algebra, also where it comes from another package and
+    knows of neither. Raises SpecError with the place and what was expected there.
     """
     if not isinstance(spec, str):
         raise SpecError(f"Expected a ranker's spec text, got {type(spec).__name__}.")
-    return _Parser(spec).parse()
+    found = _Parser(spec).parse()
+    return found if isinstance(found, Composable) else Pipeline((found,))
 
 
 class _Parser:

@@ -51,7 +51,10 @@ __all__ = [
 class Composable:
     """What a ranker inherits to take part in the algebra."""
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
+    def rank(
+        self, question: str, candidates: Sequence[str], deadline_ms: float | None = None
+    ) -> list[Hit]:
+        """As `Ranker` has it: the best ranking ready by the deadline, where there is one."""
         raise NotImplementedError
 
     def __mod__(self, keep: int) -> Cut:

@@ -19,9 +19,12 @@ class Within(Composable):
     ranker: Ranker
     deadline_ms: float
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
+    def rank(
+        self, question: str, candidates: Sequence[str], deadline_ms: float | None = None
+    ) -> list[Hit]:
         """Every candidate exactly once; two calls may differ, as the time left for them does."""
-        return list(trace(self.ranker, question, candidates, self.deadline_ms).hits)
+        within = self.deadline_ms if deadline_ms is None else min(self.deadline_ms, deadline_ms)
+        return list(trace(self.ranker, question, candidates, within).hits)
 
     def __str__(self) -> str:
         return f"{spec_text(self.ranker)} within {self.deadline_ms:g} ms"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,21 @@ import askline
 from askline.errors import InputError, SpecError
 from askline.rankers import BM25, Jaccard, OriginalOrder, Pipeline, RandomOrder, WordOverlap
 from askline.types import Ranker
+
+BACKWARDS = """
+from dataclasses import dataclass
+
+from askline.types import Hit
+
+
+@dataclass(frozen=True)
+class Backwards:
+    def rank(self, question, candidates):
+        return [Hit(at, float(at)) for at in reversed(range(len(candidates)))]
+
+    def __str__(self):
+        return "backwards"
+"""
 
 
 @pytest.mark.parametrize(
@@ -30,6 +46,23 @@ from askline.types import Ranker
 )
 def test_load_builds_the_ranker(spec: str, ranker: Ranker) -> None:
     assert askline.load(spec) == ranker
+
+
+def test_a_ranker_of_another_package_takes_a_deadline_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "backwards-1.0.dist-info"
+    home.mkdir()
+    (home / "METADATA").write_text("Metadata-Version: 2.1\nName: backwards\nVersion: 1.0\n")
+    (home / "entry_points.txt").write_text("[askline.rankers]\nbackwards = backwards:Backwards\n")
+    (tmp_path / "backwards.py").write_text(BACKWARDS)
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    ranker = askline.load("backwards")
+    hits = ranker.rank("Which?", ["one", "two"], deadline_ms=1000)
+    assert [hit.index for hit in hits] == [1, 0]
+    assert [hit.index for hit in (ranker % 1 >> BM25()).rank("one?", ["one", "two"])] == [1, 0]
+    assert askline.load(str(ranker)) == ranker
 
 
 leaves = st.sampled_from(

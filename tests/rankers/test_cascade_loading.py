@@ -130,7 +130,7 @@ def test_a_sequence_of_cascades_is_a_spec(folder: Path) -> None:
 @pytest.mark.parametrize("milliseconds", [0.001, 1, 10, 1_000])
 def test_a_deadline_on_the_engine_gives_a_whole_ranking(folder: Path, milliseconds: float) -> None:
     ranker = askline.load(f"wo+rr % 10 >> cascade({str(folder)!r}, alpha=0.3)")
-    hits = ranker.rank("The rock?", CANDIDATES, deadline_ms=milliseconds)  # type: ignore[call-arg]
+    hits = ranker.rank("The rock?", CANDIDATES, deadline_ms=milliseconds)
     assert sorted(hit.index for hit in hits) == list(range(len(CANDIDATES)))
     keys = [(-hit.stage, -hit.score) for hit in hits]
     assert keys == sorted(keys)
