@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from threading import Lock
 from typing import BinaryIO
 
 from ..errors import AsklineError, CorpusError, InputError, ModelError
@@ -56,7 +57,7 @@ class Worker:
         self._shares = shares
         self._end = end
         self._waiting: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
-        self._turn = threading.Lock()
+        self._turn = Lock()
         self._off: set[int] = set()
         self._current: set[int] = set()
         self._main = threading.get_ident()
@@ -89,17 +90,11 @@ class Worker:
         start = time.perf_counter()
         results = {job["number"]: _CALLED_OFF for job in jobs}
         try:
-            with self._turn:
-                going = [job for job in jobs if job["number"] not in self._off]
-                self._current = {job["number"] for job in going if not job["firm"]}
-            results |= {job["number"]: _LATE for job in going if not _has_time(job)}
-            going = [job for job in going if results[job["number"]] is not _LATE]
-            performed = self._perform(going) if going else []
-            results |= {job["number"]: one for job, one in zip(going, performed, strict=True)}
+            self._work(jobs, results)
+            self._let_go()  # in here: a call that came as the work ended is raised no later
         except _CalledOffError:
             pass
         with self._turn:
-            self._current = set()
             # Numbers rise from job to job, so nothing below will be asked for again.
             self._off = {number for number in self._off if number > max(results)}
         took = 1000 * (time.perf_counter() - start)
@@ -107,6 +102,19 @@ class Worker:
             {"number": number, "work_ms": took, "batch": len(jobs), **result}
             for number, result in results.items()
         ]
+
+    def _work(self, jobs: list[Frame], results: dict[int, Frame]) -> None:
+        with self._turn:
+            going = [job for job in jobs if job["number"] not in self._off]
+            self._current = {job["number"] for job in going if not job["firm"]}
+        results |= {job["number"]: _LATE for job in going if not _has_time(job)}
+        going = [job for job in going if results[job["number"]] is not _LATE]
+        performed = self._perform(going) if going else []
+        results |= {job["number"]: one for job, one in zip(going, performed, strict=True)}
+
+    def _let_go(self) -> None:
+        with self._turn:
+            self._current = set()
 
     def _listen(self) -> None:
         while (frame := read_frame(self._source)) is not None:
@@ -122,6 +130,7 @@ class Worker:
         with self._turn:
             self._off.add(number)
             if self._current and self._current <= self._off:
+                self._current = set()  # raised once: nothing would catch it a second time
                 raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
                 raise_in(ctypes.c_ulong(self._main), ctypes.py_object(_CalledOffError))
 

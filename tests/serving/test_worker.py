@@ -58,8 +58,11 @@ class Line:
         self._source, self._sink = os.fdopen(reads, "rb"), os.fdopen(out, "wb")
 
         def work() -> None:
-            source, sink = self._source, self._sink
-            Worker(perform, source, sink, batch=batch, shares=shares, end=lambda: None).run()
+            with self._sink as sink:  # closed where it fails, so that nobody waits for a result
+                worker = Worker(
+                    perform, self._source, sink, batch=batch, shares=shares, end=lambda: None
+                )
+                worker.run()
 
         self._working = threading.Thread(target=work, daemon=True)
         self._working.start()
@@ -67,7 +70,7 @@ class Line:
     def close(self) -> None:
         self._jobs.close()
         self._working.join(30)
-        for stream in (self._results, self._source, self._sink):
+        for stream in (self._results, self._source):
             stream.close()
 
     def send(self, **frame: Any) -> None:
@@ -212,3 +215,38 @@ def test_calling_off_what_is_done_harms_nothing_after_it(start: Start) -> None:
         line.send(call_off=number)
     line.job(200)
     assert "done" in line.result()
+
+
+class SlowLock:
+    """A lock that its worker is slow to take, so that what comes in the meantime comes first."""
+
+    def __init__(self) -> None:
+        self._lock, self._worker = threading.Lock(), threading.get_ident()
+
+    def __enter__(self) -> None:
+        until = time.monotonic() + 0.1
+        while threading.get_ident() == self._worker and time.monotonic() < until:
+            time.sleep(0.001)
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+
+def test_a_call_off_that_comes_as_the_job_ends_does_not_end_the_worker(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("askline.serving.worker.Lock", SlowLock)
+    ended = threading.Event()
+
+    def perform(jobs: list[Frame]) -> list[Frame]:
+        ended.set()
+        return _echo(jobs)
+
+    line = start(perform)
+    for number in (1, 2):
+        line.job(number)
+        assert ended.wait(5)
+        ended.clear()
+        line.send(call_off=number)
+        assert line.result()["number"] == number
