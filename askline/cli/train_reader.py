@@ -49,10 +49,26 @@ __all__ = ["reader"]
     multiple=True,
     help="A folder that this command wrote, whose reader is learnt from too; may be given again.",
 )
-@click.option("--epochs", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--batch", type=click.IntRange(min=1), default=32, show_default=True)
 @click.option(
-    "--rate", type=click.FloatRange(min=0, min_open=True), default=1e-3, show_default=True
+    "--epochs",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Times that all questions are learnt from.",
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(min=1),
+    default=32,
+    show_default=True,
+    help="Questions for each step.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1e-3,
+    show_default=True,
+    help="The highest learning rate.",
 )
 @click.option(
     "--minutes",

@@ -100,5 +100,9 @@ def test_the_halves_gradients_are_those_of_the_whole_step(
     monkeypatch.setattr("askline.training.stepping.halves", lambda rows, _: [rows])
     whole = train(SMALL, numbers, recipe)
     assert halved.history[0].loss == pytest.approx(whole.history[0].loss, abs=1e-5)
-    for ours, theirs in zip(halved.network.parameters(), whole.network.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-4, rtol=1e-3)
+    # A list's chances do not change with the bias of the score: its gradient is rounding alone.
+    blind = {"score.bias"} if loss == "list" else set()
+    theirs = dict(whole.network.named_parameters())
+    for name, ours in halved.network.named_parameters():
+        if name not in blind:
+            torch.testing.assert_close(ours, theirs[name], atol=1e-6, rtol=1e-4)
