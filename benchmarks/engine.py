@@ -111,13 +111,14 @@ def spec_way(spec: str, question: str, candidates: list[str]) -> Callable[[], Fl
 
 
 def cross_encoder(path: str, question: str, candidates: list[str]) -> Callable[[], FloatArray]:
-    """`predict` with its defaults, weights in float32."""
+    """`predict` with its defaults, weights in float32; logits, whatever the folder asks for."""
     import torch
     from sentence_transformers import CrossEncoder
 
     model = CrossEncoder(path, device="cpu", model_kwargs={"torch_dtype": torch.float32})
     pairs = [(question, candidate) for candidate in candidates]
-    return lambda: np.asarray(model.predict(pairs, show_progress_bar=False), np.float32)
+    logits = {"activation_fn": torch.nn.Identity(), "show_progress_bar": False}
+    return lambda: np.asarray(model.predict(pairs, **logits), np.float32)
 
 
 def rounds(

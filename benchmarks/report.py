@@ -23,6 +23,7 @@ def environment(*packages: str) -> dict[str, Any]:
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "commit": _git("rev-parse", "--short", "HEAD") + ("+" if _git("status", "--short") else ""),
         "cpu": _cpu(),
+        "instructions": _instructions(),
         "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in ("numpy", *packages)},
@@ -60,12 +61,21 @@ def _git(*arguments: str) -> str:
 
 
 def _cpu() -> str:
+    return next(iter(_cpuinfo("model name")), platform.processor())
+
+
+def _instructions() -> list[str]:
+    """Those that products of int8 depend on, of the first processor."""
+    known = next(iter(_cpuinfo("flags")), "").split()
+    return [name for name in ("avx2", "avx512f", "avx512_vnni", "amx_int8") if name in known]
+
+
+def _cpuinfo(entry: str) -> list[str]:
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
-        return platform.processor()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor()
+        return []
+    return [line.partition(":")[2].strip() for line in lines if line.startswith(entry)]
 
 
 def _version(package: str) -> str | None:

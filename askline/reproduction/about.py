@@ -50,9 +50,8 @@ def _files(sections: Iterable[Section]) -> list[str]:
 
 def _origin(name: str, record: dict[str, Any]) -> Origin:
     about = record.get("environment", {})
-    cores = f", {about['cores']} cores" if "cores" in about else ""
     device = record.get("device") or record.get("trained_on") or about.get("device") or ""
-    machine = "; ".join(filter(None, (f"{about.get('cpu', '')}{cores}", _named(device))))
+    machine = "; ".join(filter(None, (_processor(about), _named(device))))
     packages = {"python": about.get("python"), **about.get("packages", {})}
     return Origin(
         name,
@@ -61,6 +60,13 @@ def _origin(name: str, record: dict[str, Any]) -> Origin:
         machine or "–",
         ", ".join(f"{key} {value}" for key, value in packages.items() if value) or "–",
     )
+
+
+def _processor(about: dict[str, Any]) -> str:
+    """With its widest instructions for bytes, which speeds depend on; older files lack them."""
+    cores = f"{about['cores']} cores" if "cores" in about else ""
+    widest = next(iter(about.get("instructions", ())[-1:]), "")
+    return ", ".join(filter(None, (about.get("cpu", ""), cores, widest)))
 
 
 def _named(device: str) -> str:
