@@ -36,6 +36,8 @@ class PhraseRetriever:
         found: dict[tuple[int, int], Found] = {}
         rows: dict[str, list[SentenceRow]] = {}
         for hit in hits:
+            if len(found) == k:
+                break
             place = PassageName.read(hit.document)
             if hit.document not in rows:
                 rows[hit.document] = self._store.sentences(*place)
@@ -46,7 +48,7 @@ class PhraseRetriever:
             if described is not None:  # it was not removed in between
                 said = as_found(self._store, place.document, described, row, hit.score)
                 found[place.document, row.ordinal] = replace(said, phrase=phrase)
-        return list(found.values())[:k]
+        return list(found.values())
 
     def neighbours(self, found: Found) -> tuple[str, str]:
         """The sentence before and the sentence after; empty where there is none."""

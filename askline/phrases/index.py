@@ -17,12 +17,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ..errors import CorpusError, InputError
 from .lists import can_build_lists
 from .manifest import Manifest
 from .model import CodedPhrases, CodedQuestion
+from .searching import nearest_rows
 from .segments import Rows, Segment, joined, write_segment
 
 __all__ = ["PhraseHit", "PhraseIndex"]
@@ -186,19 +185,14 @@ class PhraseIndex:
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}.")
         self._one_model([question.model])
-        found: list[tuple[float, str, int]] = []
-        for key, segment in self._segments.items():
-            rows, scores = segment.nearest(
-                question.dense, max(k, shortlist), probes=probes, gone=self._gone(key)
-            )
-            scores = scores + question.lexical(*segment.lexical(rows))
-            order = np.argsort(-scores, kind="stable")[:k]
-            found += [(float(scores[at]), key, int(rows[at])) for at in order]
-        best = sorted(found, key=lambda one: -one[0])[:k]
-        return [self._hit(key, row, score) for score, key, row in best]
+        parts = [(segment, self._gone(key)) for key, segment in self._segments.items()]
+        near = max(k, shortlist)
+        return [
+            self._hit(parts[part][0], row, score)
+            for part, row, score in nearest_rows(parts, question, k, near=near, probes=probes)
+        ]
 
-    def _hit(self, key: str, row: int, score: float) -> PhraseHit:
-        segment = self._segments[key]
+    def _hit(self, segment: Segment, row: int, score: float) -> PhraseHit:
         document, start, end = map(int, segment.places[row])
         text = segment.text(document)[start:end]
         return PhraseHit(segment.names[document], text, start, end, score)

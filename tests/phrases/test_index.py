@@ -96,6 +96,28 @@ def test_optimising_changes_no_answer(
     assert sorted(path.name for path in index.folder.iterdir()) == ["000003", "phrases.json"]
 
 
+def test_the_shortlist_is_of_all_segments_together(tmp_path: Path, model: PhraseModel) -> None:
+    text, coded = _made_up(90, model)
+    asked = model.question("who wrote emma ?")
+    rng = np.random.default_rng(6)
+    words = rng.integers(0, 9, (90, 4)).astype(np.int32)
+    weights = rng.uniform(0, 8, (90, 4)).astype(np.float32)  # enough to turn the order round
+    found = []
+    for parts in (1, 3):
+        index = PhraseIndex.open(tmp_path / str(parts), create=True)
+        for number, rows in enumerate(np.array_split(np.arange(90), parts)):
+            some = CodedPhrases(
+                tuple(coded.phrases[row] for row in rows),
+                coded.dense[rows],
+                words[rows],
+                weights[rows],
+            )
+            index.add([(f"part {number}", text, some)])
+        found.append([hit.start for hit in index.search(asked, 5, shortlist=8)])
+        assert len(index.search(asked, 2, shortlist=1)) == 2
+    assert found[0] == found[1]
+
+
 def test_what_was_written_is_there_when_opened_again(
     tmp_path: Path, model: PhraseModel, question: CodedQuestion
 ) -> None:
