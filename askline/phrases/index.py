@@ -175,7 +175,7 @@ class PhraseIndex:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def search(
-        self, question: CodedQuestion, k: int = 10, *, shortlist: int = 1000, probes: int = 64
+        self, question: CodedQuestion, k: int = 10, *, shortlist: int = 4000, probes: int = 64
     ) -> list[PhraseHit]:
         """
         The `k` best phrases, best first.
