@@ -180,7 +180,8 @@ class PhraseIndex:
         """
         The `k` best phrases, best first.
 
-        The nearest `shortlist` by their vectors, then put in order with the words around them too.
+        The nearest `shortlist` by their vectors, then put in order with the words around them too:
+        with fewer, answers on WikiQA dev are lost; more find none.
         """
         if k < 1:
             raise InputError(f"k must be at least 1, got {k}.")

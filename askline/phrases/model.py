@@ -77,9 +77,12 @@ class CodedQuestion:
         """What the words around some phrases add to their scores, (phrases,)."""
         if not words.size:
             return np.zeros(len(words), np.float32)
-        known, places = np.unique(words, return_inverse=True)
-        wanted = self._model.wanted(self._states, self._tokens, known)
-        found: Floats = (wanted[places.reshape(words.shape)] * weights).sum(-1)
+        occurs = np.zeros(words.max() + 1, bool)
+        occurs[words] = True
+        wanted = np.zeros(len(occurs), np.float32)
+        known = np.flatnonzero(occurs).astype(np.int32)
+        wanted[known] = self._model.wanted(self._states, self._tokens, known)
+        found: Floats = np.einsum("pk,pk->p", wanted[words], weights)
         return found
 
 
