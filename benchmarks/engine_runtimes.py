@@ -29,6 +29,7 @@ from askline.runtime.windows import Windows
 from askline.runtime.wordpiece import WordPiece
 
 from .engine import FloatArray, a_list, ranked, rounds
+from .padded_pass import padded_inputs
 from .report import data_root, save
 
 PACKAGES = ("onnxruntime", "openvino", "nncf")
@@ -133,14 +134,7 @@ def _batches(
         if not padded:
             end = start + int((lengths[start:end] == lengths[start]).sum())
         rows = order[start:end]
-        numbers = np.zeros((len(rows), int(lengths[start])), np.int64)
-        mask, kinds = np.zeros_like(numbers), np.zeros_like(numbers)
-        for place, row in enumerate(rows.tolist()):
-            head, part = windows.heads[row], windows.parts[row]
-            own = [*head, *part]
-            numbers[place, : len(own)], mask[place, : len(own)] = own, 1
-            kinds[place, len(head) : len(own)] = 1
-        yield {"input_ids": numbers, "attention_mask": mask, "token_type_ids": kinds}, rows
+        yield padded_inputs(windows, rows.tolist()), rows
         start = end
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from askline.runtime.sheet import STATES
 from askline.runtime.windows import Windows
 from askline.training.export_onnx import Standard
 
-__all__ = ["padded_pass"]
+__all__ = ["padded_inputs", "padded_pass"]
 
 
 def padded_pass(
@@ -28,17 +28,23 @@ def padded_pass(
 
     def run() -> NDArray[np.float32]:
         windows = Windows.of(encoder.tokeniser, question, candidates, positions=512)
-        numbers = np.zeros((len(candidates), int(windows.lengths.max())), np.int64)
-        mask, kinds = np.zeros_like(numbers), np.zeros_like(numbers)
-        for row, (head, part) in enumerate(zip(windows.heads, windows.parts, strict=True)):
-            own = [*head, *part]
-            numbers[row, : len(own)], mask[row, : len(own)] = own, 1
-            kinds[row, len(head) : len(own)] = 1
-        inputs = {"input_ids": numbers, "attention_mask": mask, "token_type_ids": kinds}
+        inputs = padded_inputs(windows, range(len(candidates)))
         found: NDArray[np.float32] = session.run(None, inputs)[0][:, 0]
         return found
 
     return run
+
+
+def padded_inputs(windows: Windows, rows: Sequence[int]) -> dict[str, NDArray[np.int64]]:
+    """Some of the pairs as one batch, as long as the longest of them."""
+    numbers = np.zeros((len(rows), int(windows.lengths[list(rows)].max())), np.int64)
+    mask, kinds = np.zeros_like(numbers), np.zeros_like(numbers)
+    for place, row in enumerate(rows):
+        head, part = windows.heads[row], windows.parts[row]
+        own = [*head, *part]
+        numbers[place, : len(own)], mask[place, : len(own)] = own, 1
+        kinds[place, len(head) : len(own)] = 1
+    return {"input_ids": numbers, "attention_mask": mask, "token_type_ids": kinds}
 
 
 def _graph(encoder: OnnxEncoder) -> bytes:
