@@ -1,6 +1,9 @@
 """
 What askline raises. Every message says what was expected, what came, and what to do.
 
+All of them can be sent from one process to another: pickle calls a class with its message, so those
+that take something else say with what they are made again.
+
 AsklineError
 ├── InputError (ValueError)        what the caller gave cannot be used
 │   ├── DataError                  rows of a file, all of them, each with its line
@@ -68,6 +71,9 @@ class DataError(InputError):
             shown.append(f"… and {len(self.problems) - _PROBLEMS_SHOWN} more problems.")
         super().__init__("\n".join(shown))
 
+    def __reduce__(self) -> tuple[type[DataError], tuple[Sequence[Problem]]]:
+        return type(self), (self.problems,)
+
 
 class SpecError(InputError):
     """The text or the name of a ranker cannot be understood."""
@@ -77,14 +83,22 @@ class UnknownNameError(InputError):
     """A name out of a closed set, with the set and the nearest member in the message."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(unknown_name_message(kind, name, known))
+        self._given = kind, name, tuple(known)
+        super().__init__(unknown_name_message(*self._given))
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, Sequence[str]]]:
+        return type(self), self._given
 
 
 class MissingExtraError(AsklineError, ImportError):
     """A part of askline whose optional packages are not installed."""
 
     def __init__(self, purpose: str, extra: str) -> None:
+        self._given = purpose, extra
         super().__init__(f"{purpose} needs more packages. Run: pip install 'askline[{extra}]'")
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), self._given
 
 
 class CorpusError(AsklineError):
