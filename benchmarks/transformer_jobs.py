@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,9 @@ class World:
     init: str
     tokeniser: Any
     lists: SampledLists
-    light: SampledLists | None
-    """The same with hard negatives that the light ranker chose; for the part `negatives`."""
+    others: Mapping[str, SampledLists]
+    """The same questions with other negatives: those that the light ranker chose (`cosinet`, for
+    the part `negatives`), and by other plans (for the part `plans`)."""
     sets: Sets
     wikiqa: Measured
     trecqa: Measured
@@ -79,11 +81,26 @@ class World:
     def start(self, **options: Any) -> PairNetwork:
         return PairNetwork.start(self.init, **options).to(self.device)
 
+    @property
+    def share(self) -> float:
+        """How far to go to the mean of the runs: the recipe's, or what `plans` has chosen."""
+        if not self.choice.is_file():
+            return self.recipe.share
+        return float(json.loads(self.choice.read_text("utf-8"))["share"])
+
+    @property
+    def choice(self) -> Path:
+        return self.work / "chosen.json"
+
     def blended(self, share: float) -> PairNetwork:
         if self.general is not None:
             return load_network(self.general)[0].to(self.device)
+        return self.mean_of("bm25", share)
+
+    def mean_of(self, hard: str, share: float) -> PairNetwork:
+        """The runs of one kind, their mean, part of the way from the start."""
         network = self.start()
-        merged(network, self.work / "general", self.recipe.seeds, share)
+        merged(network, runs_of(self, None, hard), self.recipe.seeds, share)
         return network.eval()
 
 
@@ -95,11 +112,10 @@ def transfer(
     hard: str = "bm25",
 ) -> Row:
     """One run of the general model, or of one cut to a depth; `hard` is what chose negatives."""
-    lists = world.lists if hard == "bm25" else world.light
-    assert lists is not None
+    lists = world.lists if hard == "bm25" else world.others[hard]
     recipe = world.recipe.transfer
     recipe = replace(recipe, seed=seed, epochs=epochs or recipe.epochs)
-    folder = _runs(world, depth, hard)
+    folder = runs_of(world, depth, hard)
     history = general_run(world.init, lists, recipe, folder, device=world.device, depth=depth)
     seconds = sum(epoch.seconds for epoch in history)
     losses = [round(epoch.loss, 4) for epoch in history]
@@ -107,7 +123,7 @@ def transfer(
     return row | {"loss": losses, "seconds": round(seconds, 1)}
 
 
-def _runs(world: World, depth: int | None, hard: str = "bm25") -> Path:
+def runs_of(world: World, depth: int | None, hard: str = "bm25") -> Path:
     """The folder of the runs of one kind."""
     name = f"depth-{depth}" if depth else "general"
     return world.work / (name if hard == "bm25" else f"{name}-{hard}")
@@ -125,7 +141,7 @@ def untouched(world: World) -> Row:
 def single(world: World, seed: int, depth: int | None = None, hard: str = "bm25") -> Row:
     """One run by itself, on dev."""
     network = world.start(depth=depth).eval()
-    network.load_state_dict(load_file(run_file(_runs(world, depth, hard), seed)))
+    network.load_state_dict(load_file(run_file(runs_of(world, depth, hard), seed)))
     row = {"seed": seed, "depth": depth or "all", "hard": hard}
     return row | {"dev": world.sets.all(DEV, network)}
 
@@ -134,8 +150,9 @@ def blend_on_dev(world: World, share: float) -> Row:
     return {"share": share, "dev": world.sets.all(DEV, world.blended(share))}
 
 
-def blend_on_test(world: World, share: float) -> Row:
+def blend_on_test(world: World) -> Row:
     """The general model: written as a folder, measured on the tests, and its SQuAD 2.0 scores."""
+    share = world.share
     network = world.blended(share)
     folder = save_network(network, world.tokeniser, world.work / "model")
     (folder / "README.md").write_text(card(world.init, world.recipe), encoding="utf-8")
@@ -168,7 +185,7 @@ def adapt_wikiqa(world: World, loss: str, seed: int, depth: int | None = None) -
 
 def mean_wikiqa(world: World, losses: str, seeds: tuple[int, ...]) -> Row:
     """The mean of adapted weights: of several seeds, and of several losses with `+` between."""
-    network = world.blended(world.recipe.share)
+    network = world.blended(world.share)
     states = [
         load_file(_adapted_file(world, loss, seed)) for loss in losses.split("+") for seed in seeds
     ]
@@ -186,7 +203,7 @@ def fold(world: World, number: int) -> Row:
     """Scores of a fifth of WikiQA's train questions by a model that has not seen them."""
     chosen = folds(world)
     rest = world.wikiqa.pairs.take(np.flatnonzero(chosen != number))
-    network = world.blended(world.recipe.share)
+    network = world.blended(world.share)
     recipe = replace(world.adapt, objective=POINT, seed=1)
     train_transformer(network, [Phase(rest, recipe)])
     held = world.wikiqa.pairs.take(np.flatnonzero(chosen == number))
@@ -206,10 +223,10 @@ def _adapted(
     world: World, train: Measured, target: str, loss: str, seed: int, depth: int | None
 ) -> tuple[Row, PairNetwork]:
     if depth is None:
-        network = world.blended(world.recipe.share)
+        network = world.blended(world.share)
     else:
         network = world.start(depth=depth)
-        network.load_state_dict(load_file(run_file(_runs(world, depth), 1)))
+        network.load_state_dict(load_file(run_file(runs_of(world, depth), 1)))
     before = {}
     if seed == 1 and loss == "point":
         before = {"transferred": world.sets.measured(TEST[target]).measure(network)}

@@ -9,12 +9,13 @@ from statistics import fmean, stdev
 from typing import Any
 
 from .transformer_jobs import Row
+from .transformer_plans import mean_map, padding_loss
 
 __all__ = ["joined", "summary"]
 
 _SAME = (
     *("start", "loss", "seed", "depth", "epochs", "hard", "share", "fold", "weights"),
-    *("kind", "steps", "seconds allowed", "compared"),
+    *("kind", "steps", "seconds allowed", "compared", "way"),
 )
 """What tells a row from others of its kind. Where `epochs` and `loss` are lists they are what came
 out of a training, which does not count."""
@@ -24,7 +25,11 @@ _CALL = ("environment", "device", "processes at once", "parts", "recipe", "adapt
 
 
 def joined(paths: Sequence[Path]) -> dict[str, Any]:
-    """The rows of all files, a later one's for an earlier one's; the environment is the last's."""
+    """
+    The rows of all files, a later one's for an earlier one's; the environment is the last's.
+
+    The first file may be one that was joined before.
+    """
     rows: dict[str, dict[tuple[Any, ...], Row]] = {}
     calls: list[dict[str, Any]] = []
     for path in paths:
@@ -32,9 +37,9 @@ def joined(paths: Sequence[Path]) -> dict[str, Any]:
         for name, own in found["rows"].items():
             kept = rows.setdefault(name, {})
             said = _ONCE if name != "transfer" else _ONCE | _compared(found["parts"])
-            done = [said | row | {"call": len(calls) + 1} for row in own if "failed" not in row]
+            done = [{"call": len(calls) + 1} | said | row for row in own if "failed" not in row]
             kept.update({_key(row): row for row in done})
-        calls.append({name: found[name] for name in _CALL})
+        calls += found.get("calls") or [{name: found[name] for name in _CALL}]
     merged = {name: list(own.values()) for name, own in rows.items()}
     return {**calls[-1], "calls": calls, **summary(merged), "rows": merged}
 
@@ -64,12 +69,28 @@ def summary(rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
             | {"mean MAP": round(fmean(_mean_map(row) for row in own), 2), "seeds": len(own)}
             for hard, own in _groups(compared, "hard").items()
         },
+        "plans": [
+            {key: row[key] for key in ("hard", "share", "dev")}
+            | {"mean MAP": round(mean_map(row["dev"]), 2)}
+            | {"P@1 lost by padding": round(padding_loss(row["dev"]), 2)}
+            for row in sorted(rows.get("plan_on_dev", []), key=_plan)
+        ],
+        "ways, by cross-validation": {
+            name: row[name]
+            for row in rows.get("cross_choose", [])
+            for name in ("questions", "ways", "chosen")
+        },
+        "adapted the chosen way": _means(rows.get("cross_adapt", [])),
         "students, mean dev MAP": {
             _student(row): row["dev"]["mean"]["MAP"]
             for row in rows.get("students_on_dev", [])
             if "dev" in row
         },
     }
+
+
+def _plan(row: Row) -> tuple[str, float]:
+    return row["hard"], -row["share"]
 
 
 def _mean_map(row: Row) -> float:

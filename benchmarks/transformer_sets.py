@@ -63,7 +63,7 @@ class Sets:
             name, which, padded, most = spec
             questions = data.select(self._load(name, padded), which)
             if most is not None:
-                questions = _sample(questions, most)
+                questions = sample(questions, most)
             self._measured[spec] = self._encoded(questions)
         return self._measured[spec]
 
@@ -98,7 +98,8 @@ class Sets:
         return Measured(questions, encode_pairs(questions, self.tokeniser))
 
 
-def _sample(questions: QuestionSet, most: int) -> QuestionSet:
+def sample(questions: QuestionSet, most: int) -> QuestionSet:
+    """At most so many questions, drawn with seed 0."""
     drawn = list(questions)
     random.Random(0).shuffle(drawn)
     return replace(questions, questions=tuple(drawn[:most]))

@@ -7,7 +7,9 @@ The general transformer and what it adapts to, trained by the project's own reci
 Three runs are blended to the general model, which then adapts to WikiQA and TrecQA; models cut to
 4, 6, 8, 10 and 12 layers are transferred in one run of one epoch and adapted, the Report's head is
 trained on WikiQA alone, hard negatives by BM25 and by Cosinet are compared at 6 layers, and with
-`--teacher` students of a larger network are compared with such without.
+`--teacher` students of a larger network are compared with such without. With the part `plans` the
+general model is the best of several plans of lists; `cross` chooses how to adapt to WikiQA by
+cross-validation.
 Each choice is made on dev sets; every test set is scored once for each row. Writes
 results/transformers.json after each finished piece, and WORK/model, the general model's folder.
 `--few 8` is a trial with eight questions of each set.
@@ -33,14 +35,16 @@ import torch
 
 import askline
 from askline.training.general.fit import GeneralRecipe
-from askline.training.general.sets import SETS, general_parts
+from askline.training.general.sets import SETS, TALK, general_parts
 from askline.training.transformer import TransformerRecipe
 from askline.training.transformer.cross_encoder import load_tokeniser
 from askline.training.transformer.negatives import Negatives, mine
 from askline.training.transformer.sampling import Part, SampledLists
 from askline.types import Question
 
+from . import transformer_cross as crossing
 from . import transformer_jobs as jobs
+from . import transformer_plans as plans
 from . import transformer_teacher as teaching
 from .report import save
 from .transformer_jobs import Row, Teacher, World
@@ -50,6 +54,7 @@ from .transformer_sets import DEV, TEST, Sets
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6)
 DEPTHS = (4, 6, 8, 10, 12)
 SEEDS = (1, 2, 3)
+ROOMS = (jobs, teaching, plans, crossing)
 COMPARED = 6  # layers of the runs that compare hard negatives
 
 Job = tuple[str, tuple[Any, ...], set[str]]
@@ -65,7 +70,7 @@ def _device(name: str) -> str:
 def _run(name: str, *arguments: Any) -> Row:
     assert _world is not None
     torch.set_num_threads(1)
-    work = getattr(jobs, name, None) or getattr(teaching, name)
+    work = next(getattr(room, name) for room in ROOMS if hasattr(room, name))
     return jobs.timed(work, _world, *arguments)
 
 
@@ -133,10 +138,14 @@ class Plan:
 def _jobs(parts: Container[str]) -> Iterator[Job]:
     """Name, arguments, and the labels of the jobs that must be done before; the worthiest first."""
     runs = {f"transfer {seed}" for seed in SEEDS} if "general" in parts else set()
-    if "general" in parts:
+    if "plans" in parts:
+        yield from plans.plan_jobs()
+        runs = {"choose"}
+    elif "general" in parts:
         yield from (("transfer", (seed,), set()) for seed in SEEDS)
-        yield "blend_on_test", (GeneralRecipe().share,), runs
         yield from (("blend_on_dev", (share,), runs) for share in SHARES)
+    if "general" in parts:
+        yield "blend_on_test", (), runs
         yield "untouched", (), set()
     if "depths" in parts:  # the longest first
         yield from (("transfer", (1, depth, 1), set()) for depth in reversed(DEPTHS))
@@ -152,6 +161,8 @@ def _jobs(parts: Container[str]) -> Iterator[Job]:
         yield from (("adapt_wikiqa", ("soft", seed), folds) for seed in SEEDS)
         yield from (("adapt_trecqa", ("point", seed), runs) for seed in SEEDS)
         yield from _means()
+    if "cross" in parts:
+        yield from crossing.cross_jobs(runs)
     if "negatives" in parts:
         yield from _negatives("depths" in parts)
     if "teacher" in parts:
@@ -191,12 +202,13 @@ def world(options: argparse.Namespace) -> World:
     """Read and tokenise everything before any process is forked: a tokeniser's threads are not."""
     start = time.monotonic()
     tokeniser = load_tokeniser(options.init)
-    lists, light = _lists(options, tokeniser)
+    lists, others = _lists(options, tokeniser)
     print(f"{time.monotonic() - start:.1f} s  {len(lists)} questions to transfer from", flush=True)
     sets = Sets(options.data, tokeniser, options.few)
     whole = "general" in options.parts or "teacher" in options.parts
     tests = TEST.values() if whole else (TEST[name] for name in ("WikiQA", "TrecQA"))
-    for line in sets.prepare([*DEV.values(), *tests]):
+    more = plans.MORE.values() if "plans" in options.parts else ()
+    for line in sets.prepare([*DEV.values(), *more, *tests]):
         print(f"{time.monotonic() - start:.1f} s  {line}", flush=True)
     for name in jobs.UNANSWERABLE if whole else ():
         sets.measured((name, "all", False, None))
@@ -205,7 +217,7 @@ def world(options: argparse.Namespace) -> World:
         init=options.init,
         tokeniser=tokeniser,
         lists=lists,
-        light=light,
+        others=others,
         sets=sets,
         wikiqa=sets.training("wikiqa:train"),
         trecqa=sets.training("trecqa:train-all"),
@@ -235,16 +247,23 @@ def _teacher(options: argparse.Namespace) -> Teacher:
     )
 
 
-def _lists(options: argparse.Namespace, tokeniser: Any) -> tuple[SampledLists, SampledLists | None]:
-    """What is transferred from, with hard negatives by BM25 and, where asked for, by Cosinet."""
+def _lists(
+    options: argparse.Namespace, tokeniser: Any
+) -> tuple[SampledLists, dict[str, SampledLists]]:
+    """What is transferred from by the recipe's plan and, where asked for, with other negatives."""
     parts: tuple[Part, ...] = general_parts(options.data)
     if options.few:
         parts = tuple(replace(part, questions=part.questions[: options.few]) for part in parts)
     questions = [question for part in parts for question in part.questions]
-    lists = SampledLists(" + ".join(SETS), parts, _mined(options, "bm25", questions), tokeniser)
-    if "negatives" not in options.parts:
-        return lists, None
-    return lists, lists.with_negatives(_mined(options, "cosinet", questions))
+    mined, name = _mined(options, "bm25", questions), " + ".join(SETS)
+    lists = SampledLists(name, parts, mined, tokeniser)
+    others = {}
+    if "negatives" in options.parts:
+        others["cosinet"] = lists.with_negatives(_mined(options, "cosinet", questions))
+    for label, plan in plans.COMPARED.items() if "plans" in options.parts else ():
+        own = [replace(part, plan=plan) if part.plan != TALK else part for part in parts]
+        others[label] = SampledLists(name, own, mined, tokeniser)
+    return lists, others
 
 
 def _mined(options: argparse.Namespace, hard: str, questions: list[Question]) -> Negatives:
@@ -272,7 +291,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=8, help="processes at once")
     parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
     parser.add_argument("--seconds", type=float, default=inf, help="of training, for each run")
-    parser.add_argument("--parts", default="general,adapt,depths,report,negatives")
+    parser.add_argument("--parts", default="general,adapt,cross,depths,report,negatives")
     parser.add_argument("--name", default="transformers", help="of the file in results/")
     parser.add_argument("--general", type=Path, help="adapt this model; for parts without general")
     parser.add_argument("--teacher", help="the folder of a larger encoder; for the part teacher")
@@ -287,8 +306,9 @@ def main() -> None:
     if not (options.data and options.init and options.work):
         parser.error("--data, --init and --work are needed, or --join")
     options.parts = options.parts.split(",")
-    if ("general" in options.parts) == bool(options.general) and "adapt" in options.parts:
-        parser.error("adapt needs either the part general or --general, and not both")
+    adapts = "adapt" in options.parts or "cross" in options.parts
+    if ("general" in options.parts) == bool(options.general) and adapts:
+        parser.error("adapt and cross need either the part general or --general, and not both")
     if "teacher" in options.parts and not (options.teacher and options.general):
         parser.error("the part teacher needs --teacher and --general; tellers needs teacher")
     options.work.mkdir(parents=True, exist_ok=True)

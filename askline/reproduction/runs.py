@@ -69,7 +69,7 @@ RUNS: dict[str, Run] = _runs(
     Run(
         "transformers",
         "-m benchmarks.transformers --data {data} --init {init} --device cuda --work {work}",
-        "8 min, one H200",
+        "20 min, one H200",
     ),
     Run("calibration", "-m benchmarks.calibration --scores {work}", "10 s, CPU"),
     Run(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..places import Place, place
 from .link import Absent, Extra, Link, Measured, TableLinks
+from .selectors import adapted, general
 
 __all__ = ["TABLES", "light"]
 
@@ -109,10 +110,7 @@ _BERT_WIKIQA = Measured(
 )
 _BERT_SQUAD = Measured(
     (
-        *(
-            place("transformers", "rows", "blend_on_test", 0, "test", "SQuAD-sent", measure)
-            for measure in ("P@1", "MRR")
-        ),
+        *(general("SQuAD-sent", measure) for measure in ("P@1", "MRR")),
         None,
         None,
     ),
@@ -147,14 +145,7 @@ TABLES: dict[str, TableLinks] = {
             ),
             "Lai et al. 2019": _OTHERS,
             "Garg et al. 2019": Measured(
-                tuple(
-                    place(
-                        "transformers",
-                        *("rows", "adapt_wikiqa", {"start": "general", "loss": "point"}),
-                        *("test", measure),
-                    )
-                    for measure in ("MAP", "MRR")
-                ),
+                tuple(adapted("wikiqa", measure) for measure in ("MAP", "MRR")),
                 "transfer and adapt with 33 M parameters and 49,000 questions, where the paper's "
                 "row has RoBERTa-large and ASNQ",
                 "transformers",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..places import Place, place
 from .cosinet import light
 from .link import Absent, Extra, Link, Measured, TableLinks
+from .selectors import general
 
 __all__ = ["TABLES"]
 
@@ -42,10 +43,7 @@ TABLES: dict[str, TableLinks] = {
             Extra(
                 "the general transformer, not adapted",
                 Measured(
-                    tuple(
-                        place("transformers", "rows", "blend_on_test", 0, "test", "WikiQA", key)
-                        for key in ("MAP", "MRR")
-                    ),
+                    tuple(general("WikiQA", key) for key in ("MAP", "MRR")),
                     "never trained on WikiQA",
                     "transformers",
                 ),

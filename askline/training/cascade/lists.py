@@ -34,18 +34,16 @@ class Drawn(NamedTuple):
     labels: NDArray[np.float32]
     spans: NDArray[np.int64]  # (candidates, 2)
     """First and last token of the answer in a candidate, -1 where none is known."""
-    pool: Rows
-    """Texts of which the `keep` hardest are still to be added."""
-    keep: int = 0
+    pools: tuple[tuple[Rows, int], ...] = ()
+    """Texts, and how many of them, the hardest, are still to be added."""
 
     def plus(self, chosen: Rows) -> Drawn:
-        """With more texts that are no answer, and no pool."""
+        """With more texts that are no answer, and no pools."""
         return Drawn(
             self.question,
             np.concatenate([self.candidates, chosen]),
             np.concatenate([self.labels, np.zeros(len(chosen), np.float32)]),
             np.concatenate([self.spans, np.full((len(chosen), 2), -1)]),
-            chosen[:0],
         )
 
 
@@ -66,7 +64,7 @@ class ListSource(Protocol):
 
 
 class SampledSource:
-    """Lists with texts from elsewhere; the network's hardest are chosen from a pool."""
+    """Lists with texts from elsewhere; the network's hardest are chosen from pools."""
 
     def __init__(self, lists: SampledLists, spans: Sequence[NDArray[np.int64]] = ()) -> None:
         """`spans` has those of each question's answers, (answers, 2), in the order of the lists."""
@@ -89,8 +87,7 @@ class SampledSource:
             np.array(found.candidates, np.int64),
             np.array(found.labels, np.float32),
             spans,
-            np.array(found.pool, np.int64),
-            found.keep,
+            tuple((np.array(pool.texts, np.int64), pool.keep) for pool in found.pools),
         )
 
 
@@ -124,4 +121,4 @@ class WholeSource:
             chosen = np.sort(order[: self.most])
             candidates, labels = candidates[chosen], labels[chosen]
         spans = np.full((len(candidates), 2), -1)
-        return Drawn(question, candidates, labels, spans, candidates[:0])
+        return Drawn(question, candidates, labels, spans)

@@ -9,7 +9,7 @@ from typing import Any
 from ... import data
 from ...errors import InputError
 from ...types import Question
-from ..general.sets import ENCYCLOPAEDIA, TALK, is_talk
+from ..general.sets import PLANS, TALK, is_talk
 from ..transformer.negatives import Negatives, mine
 from ..transformer.sampling import Part, SampledLists
 from .examples import answer_spans, reading_set
@@ -32,7 +32,7 @@ def transfer_sets(
         raise InputError(f"No question of {', '.join(names)} has an answer to learn from.")
     parts = [
         Part(tuple(each for each in found if is_talk(each) == talk), plan)
-        for talk, plan in ((False, ENCYCLOPAEDIA), (True, TALK))
+        for talk, plan in ((False, PLANS["first"]), (True, TALK))
     ]
     questions = [question for part in parts for question in part.questions]
     if not negatives.exists():

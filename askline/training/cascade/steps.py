@@ -57,19 +57,23 @@ class _Batch:
 def add_mined(
     network: CascadeNetwork, texts: Texts, drawn: Sequence[Drawn], *, depth: int
 ) -> list[Drawn]:
-    """Each list with the texts of its pool that the classifier at `depth` scores highest."""
-    sizes = [len(each.pool) for each in drawn]
-    if not sum(sizes):
+    """Each list with the texts of its pools that the classifier at `depth` scores highest."""
+    pools = [(each.question, *pool) for each in drawn for pool in each.pools]
+    if not any(len(own) for _, own, _ in pools):
         return list(drawn)
-    first = np.repeat([each.question for each in drawn], sizes)
-    second = np.concatenate([each.pool for each in drawn])
+    sizes = [len(own) for _, own, _ in pools]
+    first = np.repeat([question for question, _, _ in pools], sizes)
+    second = np.concatenate([own for _, own, _ in pools])
     scores = score_pairs(
         network, texts.table, texts.template, first, second, limit=LIMIT, deepest=depth
     )[-1]
-    parts = np.split(scores, np.cumsum(sizes)[:-1])
+    hardest = (
+        own[np.argsort(-part, kind="stable")[:keep]]
+        for (_, own, keep), part in zip(pools, np.split(scores, np.cumsum(sizes)[:-1]), strict=True)
+    )
     return [
-        each.plus(each.pool[np.argsort(-part, kind="stable")[: each.keep]])
-        for each, part in zip(drawn, parts, strict=True)
+        each.plus(np.concatenate([next(hardest) for _ in each.pools])) if each.pools else each
+        for each in drawn
     ]
 
 

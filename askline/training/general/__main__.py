@@ -14,7 +14,7 @@ from ..transformer.network import PairNetwork
 from ..transformer.sampling import SampledLists
 from .card import card
 from .fit import GeneralRecipe, general_run, merged, run_file
-from .sets import general_lists
+from .sets import PLANS, general_lists
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 
@@ -27,7 +27,14 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--device", default="cpu", show_default=True, help="What to train on.")
 @click.option("--seed", "seeds", type=int, multiple=True, help="One run each.  [1, 2 and 3]")
 @click.option("--epochs", type=click.IntRange(min=1), help="Of each run.  [2]")
-@click.option("--share", type=click.FloatRange(0, 1), help="How far to leave the start.  [0.8]")
+@click.option("--share", type=click.FloatRange(0, 1), help="How far to leave the start.  [0.7]")
+@click.option(
+    "--plan",
+    type=click.Choice([*PLANS]),
+    default="chosen",
+    show_default=True,
+    help="Of the lists: `first` with a share of 0.8 is what the shipped cascade was made from.",
+)
 @click.option("--tokens", type=click.IntRange(min=512), help="Held at once.  [16384]")
 def main(
     root: Path,
@@ -38,6 +45,7 @@ def main(
     seeds: Sequence[int],
     epochs: int | None,
     share: float | None,
+    plan: str,
     tokens: int | None,
 ) -> None:
     """
@@ -53,7 +61,7 @@ def main(
     for seed in recipe.seeds:
         if run_file(work, seed).exists():
             continue
-        lists = lists or general_lists(tokeniser, work / "negatives.npz", root=root)
+        lists = lists or general_lists(tokeniser, work / "negatives.npz", root=root, plan=plan)
         history = general_run(
             init, lists, replace(recipe.transfer, seed=seed), work, device=device, on_note=_say
         )
@@ -61,7 +69,7 @@ def main(
     network = PairNetwork.start(init)
     merged(network, work, recipe.seeds, recipe.share)
     save_network(network, tokeniser, out)
-    (out / "README.md").write_text(card(init, recipe), encoding="utf-8")
+    (out / "README.md").write_text(card(init, recipe, plan), encoding="utf-8")
     _say(f"Wrote {out}")
 
 

@@ -10,28 +10,35 @@ from ...types import Question, QuestionSet
 from ..transformer.negatives import Negatives
 from ..transformer.sampling import Part, Plan, SampledLists
 
-__all__ = ["SETS", "general_lists", "general_parts", "is_talk"]
+__all__ = ["PLANS", "SETS", "TALK", "general_lists", "general_parts", "is_talk"]
 
 SETS = ("squadshifts:train", "squad1:train", "squad-pairs:train")
 
-ENCYCLOPAEDIA = Plan()
+PLANS = {
+    "chosen": Plan(hard=3, hard_drawn=8, near=2, near_drawn=8, elsewhere=3, drawn=24),
+    "first": Plan(),
+}
+"""Of lists about encyclopaedic text. `first` is that of the shipped cascade and of the model that
+it was made from: of sentences from elsewhere, the network chose the random ones alone."""
 TALK = Plan(hard=1, near=0, elsewhere=1, drawn=1)
 """Reviews and forum posts: many of their questions ("What is the product?") any post answers."""
 
 _TALK = ("Filtered_Reddit_Comments", "Amazon_Reviews")
 
 
-def general_parts(root: Path | None = None) -> tuple[Part, Part]:
+def general_parts(root: Path | None = None, *, plan: str = "chosen") -> tuple[Part, Part]:
     """The questions with an answer, those of encyclopaedias first, then those about talk."""
     questions = [question for name in SETS for question in _answerable(name, root)]
     talk = [question for question in questions if is_talk(question)]
     rest = [question for question in questions if not is_talk(question)]
-    return Part(tuple(rest), ENCYCLOPAEDIA), Part(tuple(talk), TALK)
+    return Part(tuple(rest), PLANS[plan]), Part(tuple(talk), TALK)
 
 
-def general_lists(tokeniser: Any, negatives: Path, *, root: Path | None = None) -> SampledLists:
+def general_lists(
+    tokeniser: Any, negatives: Path, *, root: Path | None = None, plan: str = "chosen"
+) -> SampledLists:
     """The lists to train on. The file `negatives` is made where it is not there yet."""
-    parts = general_parts(root)
+    parts = general_parts(root, plan=plan)
     questions = [question for part in parts for question in part.questions]
     return SampledLists(" + ".join(SETS), parts, Negatives.at(negatives, questions), tokeniser)
 

@@ -81,7 +81,7 @@ def mine(
     questions: Sequence[Question],
     *,
     hard: int = 12,
-    near: int = 4,
+    near: int = 8,
     seed: int = 0,
     ranker: Ranker | None = None,
 ) -> Negatives:

@@ -1,8 +1,8 @@
 """
 Candidate lists drawn anew for every step: own sentences, and others from elsewhere.
 
-Of random sentences nearly all are too easy to teach anything, so the network that is being trained
-scores a handful and learns from those that it takes most for an answer.
+Of sentences from elsewhere nearly all are too easy to teach anything, so the network that is being
+trained scores a handful and learns from those that it takes most for an answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from .negatives import Negatives, pool_of
 from .pairs import PairSet
 from .texts import TextTable
 
-__all__ = ["Drawn", "ListSource", "Part", "Plan", "SampledLists", "Scorer"]
+__all__ = ["Drawn", "ListSource", "Part", "Plan", "Pool", "SampledLists", "Scorer"]
 
 Scorer = Callable[[PairSet], NDArray[np.floating[Any]]]
 """Pairs → a score for each, by the network as it is; no gradients."""
@@ -62,9 +62,13 @@ class Plan:
     """Random sentences of the questions that have the same plan."""
     drawn: int = 16
     """Random sentences from which those `elsewhere` are the ones that score highest."""
+    hard_drawn: int = 0
+    """The same for `hard`; where it is not more than those, they are drawn at random."""
+    near_drawn: int = 0
+    """The same for `near`."""
 
     def __post_init__(self) -> None:
-        for name in ("own", "hard", "lone", "near", "elsewhere"):
+        for name in ("own", "hard", "lone", "near", "elsewhere", "hard_drawn", "near_drawn"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name} must be at least 0, got {getattr(self, name)}.")
         if self.drawn < self.elsewhere:
@@ -81,6 +85,13 @@ class Part:
     plan: Plan
 
 
+class Pool(NamedTuple):
+    """Numbers of texts of one kind, of which the `keep` that score highest are taken."""
+
+    texts: list[int]
+    keep: int
+
+
 @dataclass(frozen=True, slots=True)
 class Drawn:
     """One list, as numbers of the table of texts."""
@@ -88,9 +99,8 @@ class Drawn:
     question: int
     candidates: list[int]
     labels: list[float]
-    pool: list[int]
-    """Random texts, of which the `keep` that the network scores highest join as negatives."""
-    keep: int
+    pools: list[Pool]
+    """What joins the list of each as negatives is for the network to choose."""
 
 
 class SampledLists:
@@ -133,7 +143,7 @@ class SampledLists:
         return other
 
     def one(self, place: int, random: np.random.Generator) -> Drawn:
-        """A list for one question, before the network has chosen from its pool."""
+        """A list for one question, before the network has chosen from its pools."""
         return self._lists[place].draw(random)
 
     def draw(
@@ -158,12 +168,16 @@ class SampledLists:
         return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
 
     def _hardest(self, drawn: Sequence[Drawn], score: Scorer) -> Iterator[list[int]]:
-        """Of each list's pool, what the network takes most for an answer."""
-        pools = self.texts.pairs((own.question, own.pool) for own in drawn)
-        scores = score(pools) if len(pools.tokens) else np.zeros(0)
-        for own, values in zip(drawn, np.split(scores, pools.offsets[1:-1]), strict=True):
-            best = np.argsort(-values, kind="stable")[: own.keep]
-            yield [own.pool[place] for place in best]
+        """Of each list's pools, what the network takes most for an answer."""
+        pools = [(own.question, pool) for own in drawn for pool in own.pools]
+        pairs = self.texts.pairs((question, pool.texts) for question, pool in pools)
+        scores = score(pairs) if len(pairs.tokens) else np.zeros(0)
+        chosen = (
+            [pool.texts[place] for place in np.argsort(-values, kind="stable")[: pool.keep]]
+            for (_, pool), values in zip(pools, np.split(scores, pairs.offsets[1:-1]), strict=True)
+        )
+        for own in drawn:
+            yield [text for _ in own.pools for text in next(chosen)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,23 +201,24 @@ class _List:
 
     def draw(self, random: np.random.Generator) -> Drawn:
         plan = self.plan
-        hard = plan.hard + (0 if self.others else plan.lone)
-        others = [
-            int(text)
-            for source, size in ((self.others, plan.own), (self.hard, hard), (self.near, plan.near))
-            for text in _some(source, size, random)
-        ]
-        return Drawn(
-            self.asked,
-            self.answers + others,
-            [1.0] * len(self.answers) + [0.0] * len(others),
-            self._pool(random),
-            plan.elsewhere,
-        )
+        lone = 0 if self.others else plan.lone
+        others, pools = list[int](), list[Pool]()
+        for source, size, drawn in (
+            (self.others, plan.own, 0),
+            (self.hard, plan.hard + lone, plan.hard_drawn and plan.hard_drawn + lone),
+            (self.near, plan.near, plan.near_drawn),
+        ):
+            found = [int(text) for text in _some(source, max(size, drawn), random)]
+            if len(found) > size:
+                pools.append(Pool(found, size))
+            else:
+                others += found
+        if plan.elsewhere and len(self.elsewhere):
+            pools.append(Pool(self._random(random), plan.elsewhere))
+        labels = [1.0] * len(self.answers) + [0.0] * len(others)
+        return Drawn(self.asked, self.answers + others, labels, pools)
 
-    def _pool(self, random: np.random.Generator) -> list[int]:
-        if not self.plan.elsewhere or not len(self.elsewhere):
-            return []
+    def _random(self, random: np.random.Generator) -> list[int]:
         own = {*self.answers, *self.others}
         texts = self.elsewhere[random.integers(len(self.elsewhere), size=self.plan.drawn)]
         return [int(text) for text in texts if int(text) not in own]

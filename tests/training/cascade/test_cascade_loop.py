@@ -147,16 +147,21 @@ def test_a_teacher_is_followed(bert_folder: Path, phase: Phase, dev: Dev) -> Non
     assert all(np.corrcoef(row, wanted)[0, 1] > 0.9 for row in found)
 
 
-def test_the_hardest_of_a_pool_join(network: CascadeNetwork, tokeniser: Any, phase: Phase) -> None:
+def test_the_hardest_of_each_pool_join(
+    network: CascadeNetwork, tokeniser: Any, phase: Phase
+) -> None:
     texts = phase.texts
-    pool = np.arange(4)
-    one = Drawn(4, np.array([5]), np.ones(1, np.float32), np.full((1, 2), -1), pool, keep=2)
-    bare = one._replace(pool=pool[:0])
+    pool, other = np.arange(4), np.array([6, 7])
+    bare = Drawn(4, np.array([5]), np.ones(1, np.float32), np.full((1, 2), -1))
+    one = bare._replace(pools=((pool, 2), (other[:0], 3), (other, 1)))
     mined, same = add_mined(network, texts, [one, bare], depth=2)
-    scores = score_pairs(network, *texts, np.full(4, 4), pool, deepest=2)[-1]
-    assert mined.candidates.tolist() == [5, *np.argsort(-scores)[:2]]
-    assert mined.labels.tolist() == [1, 0, 0]
-    assert len(mined.spans) == 3
+    scores, more = (
+        score_pairs(network, *texts, np.full(len(own), 4), own, deepest=2)[-1]
+        for own in (pool, other)
+    )
+    assert mined.candidates.tolist() == [5, *np.argsort(-scores)[:2], other[np.argmax(more)]]
+    assert mined.labels.tolist() == [1, 0, 0, 0]
+    assert len(mined.spans) == 4
     assert same.candidates.tolist() == [5]
     assert add_mined(network, texts, [bare], depth=2) == [bare]
 

@@ -12,19 +12,25 @@ from safetensors.torch import load_file
 from askline.errors import InputError
 from askline.training.general.__main__ import main
 from askline.training.general.fit import GeneralRecipe, general_run, merged, run_file
-from askline.training.general.sets import ENCYCLOPAEDIA, TALK, general_lists, general_parts
+from askline.training.general.sets import PLANS, TALK, general_lists, general_parts
 from askline.training.transformer import PairNetwork, load_cross_encoder
 from askline.training.transformer.recipe import TransformerRecipe
 
 
 def test_talk_is_told_from_encyclopaedias(data_folder: Path) -> None:
     rest, talk = general_parts(data_folder)
-    assert (rest.plan, talk.plan) == (ENCYCLOPAEDIA, TALK)
+    assert (rest.plan, talk.plan) == (PLANS["chosen"], TALK)
     assert {question.text for question in talk.questions} == {"where ?", "who ?"}
     assert [question.text for question in rest.questions[-2:]] == [
         "what is france ?",
         "when was austen born ?",
     ]
+
+
+def test_the_plan_of_the_shipped_cascade_can_be_had_again(data_folder: Path) -> None:
+    rest, talk = general_parts(data_folder, plan="first")
+    assert (rest.plan, talk.plan) == (PLANS["first"], TALK)
+    assert PLANS["first"].hard_drawn == PLANS["first"].near_drawn == 0
 
 
 def test_negatives_are_mined_once_and_then_read(
@@ -84,7 +90,8 @@ def test_the_command_makes_a_cross_encoder(
     assert "Run 2: loss" in result.stderr
     load_cross_encoder(out)
     card = (out / "README.md").read_text()
-    assert "2 runs (seeds 1, 2), 0.8 of the way" in card
+    assert "2 runs (seeds 1, 2), 0.7 of the way" in card
+    assert "--plan chosen --share 0.7" in card
     assert str(tmp_path) not in card
 
 

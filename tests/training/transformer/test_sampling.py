@@ -49,9 +49,10 @@ def _score(pairs: PairSet) -> np.ndarray:
 def test_a_list_has_its_answers_first_and_as_many_others_as_planned(lists: SampledLists) -> None:
     drawn = lists.one(0, np.random.default_rng(0))
     assert drawn.labels == [1, 0, 0]  # the answer, one of its own, a hard one
-    assert drawn.keep == 2
-    assert drawn.pool
-    assert not set(drawn.pool) & {drawn.candidates[0]}
+    (pool,) = drawn.pools
+    assert pool.keep == 2
+    assert pool.texts
+    assert not set(pool.texts) & {drawn.candidates[0]}
 
 
 def test_a_lone_answer_gets_more_hard_ones(lists: SampledLists) -> None:
@@ -76,9 +77,27 @@ def test_the_highest_scoring_strangers_are_kept(lists: SampledLists) -> None:
     assert len(pairs) == 2
     for number, drawn in enumerate(expected):
         kept = pairs.lengths(pairs.rows([number]))[len(drawn.candidates) :]
-        pool = lists.texts.pairs([(drawn.question, drawn.pool)])
+        pool = lists.texts.pairs([(drawn.question, drawn.pools[0].texts)])
         assert kept.tolist() == sorted(map(len, pool.tokens), reverse=True)[:2]
     assert pairs.labels.tolist() == [1, 0, 0, 0, 0] * 2
+
+
+def test_hard_ones_can_be_chosen_by_score_too(
+    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+) -> None:
+    plan = Plan(own=1, hard=1, lone=1, near=0, elsewhere=0, drawn=0, hard_drawn=3)
+    lists = SampledLists("chosen", [Part(asked, plan)], negatives, tokeniser)
+    first, lone = (lists.one(place, np.random.default_rng(0)) for place in (0, 3))
+    assert [len(first.candidates), len(lone.candidates)] == [2, 1]  # no hard one yet
+    assert [(len(pool.texts), pool.keep) for pool in (*first.pools, *lone.pools)] == [
+        (3, 1),
+        (3, 2),  # a lone answer gets more, and the file has three
+    ]
+    pairs = lists.draw(np.array([0, 3]), np.random.default_rng(0), _score)
+    for number, drawn in enumerate((first, lone)):
+        kept = pairs.lengths(pairs.rows([number]))[len(drawn.candidates) :]
+        pool = lists.texts.pairs([(drawn.question, drawn.pools[0].texts)])
+        assert kept.tolist() == sorted(map(len, pool.tokens), reverse=True)[: number + 1]
 
 
 def test_the_same_seed_draws_the_same(lists: SampledLists) -> None:
@@ -110,7 +129,7 @@ def test_strangers_come_from_the_same_part(
     pool = pool_of(asked)
     own = {pool.index(text) for text in pool_of(asked[:2])}
     for seed in range(5):
-        assert set(lists.one(0, np.random.default_rng(seed)).pool) <= own
+        assert set(lists.one(0, np.random.default_rng(seed)).pools[0].texts) <= own
 
 
 def test_mined_negatives_fit(asked: tuple[Question, ...], tokeniser: Any) -> None:
@@ -135,8 +154,12 @@ def test_negatives_of_fewer_questions_are_refused(
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"own": -1}, "own must be at least 0"), ({"elsewhere": 4, "drawn": 3}, "drawn must be")],
-    ids=["negative", "too few drawn"],
+    [
+        ({"own": -1}, "own must be at least 0"),
+        ({"near_drawn": -1}, "near_drawn must be at least 0"),
+        ({"elsewhere": 4, "drawn": 3}, "drawn must be"),
+    ],
+    ids=["negative", "negative drawn", "too few drawn"],
 )
 def test_impossible_plans_are_refused(options: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
