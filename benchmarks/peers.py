@@ -166,7 +166,8 @@ def _float_peers(options: argparse.Namespace, left_out: dict[str, str]) -> Itera
             left_out[name] = "optimum is not installed"
             continue
         scores = cross_encoder(options.model, backend, options.threads)
-        size = _megabytes(options.model, pattern)
+        # Where the folder has no such file, the package makes one of these, number for number.
+        size = _megabytes(options.model, pattern) or _megabytes(options.model, _WEIGHTS["torch"])
         like = "" if backend == "torch" else "sentence-transformers, torch"
         yield System(name, scores, size, most=options.most, like=like)
     if find_spec("rerankers") is None:
