@@ -2,6 +2,7 @@
 How well the shipped reader reads, and what it costs.
 
     python -m benchmarks.reading quality [--model DIR] [--limit N] [--keep DIR] [--shard I/N]
+    python -m benchmarks.reading held-out --model DIR --name NAME
     python -m benchmarks.reading sentences [--model DIR --name NAME]
     python -m benchmarks.reading tries RUN
     python -m benchmarks.reading timings [--limit N]
@@ -9,6 +10,7 @@ How well the shipped reader reads, and what it costs.
 `quality`: exact match and F1 within the paragraph, on the engine, and how often it points at
 nothing where SQuAD v2 says that there is nothing. With `--keep`, what was read lies in that folder,
 and is not read again; `--shard 0/4` reads the first quarter, keeps it, and measures nothing.
+`held-out`: EM and F1 of another folder's reader, of the held-out questions alone.
 `sentences`: the same inside sentences, of 400 held-out questions the answer's and another of its
 paragraph; another folder's figures stand under its name. `tries` takes over what a training run
 measured: a folder with one JSON file for each reader, its settings and EM and F1 on held-out
@@ -60,7 +62,7 @@ Asked = tuple[SpanQuestion, str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["quality", "sentences", "tries", "timings"])
+    parser.add_argument("part", choices=["quality", "held-out", "sentences", "tries", "timings"])
     parser.add_argument("run", type=Path, nargs="?")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--name", default="shipped")
@@ -73,6 +75,11 @@ def main() -> None:
         figures = tries(given.run)
     elif given.part == "timings":
         figures = {"timings": timings(folder, given.limit)}
+    elif given.part == "held-out":
+        asked = asked_of(HELD_OUT)[: given.limit]
+        replies = replied(open_encoder(folder), asked, None, "")
+        figures = {f"held out, {given.name}": right(asked, replies)}
+        print(figures)
     elif given.part == "sentences":
         figures = {f"sentences, {given.name}": inside_sentences(open_encoder(folder))}
     else:
@@ -91,9 +98,8 @@ def quality(
     """Within the paragraph."""
     encoder = open_encoder(folder)
     made: dict[str, Any] = {"adapter": folder.config.get("adapter")}
-    for name in ("squadshifts:dev", "squad1:dev", "squad2:dev"):
-        paragraphs = data.load_paragraphs(name, root=data_root())
-        asked = [(question, each.text) for each in paragraphs for question in each.questions]
+    for name in (HELD_OUT, "squad1:dev", "squad2:dev"):
+        asked = asked_of(name)
         if name == "squad2:dev":
             order = np.random.default_rng(0).permutation(len(asked))[:NOTHING]
             asked = [asked[at] for at in order.tolist()]
@@ -103,6 +109,12 @@ def quality(
         replies = replied(encoder, asked, path, stem)
         made[name] = said_nothing(asked, replies) if name == "squad2:dev" else right(asked, replies)
     return made
+
+
+def asked_of(name: str) -> list[Asked]:
+    """Each question of a set with its paragraph."""
+    paragraphs = data.load_paragraphs(name, root=data_root())
+    return [(question, each.text) for each in paragraphs for question in each.questions]
 
 
 def replied(

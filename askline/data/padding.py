@@ -28,6 +28,8 @@ def pad(question_set: QuestionSet, to: int, *, seed: int = 0) -> QuestionSet:
     - The draw hangs on the seed, the question's id and the texts of the set, not on the order of
       the questions. Filter afterwards: a filtered set has fewer texts to draw from.
     - An added candidate's id is `pad:`, the question it came from, `/` and its id there.
+    - What is added counts as wrong and was never judged. Where questions share a topic, as in
+      TrecQA's series (57.1, 57.2, …), some of it does answer: docs/transformers.md counts how much.
 
     Raises InputError where the set has too few texts for one of its questions.
     """
