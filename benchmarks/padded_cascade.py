@@ -1,0 +1,56 @@
+"""
+What padding to 400 candidates costs the cascade that ships, run as `askline.load("cascade")` runs.
+
+    ASKLINE_DATA=DIR python -m benchmarks.padded_cascade
+
+The sets and the seeds are those of `benchmarks.padded_losses`, five of the seeds. Every list is
+ranked by the stored schedule, which drops most of a long one at its first classifiers. TrecQA's
+losses are given without the sentences of the question's own series as well. Nothing is chosen by
+this. Writes results/padded_cascade.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+import askline
+from askline.types import QuestionSet, Ranker
+
+from .padded_losses import PADDED_TO, SETS, Precision, is_added, losses, of_series, padded
+from .report import data_root, save
+
+SEEDS = range(5)
+
+
+def measured(ranker: Ranker, padding: QuestionSet) -> Precision:
+    """P@1 of the own candidates, of all, and of all but the own series', each list ranked once."""
+    right = []
+    for question in padding:
+        own = question.candidates
+        before = [each for each, more in zip(own, is_added(question), strict=True) if not more]
+        texts = [each.text for each in before]
+        alone = before[ranker.rank(question.text, texts)[0].index]
+        order = [hit.index for hit in ranker.rank(question.text, question.texts)]
+        apart = next(place for place in order if not of_series(question)[place])
+        right.append([alone.is_answer, own[order[0]].is_answer, own[apart].is_answer])
+    return Precision(*(100 * np.mean(right, axis=0)).tolist())
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("--ranker", default="cascade", help="a name or a pipeline  [cascade]")
+    ranker, root = askline.load(parser.parse_args().ranker), data_root()
+    figures: dict[str, Any] = {}
+    for name in SETS:
+        found = [measured(ranker, padded(name, root, seed)) for seed in SEEDS]
+        figures[name] = losses(found)
+        print(name, figures[name], flush=True)
+        save("padded_cascade", {"padded to": PADDED_TO, "sets": figures}, "onnxruntime")
+
+
+if __name__ == "__main__":
+    main()
