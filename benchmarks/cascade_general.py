@@ -23,6 +23,7 @@ from askline.evaluation import Evaluation, evaluate
 from askline.evaluation.significance import compare
 from askline.models.cascade_layout import CascadeLayout
 from askline.models.folder import ModelFolder, write_folder
+from askline.rankers.cascade import shipped_folder
 from askline.rankers.schedule import Keeps
 from askline.training.reader.network import float_tensors
 
@@ -30,7 +31,6 @@ from . import report
 
 SETS = ("wikiqa:test", "trecqa-clean:test", "squad1:dev")
 MEASURES = ("MAP", "P@1")
-SHIPPED = Path(askline.__file__).parent / "models" / "shipped" / "cascade"
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     parser.add_argument("general_int8", type=Path)
     parser.add_argument("general_float", type=Path)
-    parser.add_argument("--cascade", type=Path, default=SHIPPED)
+    parser.add_argument("--cascade", type=Path, default=shipped_folder())
     parser.add_argument("--on", nargs="+", default=SETS, metavar="SET")
     given = parser.parse_args()
     figures: dict[str, Any] = {}

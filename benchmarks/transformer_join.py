@@ -71,7 +71,7 @@ def summary(rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
         },
         "plans": [
             {key: row[key] for key in ("hard", "share", "dev")}
-            | {"mean MAP": round(mean_map(row["dev"]), 2)}
+            | {"mean MAP": _mean_map(row)}
             | {"P@1 lost by padding": round(padding_loss(row["dev"]), 2)}
             for row in sorted(rows.get("plan_on_dev", []), key=_plan)
         ],
@@ -94,7 +94,7 @@ def _plan(row: Row) -> tuple[str, float]:
 
 
 def _mean_map(row: Row) -> float:
-    return round(fmean(own["MAP"] for own in row["dev"].values()), 2)
+    return round(mean_map(row["dev"]), 2)
 
 
 def _student(row: Row) -> str:

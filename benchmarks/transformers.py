@@ -170,7 +170,7 @@ def _jobs(parts: Container[str]) -> Iterator[Job]:
         yield from teaching.teller_jobs() if "tellers" in parts else ()
     if "adapt" in parts:
         yield from (("adapt_trecqa", ("both", seed), runs) for seed in SEEDS)
-    if "general" in parts:
+    if "general" in parts and "plans" not in parts:  # there a run has its plan's name
         yield from (("single", (seed,), runs) for seed in SEEDS)
 
 
