@@ -1,12 +1,14 @@
 """
 A cascade at full depth beside the general model, one classifier at the end, question by question.
 
-    ASKLINE_DATA=DIR python -m benchmarks.cascade_general GENERAL_INT8 GENERAL_FLOAT [--on SET …]
+    ASKLINE_DATA=DIR python -m benchmarks.cascade_general GENERAL_INT8 GENERAL_FLOAT \\
+        [--on SET …] [--most N]
 
 The general model is given as two runtime folders that `askline export` makes, in int8 and in
 float32. The cascade is the shipped one, in int8 as it is and in float32 by the numbers that its
 int8 weights stand for (`--cascade DIR` takes another). The difference in MAP and P@1 stands with
-its 95 % interval and the paired randomisation test. It writes results/cascade_general.json.
+its 95 % interval and the paired randomisation test. `--most` takes so many questions of a longer
+set, at even steps. It writes results/cascade_general.json.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("general_float", type=Path)
     parser.add_argument("--cascade", type=Path, default=shipped_folder())
     parser.add_argument("--on", nargs="+", default=SETS, metavar="SET")
+    parser.add_argument("--most", type=int, help="Questions of a set, at even steps.")
     given = parser.parse_args()
     figures: dict[str, Any] = {}
     with TemporaryDirectory() as folder:
@@ -49,7 +52,7 @@ def main() -> None:
         }
         for precision, (cascade, general) in pairs.items():
             for name in given.on:
-                left, right = (_evaluated(each, name) for each in (cascade, general))
+                left, right = (_evaluated(each, name, given.most) for each in (cascade, general))
                 own = figures.setdefault(precision, {})
                 own[name] = {measure: _row(left, right, measure) for measure in MEASURES}
                 print(precision, name, own[name], flush=True)
@@ -75,10 +78,13 @@ def in_float(cascade: Path, target: Path) -> Path:
     )
 
 
-def _evaluated(folder: Path, name: str) -> Evaluation:
+def _evaluated(folder: Path, name: str, most: int | None) -> Evaluation:
     ranker = askline.Cascade.load(folder)
     whole = replace(ranker, schedule=Keeps(ranker.encoder.depths))  # nobody is dropped
     questions = data.select(data.load(name, root=report.data_root()), "answerable")
+    if most is not None and len(questions) > most:
+        step = len(questions) // most
+        questions = replace(questions, questions=questions.questions[::step][:most])
     return evaluate(whole, questions, measures=MEASURES)
 
 

@@ -1,9 +1,9 @@
 """
 What padding to 400 candidates costs the cascade that ships, run as `askline.load("cascade")` runs.
 
-    ASKLINE_DATA=DIR python -m benchmarks.padded_cascade
+    ASKLINE_DATA=DIR python -m benchmarks.padded_cascade [--seeds 3]
 
-The sets and the seeds are those of `benchmarks.padded_losses`, five of the seeds. Every list is
+The sets and the seeds are those of `benchmarks.padded_losses`, some of the seeds. Every list is
 ranked by the stored schedule, which drops most of a long one at its first classifiers. TrecQA's
 losses are given without the sentences of the question's own series as well. Nothing is chosen by
 this. Writes results/padded_cascade.json.
@@ -21,8 +21,6 @@ from askline.types import QuestionSet, Ranker
 
 from .padded_losses import PADDED_TO, SETS, Precision, is_added, losses, of_series, padded
 from .report import data_root, save
-
-SEEDS = range(5)
 
 
 def measured(ranker: Ranker, padding: QuestionSet) -> Precision:
@@ -43,10 +41,12 @@ def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     parser.add_argument("--ranker", default="cascade", help="a name or a pipeline  [cascade]")
-    ranker, root = askline.load(parser.parse_args().ranker), data_root()
+    parser.add_argument("--seeds", type=int, default=3, help="How many paddings.")
+    given = parser.parse_args()
+    ranker, root = askline.load(given.ranker), data_root()
     figures: dict[str, Any] = {}
     for name in SETS:
-        found = [measured(ranker, padded(name, root, seed)) for seed in SEEDS]
+        found = [measured(ranker, padded(name, root, seed)) for seed in range(given.seeds)]
         figures[name] = losses(found)
         print(name, figures[name], flush=True)
         save("padded_cascade", {"padded to": PADDED_TO, "sets": figures}, "onnxruntime")

@@ -144,7 +144,8 @@ def main() -> None:
         train = write(some("wikiqa:train", TRAINED_ON), folder / "train.jsonl")
         print(save("light_rankers", light(folder, train, test), "torch"))
         found = cascade(folder, train, lists)
-        print(save("cascade_training", {"final": found, "adapted": found}, "torch"))
+        print(save("cascade_training", {"adapted": found}, "torch"))
+        print(save("cascade_runs", {"test-shipped": found}, "torch"))
 
 
 if __name__ == "__main__":

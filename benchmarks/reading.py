@@ -201,9 +201,9 @@ def timings(folder: ModelFolder, limit: int | None) -> dict[str, Any]:
     lists = [(one.text, one.texts[:TOP]) for one in questions if len(one.texts) >= TOP]
     adapted = open_encoder(folder)
     tensors = {name: one for name, one in adapted.tensors.items() if "adapter." not in name}
-    plain = replace(
-        adapted, layout=replace(adapted.layout, adapter=None), tensors=tensors, _ready={}
-    )
+    whole = (adapted.layout.encoder.layers,)
+    layout = replace(adapted.layout, adapter=None, depths=whole)
+    plain = replace(adapted, layout=layout, tensors=tensors, _ready={})
     taken: dict[str, list[float]] = {"with the adapter": [], "a line alone": []}
     for turn in range(ROUNDS + 1):  # the first makes the layers ready
         for question, texts in lists:

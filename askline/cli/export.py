@@ -37,6 +37,11 @@ __all__ = ["export"]
     help="askline's own runtime folder, or an ONNX file of standard operators.",
 )
 @click.option(
+    "--last-depth",
+    type=click.IntRange(min=1),
+    help="Leave out the classifiers behind that layer. The layers stay, for a reader.",
+)
+@click.option(
     "--on",
     default="squadshifts:dev",
     show_default=True,

@@ -45,10 +45,11 @@ __all__ = ["cascade"]
 )
 @click.option(
     "--head",
-    type=click.Choice(["first", "mean"]),
+    type=click.Choice(["first", "mean", "mixed"]),
     default="mean",
     show_default=True,
-    help="What a classifier reads: the first token, or the mean of all.",
+    help="What a classifier reads: the first token, the mean of all, or the mean and at the last "
+    "depth the first token.",
 )
 @click.option(
     "--reader/--no-reader", default=True, show_default=True, help="Learn to mark the answer, too."
@@ -61,6 +62,12 @@ __all__ = ["cascade"]
     help="All classifiers in every step, or one drawn for each, as in the paper.",
 )
 @click.option("--teacher", help="A cross-encoder whose scores are learnt in the transfer step.")
+@click.option(
+    "--anchored/--free",
+    default=False,
+    show_default=True,
+    help="Hold full depth to the start, which must be a cross-encoder and the --teacher too.",
+)
 @click.option(
     "--negatives",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -159,7 +166,12 @@ def _how(options: dict[str, Any]) -> Making:
         recipes[0] = replace(recipes[0], seconds=60 * options["minutes"])
     shape = CascadeShape(depths_of(options["depths"]), options["head"], options["reader"])
     return Making(
-        shape, recipes[0], recipes[1], seeds=tuple(options["seeds"]), share=options["share"]
+        shape,
+        recipes[0],
+        recipes[1],
+        seeds=tuple(options["seeds"]),
+        share=options["share"],
+        anchored=options["anchored"],
     )
 
 

@@ -43,6 +43,11 @@ __all__ = ["reader"]
     help="The first layer that the reader has its own way.",
 )
 @click.option(
+    "--begin",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Another cascade's folder, whose reader is where this one starts.",
+)
+@click.option(
     "--teacher",
     "teachers",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
@@ -113,6 +118,7 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
         ReaderMaking(adapter, recipe, tuple(options["seeds"])),
         sets,
         out,
+        begin=options["begin"],
         teachers=options["teachers"],
         root=options["root"],
         device=options["device"],

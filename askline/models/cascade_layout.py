@@ -4,13 +4,14 @@ What a cascade's runtime folder holds: an encoder, where its classifiers stand, 
 A reader that is one line on the last layer shares all layers with the classifiers. One with an
 adapter goes through the layers once more by weights of its own: each dense layer's are the
 encoder's and a product of two thin matrices, `up` and `down`, added to them; its biases, its norms
-and the steps of its inputs replace the encoder's. The encoder itself stays as it is.
+and the steps of its inputs replace the encoder's. The encoder itself stays as it is. Such a reader
+may go deeper than the last classifier, which is full depth for a ranking.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -26,13 +27,28 @@ __all__ = [
     "EncoderShape",
     "Head",
     "Precision",
+    "Read",
     "check_tensors",
     "reading_tensors",
+    "what_is_read",
 ]
 
-Head = Literal["first", "mean"]
+Read = Literal["first", "mean"]
+Head = Literal["first", "mean", "mixed"]
 Precision = Literal["int8", "float32"]
 _OWN = "adapter."  # before the names of what a reader has of its own
+
+
+def what_is_read(head: Head, depth: int, last: int) -> Read:
+    """
+    What a classifier reads: the first token, or the mean of all.
+
+    `mixed` is the mean before the last depth, where the first token has not gathered the sentence
+    yet, and the first token at the last, as a cross-encoder has it.
+    """
+    if head == "mixed":
+        return "first" if depth == last else "mean"
+    return head
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +120,23 @@ class CascadeLayout:
                     shapes |= {f"{stem}.{point}.scale": (), f"{stem}.{point}.zero": ()}
         return shapes
 
+    def up_to(self, depth: int) -> CascadeLayout:
+        """Without the classifiers behind that depth; the layers stay, for a reader."""
+        if depth not in self.depths:
+            known = ", ".join(map(str, self.depths))
+            raise ModelError(f"The last depth must be one of {known}, got {depth}.")
+        kept = tuple(own for own in self.depths if own <= depth)
+        cut_off = kept != self.depths and self.head == "mixed"
+        return replace(self, depths=kept, head="mean" if cut_off else self.head)
+
+    def reads(self, depth: int) -> Read:
+        """What the classifier at that depth reads."""
+        return what_is_read(self.head, depth, self.depths[-1])
+
     def hidden(self, depth: int) -> list[str]:
         """The tanh layers of the classifier at that depth."""
         stem = f"classifiers.{depth}"
-        if self.head == "first":
+        if self.reads(depth) == "first":
             return [f"{stem}.dense"]
         return [f"{stem}.layers.{number}" for number in range(3)]
 
@@ -118,8 +147,10 @@ class CascadeLayout:
             return
         if not self.depths or list(self.depths) != sorted({*self.depths}) or self.depths[0] < 1:
             yield f"depths must ascend from 1 or more, got {list(self.depths)}"
-        elif self.depths[-1] != layers:
-            yield f"the last depth must be {layers}, the last layer, got {self.depths[-1]}"
+        elif self.depths[-1] > layers:
+            yield f"the last depth must be at most {layers}, the last layer, got {self.depths[-1]}"
+        elif self.depths[-1] < layers and self.reader and not self.adapter:
+            yield f"a reader on the last layer needs the last depth to be {layers}, not before it"
         if self.head not in get_args(Head):
             yield f"head must be one of {', '.join(get_args(Head))}, got {self.head!r}"
         if self.precision not in get_args(Precision):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,13 @@ class CascadeSource:
         tensors = renamed(found, encoder.layers) | heads
         check_tensors(layout, tensors, path=folder)
         return cls(folder, layout, tensors, tokeniser.read_bytes(), alone)
+
+    def up_to(self, depth: int) -> CascadeSource:
+        """Without the classifiers behind that depth."""
+        layout = self.layout.up_to(depth)
+        kept = layout.shapes().keys()
+        tensors = {name: one for name, one in self.tensors.items() if name in kept}
+        return replace(self, layout=layout, tensors=tensors)
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class OnnxEncoder:
 
     @property
     def layers(self) -> int:
-        return self.layout.encoder.layers
+        return self.depths[-1]
 
     @property
     def parts_ready(self) -> int:
@@ -78,8 +78,8 @@ class OnnxEncoder:
 
         One that reads the first token computes its own last layer, so a layer less.
         """
-        less = 1 if self.layout.head == "first" else 0
-        return tuple(depth - less for depth in self.depths)
+        reads = self.layout.reads
+        return tuple(depth - (reads(depth) == "first") for depth in self.depths)
 
     def embed(self, numbers: NDArray[np.int64], kinds: NDArray[np.int64], level: int) -> FloatArray:
         """(pairs, tokens) → states at that level, which is one of `levels`."""
@@ -90,13 +90,13 @@ class OnnxEncoder:
     def climb(self, states: FloatArray, level: int, to: int) -> FloatArray:
         """States at one of the levels → at a higher one, level by level."""
         for low, high in zip(self.levels, self.levels[1:], strict=False):
-            if level <= low and high <= to:
+            if level <= low < high <= to:
                 states = self._run("body", low, high, states=states)
         return states
 
     def pooled(self, states: FloatArray, depth: int) -> FloatArray:
         """(pairs, width) what the classifier reads, from the states at the depth's level."""
-        if self.layout.head == "mean":
+        if self.layout.reads(depth) == "mean":
             return np.asarray(states.mean(axis=1), np.float32)
         return self._run("pooler", depth, depth, states=states)
 

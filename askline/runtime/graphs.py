@@ -75,7 +75,7 @@ def reader(layout: CascadeLayout, tensors: Tensors) -> bytes:
     """
     sheet, layers = Sheet(layout, reading_tensors(tensors)), layout.encoder.layers
     states = sheet.embedded() if layout.adapter else sheet.states()
-    done = 0 if layout.adapter else layers - (layout.head == "first")
+    done = 0 if layout.adapter else layers - (layout.reads(layers) == "first")
     for layer in range(done, layers):
         states = sheet.layer(layer, states)
     sheet.graph.output(sheet.dense("reader", states), "ends", "float32", (*STATES, 2))

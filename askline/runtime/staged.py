@@ -71,7 +71,7 @@ class StagedEncoder(Protocol):
 
     @property
     def layers(self) -> int:
-        """All layers, which is the last depth."""
+        """Full depth: the last that has a classifier."""
         ...
 
     def begin(self, question: str, candidates: Sequence[str]) -> StagedRun:

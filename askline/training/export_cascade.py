@@ -52,15 +52,18 @@ def export(
     *,
     precision: Precision = "int8",
     to_format: Format = "askline",
+    last_depth: int | None = None,
     pairs: Sequence[Pair],
 ) -> Exported:
     """
     Write a runtime folder or an ONNX folder.
 
     `pairs` are (question, candidate) texts: the steps of int8 are fitted to them, and some of them
-    are scored by torch and by what was made, whose scores must agree.
+    are scored by torch and by what was made, whose scores must agree. Classifiers behind
+    `last_depth` are left out; their layers stay, and a reader may be trained on them.
     """
     source, target = CascadeSource.read(folder), Path(to).expanduser()
+    source = source if last_depth is None else source.up_to(last_depth)
     if target.exists() and target.resolve() == source.path.resolve():
         raise InputError(f"--to must be another folder than {source.path}, which is read.")
     if not pairs:

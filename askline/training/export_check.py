@@ -83,7 +83,7 @@ def _bert(source: CascadeSource) -> Any:
 
 def _classified(source: CascadeSource, depth: int, states: torch.Tensor) -> float:
     """(tokens, width) → a logit"""
-    pooled = states[0] if source.layout.head == "first" else states.mean(dim=0)
+    pooled = states[0] if source.layout.reads(depth) == "first" else states.mean(dim=0)
     for name in source.layout.hidden(depth):
         pooled = torch.tanh(_dense(source, name, pooled))
     return float(_dense(source, f"classifiers.{depth}.out", pooled))

@@ -32,7 +32,7 @@ def onnx_file(layout: CascadeLayout, tensors: Mapping[str, NDArray[Any]]) -> byt
     )
     sheet.hide(mask)
     states = sheet.embedding(numbers, kinds)
-    for layer in range(layout.encoder.layers):
+    for layer in range(layout.depths[-1]):
         states = sheet.layer(layer, states)
         if layer + 1 in layout.depths:
             name = "logits" if layer + 1 == layout.depths[-1] else f"logits_{layer + 1}"
@@ -95,7 +95,7 @@ class Standard(Sheet):
     def classified(self, depth: int, states: str) -> str:
         """(pairs, 1) from the states behind that depth's layer."""
         node, axis = self.graph.node, self.graph.constant(np.array([1], np.int64))
-        if self.layout.head == "first":
+        if self.layout.reads(depth) == "first":
             pooled = node("Squeeze", self.first(states), axis)
         else:
             total = node("ReduceSum", node("Mul", states, self._shown), axis, keepdims=0)

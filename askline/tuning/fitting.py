@@ -181,7 +181,10 @@ def _anchor(lists: Mapping[int, Lists]) -> int:
 
 def _row(lists: Lists, aim: _Aim, *, below: Row | None = None, above: Row | None = None) -> Found:
     """The best that is in line with the rows of shorter and of longer lists."""
-    field = Field.of(search(lists, budget=aim.reach), lists.folds)
+    trials = search(lists, budget=aim.reach)
+    if below is not None:
+        trials = [*trials, measure(lists, below.keeps)]  # always in line, where nothing else may be
+    field = Field.of(trials, lists.folds)
     fits = [
         (below is None or (_shares_fall(below, row) and _numbers_rise(below, row)))
         and (above is None or _shares_fall(row, above))

@@ -19,7 +19,7 @@ def _tensors(layout: CascadeLayout = LAYOUT) -> dict[str, Any]:
     return {name: np.zeros(shape, np.float32) for name, shape in layout.shapes().items()}
 
 
-@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_config_is_read_back(head: Any) -> None:
     layout = replace(LAYOUT, head=head)
     assert CascadeLayout.from_config(layout.to_config(), path=HERE) == layout
@@ -31,8 +31,9 @@ def test_config_is_read_back(head: Any) -> None:
         ({"depths": ()}, "depths must ascend"),
         ({"depths": (2, 1)}, "depths must ascend from 1 or more, got \\[2, 1\\]"),
         ({"depths": (0, 2)}, "depths must ascend"),
-        ({"depths": (1,)}, "the last depth must be 2"),
-        ({"head": "last"}, "head must be one of first, mean, got 'last'"),
+        ({"depths": (1, 3)}, "the last depth must be at most 2, the last layer, got 3"),
+        ({"depths": (1,), "reader": True}, "needs the last depth to be 2"),
+        ({"head": "last"}, "head must be one of first, mean, mixed, got 'last'"),
         ({"precision": "int4"}, "precision must be one of int8, float32, got 'int4'"),
         ({"encoder": replace(SHAPE, heads=3)}, "width must be a multiple of heads"),
         ({"encoder": replace(SHAPE, inner=0)}, "inner must be a whole number"),
@@ -41,13 +42,24 @@ def test_config_is_read_back(head: Any) -> None:
         ({"adapter": Adapter(0, 4), "reader": False}, "an adapter but no reader"),
     ],
     ids=[
-        *("none", "order", "zero", "short", "head", "precision", "heads", "size"),
+        *("none", "order", "zero", "deep", "short", "head", "precision", "heads", "size"),
         *("rank", "first layer", "no reader"),
     ],
 )
 def test_unsound_layouts_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         replace(LAYOUT, **changes)
+
+
+def test_classifiers_behind_a_depth_are_left_out_and_layers_stay() -> None:
+    whole = replace(LAYOUT, depths=(1, 2), head="mixed", reader=False)
+    assert (whole.reads(1), whole.reads(2)) == ("mean", "first")
+    cut = whole.up_to(1)
+    assert (cut.depths, cut.head, cut.encoder) == ((1,), "mean", whole.encoder)
+    assert cut.shapes().items() <= whole.shapes().items()
+    assert whole.up_to(2) == whole
+    with pytest.raises(ModelError, match="The last depth must be one of 1, 2, got 3"):
+        whole.up_to(3)
 
 
 def test_an_adapter_is_read_back_and_left_out_where_there_is_none() -> None:

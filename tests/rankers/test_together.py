@@ -50,7 +50,7 @@ def counts(ranking: Ranking) -> list[tuple[Any, ...]]:
     ]
 
 
-@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 @pytest.mark.parametrize("schedule", [Keeps((1, 3)), Drop((1, 3), 0.5), LEARNED])
 def test_a_cascade_gives_each_what_it_gives_it_alone(
     tmp_path: Path, head: Any, schedule: Schedule

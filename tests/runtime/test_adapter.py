@@ -13,6 +13,7 @@ from askline.errors import ModelError
 from askline.models.cascade_layout import Adapter, CascadeLayout, Head, reading_tensors
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import Cascade
+from askline.rankers.schedule import Keeps
 from askline.runtime.encoder import OnnxEncoder
 from askline.runtime.opening import open_encoder
 
@@ -43,7 +44,7 @@ def _merged(weights: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 @pytest.mark.parametrize("first", [0, 2])
 def test_it_reads_as_the_sum_of_the_weights_would(tmp_path: Path, head: Head, first: int) -> None:
     of = _adapted(head, first)
@@ -59,7 +60,7 @@ def test_it_reads_as_the_sum_of_the_weights_would(tmp_path: Path, head: Head, fi
             assert one.no_answer == pytest.approx(other.no_answer, abs=1e-3)
 
 
-@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_scores_are_those_of_the_cascade_without_it(tmp_path: Path, head: Head) -> None:
     of = _adapted(head)
     weights = tensors(of)
@@ -70,6 +71,21 @@ def test_scores_are_those_of_the_cascade_without_it(tmp_path: Path, head: Head) 
         scores.append([run.advance(ALL, depth).tobytes() for depth in (1, 3)])
         run.read(ALL)
     assert scores[0] == scores[1]
+
+
+def test_it_may_read_deeper_than_the_last_classifier(tmp_path: Path) -> None:
+    whole = _adapted("mixed")
+    short = whole.up_to(1)
+    weights = tensors(whole)
+    deep = _opened(tmp_path / "deep", whole, weights)
+    flat = _opened(tmp_path / "flat", short, {name: weights[name] for name in short.shapes()})
+    assert (flat.depths, flat.layers) == ((1,), 1)
+    runs = [encoder.begin(QUESTION, CANDIDATES) for encoder in (deep, flat)]
+    scores = [run.advance(ALL, 1).tobytes() for run in runs]
+    assert scores[0] == scores[1]
+    assert runs[0].read(ALL) == runs[1].read(ALL)
+    ranking = Cascade(flat, Keeps((1,))).rank(QUESTION, CANDIDATES)
+    assert len(ranking) == len(CANDIDATES)
 
 
 def test_thin_matrices_in_int8_read_nearly_the_same(tmp_path: Path) -> None:

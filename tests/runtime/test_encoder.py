@@ -37,7 +37,7 @@ def test_it_is_what_a_cascade_asks_for(tiny: OnnxEncoder) -> None:
     assert (tiny.depths, tiny.layers) == ((1, 3), 3)
 
 
-@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_logits_are_those_of_the_network(tmp_path: Path, head: Head) -> None:
     of = layout(head)
     tiny = encoder(tmp_path / "tiny", of)
@@ -116,7 +116,7 @@ def test_a_depth_without_a_classifier_is_refused(tiny: OnnxEncoder) -> None:
         tiny.begin(QUESTION, CANDIDATES).advance(ALL, 2)
 
 
-@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_reading_points_inside_the_candidate(tmp_path: Path, head: Head) -> None:
     tiny = encoder(tmp_path / "tiny", layout(head))
     texts = [*CANDIDATES, LONG]

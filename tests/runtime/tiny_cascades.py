@@ -150,7 +150,7 @@ def logits(
     for layer in range(of.encoder.layers):
         states = _layer(of, weights, f"layers.{layer}", states)
         if layer + 1 in of.depths:
-            pooled = states[0] if of.head == "first" else states.mean(axis=0)
+            pooled = states[0] if of.reads(layer + 1) == "first" else states.mean(axis=0)
             for name in of.hidden(layer + 1):
                 pooled = np.tanh(_dense(weights, name, pooled))
             found[layer + 1] = float(_dense(weights, f"classifiers.{layer + 1}.out", pooled)[0])

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from ..runtime.tiny_cascades import (
 )
 
 PAIRS = [(QUESTION, candidate) for candidate in CANDIDATES]
-HEADS: list[Head] = ["first", "mean"]
+HEADS: list[Head] = ["first", "mean", "mixed"]
 PRECISIONS: list[Precision] = ["int8", "float32"]
 
 
@@ -80,6 +81,21 @@ def test_onnx_allows_padding(tmp_path: Path, precision: Precision, head: Head) -
     padded = session.run(["logits"], inputs)[0]
     short = {name: value[:1, :5] for name, value in inputs.items()}
     assert session.run(["logits"], short)[0] == pytest.approx(padded[:1], abs=1e-4)
+
+
+@pytest.mark.parametrize("to_format", ["askline", "onnx"])
+def test_an_export_may_end_before_the_last_classifier(tmp_path: Path, to_format: Any) -> None:
+    folder = trained_folder(tmp_path / "trained", layout("mixed", reader=False))
+    made = export(
+        folder, tmp_path / "made", precision="float32", to_format=to_format, last_depth=1,
+        pairs=PAIRS,
+    )  # fmt: skip
+    assert made.agreement.largest < 1e-4
+    if to_format == "askline":
+        opened = ModelFolder.open(made.path, kind="cascade")
+        assert (opened.config["depths"], opened.config["head"]) == ([1], "mean")
+        assert "layers.2.outer.weight" in opened.stored()
+        assert "classifiers.3.out.weight" not in opened.stored()
 
 
 def test_a_cross_encoder_is_exported_as_both(tmp_path: Path) -> None:

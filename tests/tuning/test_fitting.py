@@ -159,3 +159,13 @@ def test_a_first_stage_needs_lists_of_one_length() -> None:
     with pytest.raises(InputError, match=r"lists of one length.* which has 9 candidates"):
         tune([mixed], budget=0.7, counts=(6,), first=True)
     assert tune([mixed], budget=0.7, counts=(6,)).first == 0
+
+
+@pytest.mark.parametrize("budget", [0.3, 0.5, 0.7])
+def test_longer_lists_keep_no_fewer_whatever_the_budget(budget: float) -> None:
+    many, few = table(60, 12, seed=1), table(20, 36, seed=2)
+    found = tune([many, few], budget=budget, counts=(12, 36))
+    shorter, longer = found.schedule.rows
+    assert (shorter.count, longer.count) == (12, 36)
+    for depth in DEPTHS[:-1]:
+        assert longer.at(depth) >= shorter.at(depth)

@@ -19,6 +19,11 @@ def card(made: Made, how: Making, sets: Sets, *, start: str, teacher: str, comma
         f"- Classifiers after layers {', '.join(map(str, shape.depths))}, head `{shape.head}`"
         f"{', and a reader' if shape.reader else ''}: {weights:,} parameters",
         f"- Started from: {start}" + (f"; taught by: {teacher}" if teacher else ""),
+        *(
+            ["- Full depth was held to the start, whose own classifier it is"]
+            if how.anchored
+            else []
+        ),
         f"- Seeds: {', '.join(map(str, how.seeds))}"
         f"{' (the mean of their weights)' if len(how.seeds) > 1 else ''}",
         "- Trained on:",

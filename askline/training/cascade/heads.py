@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor, nn
 
+from ...models.cascade_layout import Head
 from ..packed.packing import Packed
 
 __all__ = ["HEADS", "FirstTokenClassifier", "Head", "MeanClassifier"]
 
-Head = Literal["first", "mean"]
 HEADS: tuple[str, ...] = get_args(Head)
 
 

@@ -177,8 +177,10 @@ class _Loop:
     def _wake(self, recipe: CascadeRecipe) -> None:
         """Into training, all of the network or all but its encoder."""
         self.network.train()
-        self.network.encoder.train(not recipe.frozen)  # no dropout in what does not learn
+        self.network.encoder.train(recipe.dropout and not recipe.frozen)
         self.network.encoder.requires_grad_(not recipe.frozen)
+        last = self.network.classifiers[str(self.network.shape.depths[-1])]
+        last.train(not recipe.keep_last).requires_grad_(not recipe.keep_last)
 
     def _set_rate(self, recipe: CascadeRecipe, share: float) -> None:
         for group in self.optimiser.param_groups:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from .folder import is_cascade, load_cascade
 from .lists import WholeSource
 from .loop import Phase, train_cascade
 from .network import CascadeNetwork, CascadeShape
-from .recipe import ADAPT, FIT, TRANSFER, CascadeRecipe
+from .recipe import ADAPT, FIT, TRANSFER, CascadeRecipe, anchored
 from .scoring import Dev
 from .sets import transfer_sets
 
@@ -45,12 +45,27 @@ class Making:
     seeds: tuple[int, ...] = (0,)
     share: float = 1.0
     """How far to go from the fitted start to what was trained."""
+    anchored: bool = False
+    """Whether full depth is held to the start, which is then the teacher too."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
             raise InputError(f"share must be from 0 to 1, got {self.share}.")
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise InputError(f"Expected one seed or several different ones, got {self.seeds}.")
+        if self.anchored and self.shape.reads(self.shape.depths[-1]) != "first":
+            raise InputError(
+                "An anchored cascade keeps the start's own classifier, which reads the first "
+                f"token: head must be 'mixed' or 'first', got {self.shape.head!r}."
+            )
+        if self.anchored and self.shape.reader:
+            raise InputError("An anchored cascade learns to rank alone: train it without a reader.")
+
+    def recipes(self) -> Making:
+        """With the recipes of fit and transfer anchored, where that is asked for."""
+        if not self.anchored:
+            return self
+        return replace(self, fit=anchored(self.fit), transfer=anchored(self.transfer))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +116,20 @@ def make_cascade(
     `checkpoint`, a path, every seed keeps its state beside it and a training that was broken off
     goes on.
     """
+    if how.anchored and (teacher is None or is_cascade(init) or Path(teacher) != Path(init)):
+        raise InputError(
+            "An anchored cascade starts from a cross-encoder, which is its teacher as well: give "
+            f"both the same folder, got {fspath(init)!r} and {fspath(teacher or '')!r}."
+        )
+    how = how.recipes()
     tokeniser = load_tokeniser(init)
-    phases = _phases(how, sets, tokeniser, _teacher(teacher, device))
+    told = _teacher(teacher, device)
+    phases = _phases(how, sets, tokeniser, told)
     dev = Dev.of(data.load(sets.dev, root=sets.root), tokeniser) if sets.dev else None
     torch.manual_seed(how.seeds[0])  # what is new in the network is drawn from it
     network = _start(init, how.shape).to(device)
+    if how.anchored and not _same_end(network, told):
+        raise InputError(f"{fspath(init)} has no classifier of its own that could be kept.")
 
     def train(seed: int, chosen: Sequence[Phase], name: str) -> tuple[Epoch, ...]:
         return train_cascade(
@@ -127,6 +151,15 @@ def make_cascade(
         states.append(_state(network))
     network.load_state_dict(blend(start, average(states), how.share))
     return Made(network.eval(), tokeniser, history)
+
+
+def _same_end(network: CascadeNetwork, teacher: CascadeNetwork | None) -> bool:
+    """Whether both end in one classifier: where a folder has none, each has drawn its own."""
+    ends = [
+        {} if own is None else own.classifiers[str(own.shape.depths[-1])].state_dict()
+        for own in (network, teacher)
+    ]
+    return all(torch.equal(value, ends[1][name]) for name, value in ends[0].items())
 
 
 def _state(network: CascadeNetwork) -> dict[str, Tensor]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ...errors import InputError, UnknownNameError
+from ...models.cascade_layout import Read, what_is_read
 from ..packed.bert import bert_embed, bert_layer, is_bert
 from ..packed.packing import Packed
 from ..transformer.network import encoder_layers, read_encoder
@@ -36,6 +37,10 @@ class CascadeShape:
         if self.head not in HEADS:
             raise UnknownNameError("head", self.head, HEADS)
 
+    def reads(self, depth: int) -> Read:
+        """What the classifier at that depth reads."""
+        return what_is_read(self.head, depth, self.depths[-1])
+
 
 class Scored(NamedTuple):
     """What one pass gives."""
@@ -44,6 +49,8 @@ class Scored(NamedTuple):
     """(depths, sequences): the log-odds that the second text answers the first."""
     ends: Tensor | None
     """(tokens, 2): how likely an answer starts and ends at each token, as logits."""
+    first: Tensor
+    """(sequences, width): what the deepest layer that was run has of each one's first token."""
 
 
 class CascadeNetwork(nn.Module):
@@ -61,9 +68,11 @@ class CascadeNetwork(nn.Module):
         del layers[shape.depths[-1] :]
         config.num_hidden_layers = len(layers)
         self.encoder, self.shape = encoder, shape
-        kind = FirstTokenClassifier if shape.head == "first" else MeanClassifier
         width: int = config.hidden_size
-        self.classifiers = nn.ModuleDict({str(depth): kind(width) for depth in shape.depths})
+        kinds = {"first": FirstTokenClassifier, "mean": MeanClassifier}
+        self.classifiers = nn.ModuleDict(
+            {str(depth): kinds[shape.reads(depth)](width) for depth in shape.depths}
+        )
         self.reader = nn.Linear(width, 2) if shape.reader else None
 
     @classmethod
@@ -71,29 +80,29 @@ class CascadeNetwork(nn.Module):
         """
         A cascade on an encoder, or on a cross-encoder, from a folder or a hub name.
 
-        Where the folder has a classifier of its own, every classifier of head "first" starts as a
-        copy of it; all else is drawn from torch's generator.
+        Where the folder has a classifier of its own, every classifier that reads the first token
+        starts as a copy of it; all else is drawn from torch's generator.
         """
         whole, missing = read_encoder(name, plain=True)
         encoder = whole.base_model
         network = cls(encoder, shape)
         found = None if missing else _own_classifier(whole)
-        if found is not None and shape.head == "first":
-            for classifier in network.classifiers.values():
-                _copy(cast(FirstTokenClassifier, classifier), *found)
+        for classifier in network.classifiers.values():
+            if found is not None and isinstance(classifier, FirstTokenClassifier):
+                _copy(classifier, *found)
         encoder.pooler = None
         return network
 
     def forward(self, batch: Packed, *, deepest: int | None = None) -> Scored:
         """All classifiers up to `deepest`, and the reader where the last layer is reached."""
-        scores, states = [], None
+        scores = []
         for depth, states in self.states(batch, deepest=deepest):
             if str(depth) in self.classifiers:
                 scores.append(self.classifiers[str(depth)](states, batch))
         ends = None
-        if self.reader is not None and states is not None and deepest is None:
+        if self.reader is not None and deepest is None:
             ends = self.reader(states.float())
-        return Scored(torch.stack(scores), ends)
+        return Scored(torch.stack(scores), ends, states[batch.starts[:-1].long()])
 
     def states(self, batch: Packed, *, deepest: int | None = None) -> Iterator[tuple[int, Tensor]]:
         """Each layer's number, from 1, and what it gives: (tokens, width)."""

@@ -52,6 +52,8 @@ class CascadeObjective:
     temperature: float = 2.0
     reading: float = 1.5
     """The weight of the reader's loss."""
+    anchor: float = 0.0
+    """The weight of how far the last layer's first token is from the teacher's."""
 
     def __post_init__(self) -> None:
         if self.kind not in ("joint", "drawn"):
@@ -59,7 +61,7 @@ class CascadeObjective:
         for name in ("distil", "teach", "from_teacher"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} must be from 0 to 1, got {getattr(self, name)}.")
-        for name in ("early", "point", "reading"):
+        for name in ("early", "point", "reading", "anchor"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name} must be at least 0, got {getattr(self, name)}.")
         if not self.temperature > 0:
@@ -81,6 +83,11 @@ class CascadeObjective:
             soft = self._soft(scores[-1:], lists.teacher, lists)[0]
             final = (1 - self.teach) * final + self.teach * soft
         return final + self.early * early.sum()
+
+    def apart(self, first: Tensor, teacher: Tensor) -> Tensor:
+        """How far states (sequences, width) are from the teacher's, as a share of their size."""
+        off = (first.float() - teacher.float()).square().sum(-1)
+        return self.anchor * (off / teacher.float().square().sum(-1)).mean()
 
     def _hard(self, scores: Tensor, lists: Lists) -> Tensor:
         """The loss against labels at each depth."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...errors import InputError
 from .objectives import CascadeObjective
 
-__all__ = ["ADAPT", "FIT", "TRANSFER", "CascadeRecipe"]
+__all__ = ["ADAPT", "FIT", "TRANSFER", "CascadeRecipe", "anchored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class CascadeRecipe:
     """Held at once; a step of more is split and its gradients are added up."""
     frozen: bool = False
     """Whether only the classifiers and the reader learn, and the encoder stays as it is."""
+    dropout: bool = True
+    """Whether the encoder's states are dropped out while it learns; classifiers' always are."""
+    keep_last: bool = False
+    """Whether the last classifier stays as the start has it."""
     decay: float = 0.01
     clip: float = 1.0
     seed: int = 0
@@ -56,3 +60,14 @@ ADAPT = CascadeRecipe(
     paragraphs=0,
 )
 """Lists as they stand; no teacher, which knows less of the new set than its labels do."""
+
+
+def anchored(recipe: CascadeRecipe) -> CascadeRecipe:
+    """
+    The same with full depth held to what the start, which teaches, makes of a pair.
+
+    The start's own classifier stays. What it reads is learnt from the teacher, and nothing that
+    would draw it elsewhere: no label at the last depth, no dropout, no reader.
+    """
+    objective = replace(recipe.objective, teach=1.0, anchor=100.0, reading=0.0)
+    return replace(recipe, objective=objective, dropout=False, keep_last=True, paragraphs=0)

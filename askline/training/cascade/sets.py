@@ -32,7 +32,7 @@ def transfer_sets(
         raise InputError(f"No question of {', '.join(names)} has an answer to learn from.")
     parts = [
         Part(tuple(each for each in found if is_talk(each) == talk), plan)
-        for talk, plan in ((False, PLANS["first"]), (True, TALK))
+        for talk, plan in ((False, PLANS["chosen"]), (True, TALK))
     ]
     questions = [question for part in parts for question in part.questions]
     if not negatives.exists():

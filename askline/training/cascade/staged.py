@@ -191,7 +191,7 @@ class TorchRun:
             states, flight.packed = self._encoder.embedding(flight.packed), None
         for layer in self._encoder.ready[self._depth : depth]:
             flight.states = states = layer(states, where)  # the old ones go
-        if network.shape.head == "mean":
+        if network.shape.reads(depth) == "mean":
             return means(states, where)
         return states[where.starts[:-1].long()].float()
 

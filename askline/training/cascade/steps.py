@@ -111,14 +111,16 @@ def piece_loss(
     """The part of the step's loss that a piece has."""
     device = next(network.parameters()).device
     batch = _batch(texts, piece, device)
-    lists = batch.lists
+    lists, known = batch.lists, None
     if teacher is not None:
         only = torch.arange(batch.pairs, device=device)
         with torch.no_grad():
-            known = teacher(batch.packed.keep(only)[0]).scores[-1].float()
-        lists = lists._replace(teacher=known)
+            known = teacher(batch.packed.keep(only)[0])
+        lists = lists._replace(teacher=known.scores[-1].float())
     found = network(batch.packed)
     loss = objective(found.scores[:, : batch.pairs].float(), lists)
+    if known is not None and objective.anchor:
+        loss = loss + objective.apart(found.first[: batch.pairs], known.first)
     if found.ends is not None and objective.reading:
         told = reading_loss(found.ends, batch.packed, batch.spans, batch.weights)
         loss = loss + objective.reading * told

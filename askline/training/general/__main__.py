@@ -33,7 +33,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
     type=click.Choice([*PLANS]),
     default="chosen",
     show_default=True,
-    help="Of the lists: `first` with a share of 0.8 is what the shipped cascade was made from.",
+    help="Of the lists: `first` with a share of 0.8 is the first general model.",
 )
 @click.option("--tokens", type=click.IntRange(min=512), help="Held at once.  [16384]")
 def main(

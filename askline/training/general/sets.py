@@ -18,8 +18,8 @@ PLANS = {
     "chosen": Plan(hard=3, hard_drawn=8, near=2, near_drawn=8, elsewhere=3, drawn=24),
     "first": Plan(),
 }
-"""Of lists about encyclopaedic text. `first` is that of the shipped cascade and of the model that
-it was made from: of sentences from elsewhere, the network chose the random ones alone."""
+"""Of lists about encyclopaedic text. With `first`, which the first general model was made by, the
+network chose the random ones alone of the sentences from elsewhere."""
 TALK = Plan(hard=1, near=0, elsewhere=1, drawn=1)
 """Reviews and forum posts: many of their questions ("What is the product?") any post answers."""
 

@@ -21,7 +21,7 @@ from ..card import LICENCES
 from .examples import every_answer, template_of
 from .fitting import ReaderRecipe, fit_reader
 from .network import AdaptedReader, float_tensors
-from .storing import mean_of, write_reader
+from .storing import carried_over, mean_of, write_reader
 
 __all__ = ["ReaderMaking", "make_reader"]
 
@@ -44,6 +44,7 @@ def make_reader(
     sets: Sequence[str],
     to: str | PathLike[str],
     *,
+    begin: str | PathLike[str] | None = None,
     teachers: Sequence[str | PathLike[str]] = (),
     root: Path | None = None,
     device: str = "cpu",
@@ -53,6 +54,7 @@ def make_reader(
     """
     Fit a reader to a runtime folder, and write that folder with it.
 
+    `begin` is the folder of another cascade, whose reader is the start, as far as the rank allows.
     `teachers` are folders that this function wrote; their readers are learnt from too.
     `on_step` gets the seed, the steps done, all steps, and the loss.
     """
@@ -63,6 +65,8 @@ def make_reader(
     examples = every_answer(paragraphs, tokeniser, positions=layout.encoder.positions)
     adapted = replace(layout, reader=True, adapter=how.adapter)
     start = _start(folder, layout)
+    if begin is not None:
+        start |= carried_over(_read_by(begin, layout), start, how.adapter)
     taught_by = [_loaded(one).to(device) for one in teachers]
     made = []
     for seed in how.seeds:
@@ -80,6 +84,15 @@ def make_reader(
     card = _card(folder, how, sets, command)
     pairs = _some(paragraphs, how.seeds[0])
     return write_reader(folder, own, how.adapter, to, pairs=pairs, card=card)
+
+
+def _read_by(path: str | PathLike[str], own: CascadeLayout) -> dict[str, NDArray[np.float32]]:
+    """All tensors of another cascade with a reader, on an encoder of the same shape."""
+    folder = ModelFolder.open(path, kind="cascade")
+    layout = CascadeLayout.from_config(folder.config, path=folder.path / "config.json")
+    if not layout.reader or layout.encoder != own.encoder:
+        raise InputError(f"{folder.path} must hold a reader on an encoder of the same shape.")
+    return float_tensors(folder.stored())
 
 
 def _loaded(path: str | PathLike[str]) -> AdaptedReader:

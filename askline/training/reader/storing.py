@@ -19,7 +19,7 @@ from ...runtime.wordpiece import WordPiece
 from ..observing import Pair, observe
 from .network import float_tensors
 
-__all__ = ["cut", "mean_of", "write_reader"]
+__all__ = ["carried_over", "cut", "mean_of", "write_reader"]
 
 FloatArray = NDArray[np.float32]
 
@@ -36,6 +36,34 @@ def mean_of(readers: Sequence[Mapping[str, FloatArray]], rank: int) -> dict[str,
             made[name], made[down] = cut(np.mean(products, axis=0), rank)
         elif not name.endswith(".down.weight"):
             made[name] = np.mean([one[name] for one in readers], axis=0, dtype=first.dtype)
+    return made
+
+
+def carried_over(
+    theirs: Mapping[str, FloatArray], own: Mapping[str, FloatArray], adapter: Adapter
+) -> dict[str, FloatArray]:
+    """
+    The reader of another cascade as one on this encoder, as near to it as the rank allows.
+
+    `theirs` has all tensors of that cascade, `own` those of this one. Where both come from one
+    start, what the two encoders differ by is small, and most of it fits into the rank too.
+    """
+    made = {name: one for name, one in theirs.items() if name.startswith("reader.")}
+    read = reading_tensors(theirs)
+    for name, weight in own.items():
+        layer = name.partition(".")[2].partition(".")[0]
+        if not name.startswith("layers.") or int(layer) < adapter.first:
+            continue
+        if weight.ndim == 1:
+            made[f"adapter.{name}"] = read[name]
+            continue
+        stem = name.removesuffix(".weight")
+        whole = read[name]
+        if f"{stem}.up.weight" in read:
+            whole = whole + read[f"{stem}.up.weight"].T @ read[f"{stem}.down.weight"]
+        thin = cut(whole - weight, adapter.rank)
+        for side, one in zip(("up", "down"), thin, strict=True):
+            made[f"adapter.{stem}.{side}.weight"] = one
     return made
 
 

@@ -1,16 +1,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
 from askline.cli.train_cascade import cascade
 from askline.errors import InputError
 from askline.training.cascade.folder import load_cascade
 from askline.training.cascade.making import Making
-from askline.training.cascade.network import CascadeShape
+from askline.training.cascade.network import CascadeNetwork, CascadeShape
 
 
 def run(*options: str | Path) -> Result:
@@ -63,6 +65,28 @@ def test_command_adapts_a_cascade(
         run(*again, "--out", second)
 
 
+def test_command_holds_full_depth_to_the_start(
+    tmp_path: Path, basic: list[str | Path], bert_folder: Path
+) -> None:
+    out = tmp_path / "cascade"
+    how = ("--anchored", "--head", "mixed", "--no-reader", "--transfer-epochs", "1")
+    run(*basic, *how, "--teacher", bert_folder, "--out", out)
+    network, _ = load_cascade(out)
+    assert network.shape == CascadeShape((1, 2, 4), "mixed", reader=False)
+    start = CascadeNetwork.start(bert_folder, network.shape)
+    for name, own in start.classifiers["4"].state_dict().items():
+        assert torch.equal(own, network.classifiers["4"].state_dict()[name])
+    assert "Full depth was held to the start" in (out / "README.md").read_text()
+    with pytest.raises(InputError, match="give both the same folder"):
+        run(*basic, *how, "--out", out)
+    bare, rest = tmp_path / "bare", basic[2:]
+    start.encoder.save_pretrained(bare)  # type: ignore[operator]
+    for file in bert_folder.glob("*token*"):
+        shutil.copy(file, bare)
+    with pytest.raises(InputError, match="no classifier of its own"):
+        run("--init", bare, *rest, *how, "--teacher", bare, "--out", out)
+
+
 def test_command_without_a_set_says_so(tmp_path: Path, bert_folder: Path) -> None:
     with pytest.raises(InputError, match="got neither"):
         run("--init", bert_folder, "--depths", "2,4", "--out", tmp_path / "model")
@@ -73,3 +97,7 @@ def test_wrong_ways_of_making_are_refused() -> None:
         Making(CascadeShape((2,)), seeds=(1, 1))
     with pytest.raises(InputError, match="share must be from 0 to 1"):
         Making(CascadeShape((2,)), share=2.0)
+    with pytest.raises(InputError, match="must be 'mixed' or 'first', got 'mean'"):
+        Making(CascadeShape((2,), "mean", reader=False), anchored=True)
+    with pytest.raises(InputError, match="without a reader"):
+        Making(CascadeShape((2,), "mixed"), anchored=True)

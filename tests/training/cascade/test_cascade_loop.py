@@ -14,7 +14,7 @@ from askline.training.cascade.lists import Drawn, WholeSource
 from askline.training.cascade.loop import Phase, train_cascade
 from askline.training.cascade.network import CascadeNetwork, CascadeShape
 from askline.training.cascade.objectives import CascadeObjective
-from askline.training.cascade.recipe import CascadeRecipe
+from askline.training.cascade.recipe import CascadeRecipe, anchored
 from askline.training.cascade.scoring import Dev, measure, score_pairs
 from askline.training.cascade.steps import add_mined, pieces
 from askline.training.recipe import Epoch
@@ -132,6 +132,30 @@ def test_a_frozen_encoder_stays_as_it_is(bert_folder: Path, phase: Phase) -> Non
     for name, value in network.state_dict().items():
         assert torch.equal(value, before[name]) == name.startswith("encoder."), name
     assert all(weight.requires_grad for weight in network.parameters())
+
+
+def test_an_anchored_cascade_ends_where_it_began_at_full_depth(
+    bert_folder: Path, phase: Phase, dev: Dev
+) -> None:
+    def begun() -> CascadeNetwork:
+        torch.manual_seed(2)
+        return CascadeNetwork.start(bert_folder, CascadeShape((1, 2, 4), "mixed", reader=False))
+
+    teacher = CascadeNetwork.start(bert_folder, CascadeShape((4,), reader=False)).eval()
+    pairs = (dev.table, dev.template, dev.first, dev.second)
+    wanted, apart = score_pairs(teacher, *pairs)[-1], []
+    free = CascadeRecipe(CascadeObjective(reading=0.0), epochs=20, rate=1e-3, batch=4, paragraphs=0)
+    for recipe in (anchored(free), free):
+        network = begun()
+        own = {name: one.clone() for name, one in network.classifiers["4"].state_dict().items()}
+        np.testing.assert_allclose(score_pairs(network, *pairs)[-1], wanted, atol=1e-5)
+        early = score_pairs(network, *pairs)[0]
+        train_cascade(network, [Phase(phase.lists, recipe, teacher=teacher)])
+        kept = network.classifiers["4"].state_dict()
+        assert all(torch.equal(one, kept[name]) for name, one in own.items()) == recipe.keep_last
+        assert np.abs(score_pairs(network, *pairs)[0] - early).max() > 0.02
+        apart.append(np.abs(score_pairs(network, *pairs)[-1] - wanted).max())
+    assert apart[0] < apart[1] / 2
 
 
 def test_a_teacher_is_followed(bert_folder: Path, phase: Phase, dev: Dev) -> None:

@@ -65,6 +65,19 @@ def test_mean_head_is_three_layers_over_the_mean(bert_folder: Path, batch: Packe
         assert torch.allclose(network(batch).scores[0], head.out(means)[:, 0], atol=1e-5)
 
 
+def test_a_mixed_cascade_starts_with_the_cross_encoder_s_own_classifier(
+    bert_folder: Path, batch: Packed
+) -> None:
+    mixed = CascadeNetwork.start(bert_folder, CascadeShape((1, 2, 4), "mixed")).eval()
+    alone = CascadeNetwork.start(bert_folder, CascadeShape((4,), "first")).eval()
+    kinds = [type(mixed.classifiers[depth]).__name__ for depth in ("1", "2", "4")]
+    assert kinds == ["MeanClassifier", "MeanClassifier", "FirstTokenClassifier"]
+    with torch.no_grad():
+        found, wanted = mixed(batch), alone(batch)
+    assert torch.equal(found.scores[-1], wanted.scores[-1])
+    assert torch.equal(found.first, wanted.first)
+
+
 def test_deepest_stops_early(network: CascadeNetwork, batch: Packed) -> None:
     with torch.no_grad():
         whole, part = network(batch), network(batch, deepest=2)
@@ -95,7 +108,7 @@ def test_wrong_shapes_are_refused(bert_folder: Path) -> None:
     assert depths_of("4,6") == (4, 6)
 
 
-@pytest.mark.parametrize("head", ["first", "mean"])
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_a_saved_cascade_scores_the_same(
     tmp_path: Path, bert_folder: Path, tokeniser: Any, batch: Packed, head: Any
 ) -> None:

@@ -59,6 +59,14 @@ def test_the_teacher_is_mixed_into_what_early_classifiers_learn() -> None:
     assert torch.allclose(objective(SCORES, lists), last, atol=1e-6)
 
 
+def test_the_anchor_is_how_far_states_are_from_the_teacher_s() -> None:
+    teacher = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+    objective = CascadeObjective(anchor=10.0)
+    assert objective.apart(teacher, teacher) == 0
+    off = teacher + torch.tensor([[0.0, 1.0], [0.0, 0.0]])
+    assert torch.allclose(objective.apart(off, teacher), torch.tensor(10 * (1 / 25) / 2))
+
+
 def test_drawn_takes_one_classifier() -> None:
     objective = CascadeObjective("drawn", point=0.0)
     expected = {round(float(list_loss(row, LABELS, [3, 2])), 5) for row in SCORES}
@@ -79,6 +87,7 @@ def test_questions_without_an_answer_teach_points_only() -> None:
         ("kind", "all", "'joint' or 'drawn'"),
         ("distil", 1.5, "from 0 to 1"),
         ("early", -1.0, "at least 0"),
+        ("anchor", -1.0, "at least 0"),
         ("temperature", 0.0, "above 0"),
     ],
 )

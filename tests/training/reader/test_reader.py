@@ -21,9 +21,10 @@ from askline.training.reader.examples import Pieces, every_answer, template_of
 from askline.training.reader.fitting import ReaderRecipe, fit_reader
 from askline.training.reader.making import ReaderMaking, make_reader
 from askline.training.reader.network import AdaptedReader, float_tensors
-from askline.training.reader.storing import mean_of, write_reader
+from askline.training.reader.storing import carried_over, mean_of, write_reader
 
-from ...runtime.tiny_cascades import CANDIDATES, QUESTION
+from ...runtime.tiny_cascades import CANDIDATES, QUESTION, runtime_folder, tensors
+from ...runtime.tiny_cascades import layout as tiny
 from .conftest import PAIRS
 
 ADAPTER = Adapter(1, 4)
@@ -181,6 +182,44 @@ def test_a_teacher_s_reader_is_learnt_from(
         teachers=[teacher], on_step=lambda *step: losses.append(step[3]),
     )  # fmt: skip
     assert np.mean(losses[-5:]) < losses[0] - 0.1  # what is left is the doubt of the teacher
+
+
+def test_a_reader_is_carried_over_to_another_encoder(
+    folder: ModelFolder, squad_file: Path, tmp_path: Path
+) -> None:
+    own = _reader(folder).tensors()
+    before = write_reader(folder, own, ADAPTER, tmp_path / "one", pairs=PAIRS, card="")
+    theirs = float_tensors(ModelFolder.open(before, kind="cascade").stored())
+    here = float_tensors(folder.stored())
+    moved = {
+        name: one + 0.01 if name.startswith("layers.") and one.ndim == 2 else one
+        for name, one in here.items()
+    }  # by one and the same number, which is a matrix of rank 1
+    wide = Adapter(1, 5)
+    found = carried_over(theirs, moved, wide)
+    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    there = AdaptedReader(replace(layout, adapter=ADAPTER), theirs).eval()
+    carried = AdaptedReader(replace(layout, adapter=wide), moved | found).eval()
+    for layer in (1, 2):
+        for name in ("query", "outer"):
+            stem = f"layers.{layer}.{name}"
+            wanted, got = (one._dense(stem) for one in (there, carried))
+            assert torch.allclose(got.weight, wanted.weight, atol=1e-4)
+            assert torch.equal(got.bias, wanted.bias)
+    assert not [name for name in found if name.startswith("adapter.layers.0.")]
+    losses: list[float] = []
+    how = ReaderMaking(wide, ReaderRecipe(epochs=1, rate=1e-9, small_rate=1e-9, batch=4))
+    for begin in (before, None):
+        make_reader(
+            folder.path, how, [f"squad1:{squad_file}"], tmp_path / "two",
+            begin=begin, on_step=lambda *step: losses.append(step[3]),
+        )  # fmt: skip
+    assert losses[0] != pytest.approx(losses[1], abs=1e-3)
+    with pytest.raises(InputError, match="of the same shape"):
+        make_reader(
+            folder.path, how, [f"squad1:{squad_file}"], tmp_path / "three",
+            begin=runtime_folder(tmp_path / "other", other := tiny(reader=False), tensors(other)),
+        )  # fmt: skip
 
 
 def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
