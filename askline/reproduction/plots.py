@@ -31,13 +31,14 @@ def charts(results: ResultFiles, sections: Iterable[Section]) -> list[str]:
 
 def _by_cost(results: ResultFiles) -> Chart:
     """The cascade by depth and by drop ratio."""
-    rows = _object(results.at("cascade_training", "final", "wikiqa-test-400"))
+    rows = _object(results.at("cascade_runs", "test-shipped", "wikiqa-test-400"))
     depths = [(int(key), own) for key, own in rows.items() if key.isdigit()]
     full = max((depth for depth, _ in depths), default=1)
+    last = max(_list(results.at("cascade_cost", "depths")), default=full)  # in what ships
     single = [(100 * depth / full, own[2], f"{depth} layers") for depth, own in depths]
     dropped = [(100 * own[3], own[2], key) for key, own in rows.items() if "alpha" in key]
     tuned = [
-        (100 * row["token-layers"], row["P@1"], row["row"])
+        (100 * row["token-layers"] * last / full, row["P@1"], row["row"])
         for row in _list(results.at("cascade_cost", "WikiQA, 243 questions, 400 candidates"))
         if "tuned" in row["row"]
     ]
@@ -48,7 +49,7 @@ def _by_cost(results: ResultFiles) -> Chart:
     )
     return Chart(
         "WikiQA test, 400 candidates: P@1 against cost",
-        Axis("layers computed, relative to full depth", low=0, unit=" %"),
+        Axis("layers computed, relative to all twelve", low=0, unit=" %"),
         Axis("P@1, %"),
         tuple(own for own in series if own.points),
     )

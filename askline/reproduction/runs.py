@@ -77,6 +77,12 @@ RUNS: dict[str, Run] = _runs(
         "-m benchmarks.cascade_training {cascade_run}",
         "1 s, CPU; the training before it 4 min, one H200",
     ),
+    Run(
+        "cascade_runs",
+        "-m benchmarks.cascade_runs train candidates tests join --data {data} --general {general} "
+        "--work {work} --device cuda --folder {cascade}",
+        "20 min, one H200",
+    ),
     Run("cascade_cost", "-m benchmarks.cascade_cost --scores {scores}", "5 min, CPU"),
     Run("cascade_grid", "-m benchmarks.cascade_grid --scores {scores}", "10 s, CPU"),
     Run("sequential", "-m benchmarks.sequential --scores {scores} --ca {ca}", "10 min, CPU"),
