@@ -258,7 +258,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--cascade", type=Path, default=SHIPPED / "cascade", help="its folder  [the shipped one]"
     )
-    parser.add_argument("--depth", type=int, default=12, help="its full depth")
+    parser.add_argument("--depth", type=int, default=10, help="its full depth")
     parser.add_argument("--model", type=Path, help="a cross-encoder's folder, Hugging Face style")
     parser.add_argument("--onnx", type=Path, help="its ONNX file, tokenizer.json beside it")
     parser.add_argument("--threads", type=int, default=2, help="of every system")

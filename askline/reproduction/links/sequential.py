@@ -13,7 +13,10 @@ _NO_ASNQ = Absent("ASNQ is not among the data at hand; `askline data` reads it")
 _NO_GPD = Absent("GPD has never been published")
 _OTHERS = Absent("another group's system, not made anew here")
 _NO_LARGE = Absent("no encoder of that size was trained; the small one stands with BERT-base")
-_SELECTOR = "the cascade at full depth, 33 M parameters, in place of BERT-base"
+_SELECTOR = (
+    "the cascade that shipped before at full depth, 33 M parameters, in place of BERT-base; times "
+    "are of the one that ships now"
+)
 _THIRD = "; every third question, on which all candidates give another figure"
 _FIRST = {
     "Jaccard": "jaccard",
