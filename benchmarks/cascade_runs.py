@@ -49,7 +49,7 @@ from askline.training.cascade.loop import Phase, train_cascade
 from askline.training.cascade.network import CascadeNetwork, CascadeShape
 from askline.training.cascade.objectives import CascadeObjective
 from askline.training.cascade.reading import read
-from askline.training.cascade.recipe import ADAPT, FIT, TRANSFER, CascadeRecipe
+from askline.training.cascade.recipe import ADAPT, FIT, TRANSFER, CascadeRecipe, anchored
 from askline.training.cascade.scoring import Dev, score_pairs
 from askline.training.cascade.sets import transfer_sets
 from askline.training.general.sets import SETS
@@ -69,7 +69,7 @@ STILL = replace(TRANSFER, objective=TAUGHT, keep_last=True, dropout=False)
 VARIANTS: Mapping[str, CascadeRecipe] = {
     "dropout": replace(STILL, dropout=True),
     "still": STILL,
-    "unread": replace(STILL, objective=replace(TAUGHT, anchor=100.0, reading=0.0), paragraphs=0),
+    "unread": anchored(TRANSFER),
 }
 """Dropout or not, and a trunk that learns to read or is held near the general model."""
 SHARES = (1.0, 0.8, 0.6)
