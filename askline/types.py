@@ -155,6 +155,8 @@ class Question:
     candidates: tuple[Candidate, ...]
     answers: tuple[str, ...] = ()
     """The gold phrases, where the dataset has them."""
+    topic: str = ""
+    """What it shares with other questions of its set, as in TrecQA's series; mostly nothing."""
 
     @property
     def texts(self) -> list[str]:

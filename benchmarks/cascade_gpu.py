@@ -1,15 +1,16 @@
 """
 A cascade on a GPU: candidates a second, the share of the card's peak, and what fits a memory.
 
-    python -m benchmarks.cascade_gpu FOLDER --data DIR --tuned config.json
+    python -m benchmarks.cascade_gpu FOLDER --data DIR [--tuned config.json]
 
 One question with 128 to 50,000 candidates (sentences of SQuAD's dev set, again and again where they
 run out), bfloat16, no padding. Times are of the layers and of choosing who goes on, with texts
 already tokenised, which is timed on its own. The peak is that of a large matrix product measured in
 the same run. How many tokens go through a layer at once is tried first, and so are joined kernels
-(`compiled`); all rows have what was fastest. The tuned schedule is that of a runtime folder's
-`config.json`. It writes `results/cascade_gpu.json`, row by row, and with LIMIT_S in the environment
-begins no further list after so many seconds.
+(`compiled`); all rows have what was fastest. FOLDER is one that `askline train cascade` wrote, or a
+runtime folder, by the numbers that its weights stand for; the tuned schedule is that of a runtime
+folder's `config.json`, its own or the one named. It writes `results/cascade_gpu.json`, row by row,
+and with LIMIT_S in the environment begins no further list after so many seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +32,13 @@ from askline.rankers.schedule import Drop, Keeps, Learned, Schedule, Step
 from askline.training.cascade.staged import TorchEncoder, TorchRun
 from askline.training.packed.packing import TokenTable
 
+from .cascade_torch import torch_network, torch_tokeniser
 from .report import save
 
 COUNTS = (128, 1_300, 13_000, 50_000)
 BUDGETS = (32_768, 65_536, 131_072, 262_144)
 PAPER = (4, 6, 8, 10, 12)
-DROPPED, EVERY = "alpha 0.3 at 4,6,8,10,12", "alpha 0.3 at every classifier"
+EVERY, TUNED = "alpha 0.3 at every classifier", "tuned"
 FLIGHT, ROOM = 1_300, 4.0  # candidates of a question, GiB beside the weights
 AT_ONCE = 16_384  # tokens through a layer where memory is short
 CHECKED = 64  # candidates whose scores are held against float32
@@ -48,7 +51,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--tuned", type=Path, required=True)
+    parser.add_argument("--tuned", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--counts", type=int, nargs="*", default=COUNTS)
     parser.add_argument("--budgets", type=int, nargs="*", default=BUDGETS)
@@ -62,12 +65,14 @@ def main() -> None:
     }
     encoder = _fastest(given, texts, report)
     report["against_float32"] = _difference(given.folder, encoder, texts)
-    tuned = json.loads(given.tuned.read_text("utf-8"))["schedule"]
+    path = given.tuned or given.folder / "config.json"
+    tuned = json.loads(path.read_text("utf-8"))["schedule"]
+    theirs = tuple(depth for depth in PAPER if depth in encoder.depths)
     schedules: dict[str, Schedule] = {
         "full depth": Keeps(encoder.depths),
-        DROPPED: Drop(PAPER, 0.3),
+        f"alpha 0.3 at {','.join(map(str, theirs))}": Drop(theirs, 0.3),
         EVERY: Drop(encoder.depths, 0.3),
-        "tuned": Learned.from_config(encoder.depths, tuned),
+        TUNED: Learned.from_config(encoder.depths, tuned),
     }
     if given.device == "cuda":
         report["in_flight"] = _in_flight(encoder, texts, schedules)
@@ -107,13 +112,20 @@ class Tokenised:
         return TorchRun(self.encoder, self.table, self.texts)
 
 
+def _encoder(folder: Path, *, device: str = "cpu", compiled: bool = False) -> TorchEncoder:
+    if not (folder / "weights.safetensors").is_file():
+        return TorchEncoder.load(folder, device=device, compiled=compiled)
+    network = torch_network(folder).to(device)
+    return TorchEncoder(network, torch_tokeniser(folder), compiled=compiled)
+
+
 def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEncoder:
     """Every batch size, with and without joined kernels, at full depth; the fastest goes on."""
     found: list[tuple[float, TorchEncoder, int]] = []
     report["tries"] = []
     for compiled in (False, True):
         try:
-            encoder = TorchEncoder.load(given.folder, device=given.device, compiled=compiled)
+            encoder = _encoder(given.folder, device=given.device, compiled=compiled)
             tokenised = Tokenised(encoder, texts, given.tried_on)
             for budget in given.budgets:
                 encoder.budget = budget
@@ -134,7 +146,7 @@ def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEn
 def _difference(folder: Path, encoder: TorchEncoder, texts: Texts) -> Report:
     """Logits at full depth beside those of float32 on the processor."""
     some, rows = texts.first(CHECKED), np.arange(CHECKED)
-    exact = TorchEncoder.load(folder)
+    exact = _encoder(folder)
     wanted, got = (
         own.begin(texts.question, some).advance(rows, own.layers) for own in (exact, encoder)
     )
@@ -244,7 +256,7 @@ def _in_flight(encoder: TorchEncoder, texts: Texts, schedules: dict[str, Schedul
     fastest, encoder.budget = encoder.budget, AT_ONCE
     tokenised = Tokenised(encoder, texts, FLIGHT)
     found: Report = {"GiB": ROOM, "candidates_each": FLIGHT, "tokens_at_once": AT_ONCE}
-    for name in ("full depth", DROPPED, EVERY):
+    for name in (name for name in schedules if name != TUNED):
         held = found[name] = _until_full(tokenised, schedules[name].plan(FLIGHT))
         found[f"more, {name}"] = round(held / found["full depth"] - 1, 3)
     encoder.budget = fastest
@@ -260,10 +272,11 @@ def _until_full(tokenised: Tokenised, plan: Sequence[Step]) -> int:
     torch.cuda.set_per_process_memory_fraction(room / whole)
     held: list[TorchRun] = []
     layers = plan[-1].depth
+    # Such a step meets all layers in turn, so that any number of questions is well spread.
+    step = next(number for number in (5, 7, 11) if gcd(number, layers) == 1)
     try:
         while True:
-            # Steps of 5 layers of 12 meet all of them in turn, so that any number is well spread.
-            held.append(_brought_to(tokenised, plan, 5 * len(held) % layers))
+            held.append(_brought_to(tokenised, plan, step * len(held) % layers))
     except torch.cuda.OutOfMemoryError:
         count = len(held)
     finally:

@@ -128,7 +128,7 @@ class World:
         for name, (source, which, padded, most) in specs.items():
             questions = data.load(source, root=self.root)
             if padded:
-                questions = data.pad(questions, to=PADDED_TO)
+                questions = data.pad(questions, to=PADDED_TO, same_topic=True)  # the harder lists
             kept = data.select(questions, which)
             found[name] = Dev.of(kept if most is None else sample(kept, most), self.tokeniser)
         return found
@@ -242,14 +242,15 @@ def _dropped(dev: Dev, scores: Mapping[int, np.ndarray], alpha: float) -> tuple[
     sizes = [len(question.candidates) for question in dev.questions]
     ends = np.cumsum(sizes)
     made, layers = np.empty(ends[-1]), 0
+    depths = [depth for depth in ALPHA_DEPTHS if depth in scores]
     for end, size in zip(ends, sizes, strict=True):
         rows, before = np.arange(end - size, end), 0
-        for depth in ALPHA_DEPTHS:
+        for depth in depths:
             layers += len(rows) * (depth - before)
             before, own = depth, scores[depth][rows]
             made[rows] = depth * 1000.0 + own
             rows = rows[np.argsort(-own, kind="stable")[: len(rows) - int(alpha * len(rows))]]
-    return made, layers / (ends[-1] * ALPHA_DEPTHS[-1])
+    return made, layers / (ends[-1] * depths[-1])
 
 
 class _Reading(nn.Module):
@@ -303,16 +304,19 @@ def read_held_out(world: World, made: AdaptedReader, tokeniser: WordPiece) -> Fi
     return dict(score_phrases(said, golds).percent)
 
 
-def adapt(world: World, name: str, kind: str, seed: int, sets: Mapping[str, Dev]) -> None:
-    """From a state, on WikiQA's own lists."""
+def adapt(world: World, name: str | Path, kind: str, seed: int, sets: Mapping[str, Dev]) -> None:
+    """From a state, or from a runtime folder's numbers, on WikiQA's own lists."""
     objective = replace(ADAPT.objective, kind="drawn" if kind == "drawn" else "joint")
-    network = world.network(world.state(name))
+    if isinstance(name, Path):
+        network = torch_network(name).to(world.device)
+    else:
+        network = world.network(world.state(name))
     source = WholeSource(data.load("wikiqa:train", root=world.root), world.tokeniser)
     start = time.perf_counter()
     train_cascade(network, [Phase(source, replace(ADAPT, objective=objective, seed=seed))])
     figures: Figures = {"seconds": round(time.perf_counter() - start)}
     for own, dev in sets.items():
-        scores = dict(zip(SHAPE.depths, _scores(network, dev), strict=True))
+        scores = dict(zip(network.shape.depths, _scores(network, dev), strict=True))
         figures[own] = _by_depth(dev, scores)
     world.put(f"{kind}-adapt-{seed}", figures)
 
@@ -343,7 +347,7 @@ def main() -> None:
     parser.add_argument("--fit-seconds", type=float, default=math.inf)
     parser.add_argument("--shares", nargs="+", default=[*map(str, SHARES)])
     parser.add_argument("--state", nargs="+", default=["still-mean"])
-    parser.add_argument("--folder", type=Path, help="A runtime folder, for `tests`.")
+    parser.add_argument("--folder", type=Path, help="A runtime folder, for `tests` and `adapt`.")
     parser.add_argument("--rank", type=int, default=24)
     given = parser.parse_args()
     world = World(given.data, given.general, given.work, given.device)
@@ -419,8 +423,10 @@ def _tests(world: World, given: argparse.Namespace) -> None:
 
 def _adapt(world: World, given: argparse.Namespace) -> None:
     sets = world.dev({name: TEST[name] for name in ("wikiqa-test", "wikiqa-test-400")})
-    jobs = [(adapt, (world, given.state[0], "shipped", seed, sets)) for seed in given.seeds]
-    jobs += [(adapt, (world, "start", kind, 1, sets)) for kind in ("joint", "drawn")]
+    start = given.folder or given.state[0]
+    jobs = [(adapt, (world, start, "shipped", seed, sets)) for seed in given.seeds]
+    if not given.folder:
+        jobs += [(adapt, (world, "start", kind, 1, sets)) for kind in ("joint", "drawn")]
     together(jobs)
 
 
@@ -431,7 +437,23 @@ def _join(world: World, _: argparse.Namespace) -> None:
         for name, rows in found.items()
         if name.startswith("cand-")
     }
-    save("cascade_runs", {"means over dev sets": means, **found}, "torch")
+    adapted = {
+        kind: _over_seeds([rows for name, rows in found.items() if f"{kind}-adapt-" in name])
+        for kind in sorted({name.partition("-adapt-")[0] for name in found if "-adapt-" in name})
+    }
+    save("cascade_runs", {"means over dev sets": means, "adapted": adapted, **found}, "torch")
+
+
+def _over_seeds(runs: Sequence[Figures]) -> Figures:
+    """The mean of each figure of each set."""
+    sets = [name for name, rows in runs[0].items() if isinstance(rows, dict)]
+    return {
+        name: {
+            row: np.mean([run[name][row] for run in runs], axis=0).round(3).tolist()
+            for row in runs[0][name]
+        }
+        for name in sets
+    }
 
 
 def _means(rows: Figures) -> Figures:

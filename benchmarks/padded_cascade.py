@@ -4,9 +4,9 @@ What padding to 400 candidates costs the cascade that ships, run as `askline.loa
     ASKLINE_DATA=DIR python -m benchmarks.padded_cascade [--seeds 3]
 
 The sets and the seeds are those of `benchmarks.padded_losses`, some of the seeds. Every list is
-ranked by the stored schedule, which drops most of a long one at its first classifiers. TrecQA's
-losses are given without the sentences of the question's own series as well. Nothing is chosen by
-this. Writes results/padded_cascade.json.
+ranked by the stored schedule, which drops most of a long one at its first classifiers. TrecQA is
+padded with sentences of the question's own series as well. Nothing is chosen by this. Writes
+results/padded_cascade.json.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ import numpy as np
 import askline
 from askline.types import QuestionSet, Ranker
 
-from .padded_losses import PADDED_TO, SETS, Precision, is_added, losses, of_series, padded
+from .padded_losses import PADDED_TO, SETS, WITH_OWN, Precision, is_added, losses, padded
 from .report import data_root, save
 
 
 def measured(ranker: Ranker, padding: QuestionSet) -> Precision:
-    """P@1 of the own candidates, of all, and of all but the own series', each list ranked once."""
+    """P@1 of the own candidates and of all."""
     right = []
     for question in padding:
         own = question.candidates
         before = [each for each, more in zip(own, is_added(question), strict=True) if not more]
         texts = [each.text for each in before]
         alone = before[ranker.rank(question.text, texts)[0].index]
-        order = [hit.index for hit in ranker.rank(question.text, question.texts)]
-        apart = next(place for place in order if not of_series(question)[place])
-        right.append([alone.is_answer, own[order[0]].is_answer, own[apart].is_answer])
+        first = own[ranker.rank(question.text, question.texts)[0].index]
+        right.append([alone.is_answer, first.is_answer])
     return Precision(*(100 * np.mean(right, axis=0)).tolist())
 
 
@@ -46,8 +45,11 @@ def main() -> None:
     ranker, root = askline.load(given.ranker), data_root()
     figures: dict[str, Any] = {}
     for name in SETS:
-        found = [measured(ranker, padded(name, root, seed)) for seed in range(given.seeds)]
-        figures[name] = losses(found)
+        paddings = [padded(name, root, seed) for seed in range(given.seeds)]
+        figures[name] = losses([measured(ranker, padding) for padding in paddings])
+        if any(question.topic for question in paddings[0]):
+            paddings = [padded(name, root, seed, same_topic=True) for seed in range(given.seeds)]
+            figures[name][WITH_OWN] = losses([measured(ranker, each) for each in paddings])
         print(name, figures[name], flush=True)
         save("padded_cascade", {"padded to": PADDED_TO, "sets": figures}, "onnxruntime")
 

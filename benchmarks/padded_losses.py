@@ -7,17 +7,20 @@ What padding to 400 candidates costs the general model, over ten paddings, and w
 WikiQA test, TrecQA test (clean) and 500 questions of SQuAD-sent are padded with ten seeds, the
 first of which is that of every other padded figure. One question of TrecQA's 68 is 1.5 points, and
 whether the one sentence that beats its answer is drawn is chance: the mean tells what to expect.
-TrecQA's questions come in series on one thing each; its losses are given without the sentences of
-the question's own series as well, which nobody judged for it.
+TrecQA's questions come in series on one thing each, and `pad` adds nothing of a question's own
+series, for nobody judged it for that question and some of it answers. What is lost where it is
+added all the same (`same_topic`) is measured too, and how many questions have such a sentence with
+their gold phrase in it.
 
 Prints each question of WikiQA and TrecQA that is right among its own candidates and wrong in the
-first padding, with the sentence that came first,
-which padding took from another question and therefore counts as wrong, and says whether it holds a
-gold phrase of the question: those marked in TrecQA's positives, those of WikiQA's file of answer
-phrases. A phrase may stand in a sentence that answers nothing, and an answer may be in other words,
-so the sentences were also read, and `READ` has what the reader found. Counted as well is how many
-of the questions that are right unpadded have a first sentence without any of the question's rare
-words: those lean on the page they stand on, which a list of sentences from everywhere has not got.
+first padding, with the sentence that came first, which padding took from another question and
+therefore counts as wrong, and says whether it holds a gold phrase of the question: those marked in
+TrecQA's positives, those of WikiQA's file of answer phrases. A phrase may stand in a sentence that
+answers nothing, and an answer may be in other words, so the sentences were also read, and `READ`
+has what the reader found. Counted as well is how many of the questions that are right unpadded have
+a first sentence without any of the question's rare words: those lean on the page they stand on,
+which a list of sentences from everywhere has not got.
+
 Nothing is chosen by this.
 Writes results/padded_losses.json, with ids and no texts. The second form takes scores kept before.
 """
@@ -30,6 +33,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -47,6 +51,7 @@ SETS = {"wikiqa:test": "answerable", "trecqa-clean:test": "both", "squad1:dev": 
 READ_SETS = ("wikiqa:test", "trecqa-clean:test")
 SAMPLE = {"squad1:dev": 500}
 PADDED_TO = 400
+WITH_OWN = "with sentences of the same series"
 SEEDS = range(10)
 RARE = 0.01
 """A rare word stands in at most this share of a set's different sentences."""
@@ -77,9 +82,19 @@ Phrases = Mapping[str, tuple[str, ...]]
 Row = dict[str, Any]
 
 
-def padded(name: str, root: Path, seed: int) -> QuestionSet:
-    found = data.select(data.pad(data.load(name, root=root), to=PADDED_TO, seed=seed), SETS[name])
+def padded(name: str, root: Path, seed: int, *, same_topic: bool = False) -> QuestionSet:
+    found = data.load(name, root=root)
+    found = data.pad(found, to=PADDED_TO, seed=seed, same_topic=same_topic)
+    found = data.select(found, SETS[name])
     return sample(found, SAMPLE[name]) if name in SAMPLE else found
+
+
+def paddings_of(name: str, root: Path) -> dict[str, list[QuestionSet]]:
+    """The ten paddings, and where questions have topics, the ten that draw on those too."""
+    found = {"": [padded(name, root, seed) for seed in SEEDS]}
+    if any(question.topic for question in found[""][0]):
+        found[WITH_OWN] = [padded(name, root, seed, same_topic=True) for seed in SEEDS]
+    return found
 
 
 def united(paddings: Sequence[QuestionSet]) -> QuestionSet:
@@ -100,7 +115,7 @@ def scored(folder: Path, device: str, root: Path) -> Scores:
     network.to(device)
     found = {}
     for name in SETS:
-        questions = united([padded(name, root, seed) for seed in SEEDS])
+        questions = united([*chain(*paddings_of(name, root).values())])
         own = np.concatenate(list(list_scores(network, encode_pairs(questions, tokeniser))))
         found[name] = own.astype(np.float32)
     return found
@@ -124,17 +139,13 @@ class Precision(NamedTuple):
     own: float
     """Of the question's own candidates."""
     all: float
-    apart: float
-    """Of all but those of questions of the same series."""
 
 
 def precision(padding: QuestionSet, scores: Sequence[NDArray[np.float32]]) -> Precision:
     right = []
     for question, own in zip(padding, scores, strict=True):
-        none = np.zeros(len(own), bool)
-        masks = (is_added(question), none, of_series(question))
-        found = (_first(question, np.where(mask, -np.inf, own)) for mask in masks)
-        right.append([candidate.is_answer for candidate in found])
+        alone = _first(question, np.where(is_added(question), -np.inf, own))
+        right.append([alone.is_answer, _first(question, own).is_answer])
     return Precision(*(100 * np.mean(right, axis=0)).tolist())
 
 
@@ -169,7 +180,7 @@ def right_unpadded(
         if row["lost"]:
             row |= {
                 "first": first.id,
-                "of its series": bool(of_series(question)[int(np.argmax(own))]),
+                "of its series": is_of_topic(question, first),
                 "first has a rare word of the question": bool(asked & _words(first.text)),
                 "above the best answer by": round(float(own.max() - own[~added].max()), 3),
                 "first holds a gold phrase": holds(first.text, wanted),
@@ -190,16 +201,30 @@ def is_added(question: Question) -> NDArray[np.bool_]:
     return np.array([candidate.id.startswith("pad:") for candidate in question.candidates])
 
 
-def of_series(question: Question) -> NDArray[np.bool_]:
-    """
-    Added ones of a question on the same thing.
+def is_of_topic(question: Question, candidate: Candidate) -> bool:
+    """Whether it was taken from a question of the same TrecQA series, 40.1 for 40.5."""
+    return bool(question.topic) and candidate.id.startswith(f"pad:{question.topic}.")
 
-    TrecQA's later questions come in series: 40.1 to 40.5 are about one man. What was retrieved for
-    one of them was not judged for the others, and often answers them.
-    """
-    series = re.match(r"\d+\.", question.id)
-    stem = f"pad:{series[0]}" if series else None
-    return np.array([bool(stem) and each.id.startswith(stem or "") for each in question.candidates])
+
+def unjudged(questions: QuestionSet, whole: QuestionSet) -> Row:
+    """Sentences of the same topic and of others that nobody judged for a question, by gold."""
+    counts: Counter[str] = Counter()
+    for question in questions:
+        own, topic = (
+            set(question.texts),
+            {text for other in whole if other.topic == question.topic for text in other.texts},
+        )
+        everywhere = {text for other in whole for text in other.texts}
+        near, far = topic - own, everywhere - topic - own
+        told = sum(bool(holds(text, question.answers)) for text in near)
+        counts["questions that have one with their gold phrase in their series"] += told > 0
+        counts["sentences of the own series"] += len(near)
+        counts["of these, with a gold phrase"] += told
+        counts["sentences of other series"] += len(far)
+        counts["of these others, with a gold phrase"] += sum(
+            bool(holds(text, question.answers)) for text in far
+        )
+    return {"questions": len(questions), **counts}
 
 
 def _plain(text: str) -> str:
@@ -230,22 +255,13 @@ def _rare_words(questions: QuestionSet) -> set[str]:
 def losses(figures: Sequence[Precision]) -> Row:
     """What each padding costs."""
     lost = [each.own - each.all for each in figures]
-    found = {
+    return {
         "P@1, unpadded": round(figures[0].own, 2),
         "P@1, each padding": [round(each.all, 2) for each in figures],
         "P@1 lost, first padding": round(lost[0], 2),
         "P@1 lost, mean": round(fmean(lost), 2),
         "P@1 lost, most": round(max(lost), 2),
     }
-    apart = [each.own - each.apart for each in figures]
-    if apart != lost:
-        found["without questions of the same series"] = {
-            "P@1, each padding": [round(each.apart, 2) for each in figures],
-            "P@1 lost, first padding": round(apart[0], 2),
-            "P@1 lost, mean": round(fmean(apart), 2),
-            "P@1 lost, most": round(max(apart), 2),
-        }
-    return found
 
 
 def all_lost(rows: Sequence[Sequence[Row]]) -> Row:
@@ -298,24 +314,46 @@ def main() -> None:
     if options.keep:
         np.savez_compressed(options.keep, **scores)
         return
-    found = {}
+    found: dict[str, Row] = {}
     for name in SETS:
-        paddings = [padded(name, root, seed) for seed in SEEDS]
-        whole = united(paddings)
-        by_padding = [of_padding(each, whole, scores[name]) for each in paddings]
-        found[name] = losses(list(map(precision, paddings, by_padding)))
-        print(name, found[name])
-        if name in READ_SETS:
-            gold = phrases(name, paddings[0], root)
-            rows = [right_unpadded(*each, gold) for each in zip(paddings, by_padding, strict=True)]
-            found[name] |= all_lost(rows) | summary(paddings[0], rows[0])
-            _show(name, paddings[0], found[name])
+        kinds = paddings_of(name, root)
+        whole = united([*chain(*kinds.values())])
+        for kind, paddings in kinds.items():
+            row = lost_by(name, paddings, whole, scores[name], root)
+            print(f"\n{name} {kind}\n{losses_only(row)}")
+            if not kind:
+                found[name] = row
+                continue
+            plain = data.load(name, root=root)
+            judged = unjudged(data.select(plain, SETS[name]), plain)
+            found[name][kind] = row | {"not judged": judged}
     made = "kept before" if options.scores else f"{options.model.name} on {options.device}"
     save("padded_losses", {"padded to": PADDED_TO, "scores": made, "sets": found}, "torch")
 
 
-def _show(name: str, questions: QuestionSet, found: Row) -> None:
-    print(name, {key: value for key, value in found.items() if key != "lost questions"})
+def lost_by(
+    name: str,
+    paddings: Sequence[QuestionSet],
+    whole: QuestionSet,
+    scores: NDArray[np.float32],
+    root: Path,
+) -> Row:
+    """What a set loses by these paddings, and of a set that was read, which questions."""
+    by_padding = [of_padding(each, whole, scores) for each in paddings]
+    found = losses(list(map(precision, paddings, by_padding)))
+    if name in READ_SETS:
+        gold = phrases(name, paddings[0], root)
+        rows = [right_unpadded(*each, gold) for each in zip(paddings, by_padding, strict=True)]
+        found |= all_lost(rows) | summary(paddings[0], rows[0])
+        _show(paddings[0], found)
+    return found
+
+
+def losses_only(found: Row) -> Row:
+    return {key: value for key, value in found.items() if key != "lost questions"}
+
+
+def _show(questions: QuestionSet, found: Row) -> None:
     by_id = {question.id: question for question in questions}
     for row in found["lost questions"]:
         question = by_id[row["question"]]

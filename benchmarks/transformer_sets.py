@@ -84,11 +84,12 @@ class Sets:
 
     def _load(self, name: str, padded: bool) -> QuestionSet:
         if (name, padded) not in self._loaded:
-            found = (
-                data.pad(self._load(name, False), to=10 if self.few else PADDED_TO)
-                if padded
-                else data.load(name, root=self.root)
-            )
+            if padded:
+                # TrecQA's own series too: the harder lists, by which all recipes were chosen.
+                to = 10 if self.few else PADDED_TO
+                found = data.pad(self._load(name, False), to=to, same_topic=True)
+            else:
+                found = data.load(name, root=self.root)
             if self.few and not padded:
                 found = replace(found, questions=found.questions[: self.few])
             self._loaded[name, padded] = found

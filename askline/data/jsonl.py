@@ -2,10 +2,12 @@
 askline's own format: one question a line, as a JSON object.
 
     {"question": "…", "candidates": ["…", "…"], "labels": [0, 1],
-     "id": "…", "candidate_ids": ["…", "…"], "answers": ["…"], "sources": [["doc", 0, 40], null]}
+     "id": "…", "candidate_ids": ["…", "…"], "answers": ["…"], "topic": "…",
+     "sources": [["doc", 0, 40], null]}
 
-The first three are needed. `answers` are gold phrases and `sources` places of the candidates as
-document, start and end. Other keys are ignored.
+The first three are needed. `answers` are gold phrases, `topic` is what the question shares with
+others of the set, and `sources` are places of the candidates as document, start and end. Other keys
+are ignored.
 """
 
 from __future__ import annotations
@@ -79,6 +81,7 @@ def _question(line: int, record: Record) -> Question:
         text(record, "question"),
         tuple(map(Candidate, ids, sentences, is_answer, sources)),
         tuple(texts(record, "answers")) if record.get("answers") else (),
+        text(record, "topic") if record.get("topic") else "",
     )
 
 
@@ -127,6 +130,8 @@ def _record(question: Question) -> Record:
     }
     if question.answers:
         record["answers"] = list(question.answers)
+    if question.topic:
+        record["topic"] = question.topic
     sources = [candidate.source for candidate in question.candidates]
     if any(sources):
         record["sources"] = [[at.document, at.start, at.end] if at else None for at in sources]

@@ -6,6 +6,9 @@ labels away. Both readers therefore shuffle each question's candidates, by a gen
 `seed` and the question's id: the same order in every run, whatever else is read. A candidate's id
 keeps its place in the file. "Clean" is the part of a set with labels of both kinds:
 `select(question_set, "both")`.
+
+The questions of DEV and TEST come in series: 57.1 to 57.4 ask about one space capsule, which is
+their topic here. TRAIN has none.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from .records import field as value_of
 __all__ = ["read_trecqa", "read_trecqa_all"]
 
 _OPENING = re.compile(r"<QApairs id=(['\"])(.+)\1>")
+_SERIES = re.compile(r"(\d+)\.\d+")
 _BLOCKS = {"<question>": "question", "<positive>": "positive", "<negative>": "negative"}
 _ANSWER_LINE = 5  # in a positive block: words, tags, relations, heads, entities, answer, places
 
@@ -126,7 +130,14 @@ def _words(row: str) -> str:
 def _finished(_: int, draft: _Draft) -> Question:
     if not draft.text:
         raise RowError(f"{draft.id} has no <question>. Add it.")
-    return Question(draft.id, draft.text, tuple(draft.candidates), tuple(draft.answers))
+    series = _SERIES.fullmatch(draft.id)
+    return Question(
+        draft.id,
+        draft.text,
+        tuple(draft.candidates),
+        tuple(draft.answers),
+        topic=series[1] if series else "",
+    )
 
 
 def _question(line: int, record: Record) -> Question:

@@ -79,7 +79,7 @@ RUNS: dict[str, Run] = _runs(
     ),
     Run(
         "cascade_runs",
-        "-m benchmarks.cascade_runs train candidates tests join --data {data} --general {general} "
+        "-m benchmarks.cascade_runs train candidates tests adapt join --data {data} --general {general} "
         "--work {work} --device cuda --folder {cascade}",
         "20 min, one H200",
     ),

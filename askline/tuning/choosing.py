@@ -57,9 +57,10 @@ class Field:
     agreement: FloatArray
     weights: FloatArray  # (questions,)
     folds: IntArray  # (questions,)
+    sets: IntArray  # (questions,)
 
     @classmethod
-    def of(cls, trials: Sequence[Trial], folds: IntArray) -> Field:
+    def of(cls, trials: Sequence[Trial], folds: IntArray, sets: IntArray) -> Field:
         """Stack them."""
         return cls(
             trials,
@@ -69,6 +70,7 @@ class Field:
             np.stack([trial.agreement for trial in trials]),
             trials[0].weights,
             folds,
+            sets,
         )
 
     def front(self) -> list[Trial]:
@@ -91,8 +93,9 @@ class Field:
         The best within the budget.
 
         With limits, only those count that surely, by one standard error, lose no more P@1 than
-        `loss` and no more MAP than `map_loss`; the budget grows to the cheapest of them. Where none
-        is sure, they are those that lose least; where all are dearer, it is the cheapest.
+        `loss` and no more MAP than `map_loss`, and that on no single set lose more MAP than it; the
+        budget grows to the cheapest of them. Where none is sure, they are those that lose least;
+        where all are dearer, it is the cheapest.
         """
         return self._choice(lambda view: view.best(budget, loss, map_loss), among)
 
@@ -143,6 +146,9 @@ class _View:
             if most < 1:
                 lost = (values[0] - values) @ weights + _errors(values[0] - values, weights)
                 good = good & (lost <= max(most, lost[good].min()) + _ROUNDING)
+        if map_loss < 1:
+            lost = self._most_lost(field.average_precision)
+            good = good & (lost <= max(map_loss, lost[good].min()) + _ROUNDING)
         within = good & (price <= max(budget, price[good].min()) + _ROUNDING)
         if not within.any():
             return int(np.argmin(np.where(allowed, price, np.inf)))
@@ -153,6 +159,16 @@ class _View:
             within = within & (mean >= mean[best] - error - _ROUNDING)
         agreement = np.where(within, field.agreement @ weights, -np.inf)
         return int(np.lexsort((price, -np.round(agreement, 9)))[0])
+
+    def _most_lost(self, values: FloatArray) -> FloatArray:
+        """Of each trial, on the set that loses most: large easy ones must not hide a small one."""
+        lost = values[0] - values
+        shares = (np.where(self.field.sets == each, self.weights, 0.0) for each in self._seen)
+        return np.max([lost @ (share / share.sum()) for share in shares], axis=0)
+
+    @property
+    def _seen(self) -> IntArray:
+        return np.unique(self.field.sets[self.weights > 0])
 
     def cheapest(self, loss: float) -> int:
         field, weights = self.field, self.weights

@@ -154,7 +154,7 @@ def _heads(tables: Sequence[ScoreTable], aim: _Aim, on_step: Callable[[str], Non
     for count, own in sorted(whole.items()):
         on_step(f"first stage, {count} candidates")
         lists = _lists(own, count)
-        field = Field.of(search(lists, budget=aim.budget, first=True), lists.folds)
+        field = Field.of(search(lists, budget=aim.budget, first=True), lists.folds, lists.sets)
         heads.append(_Head(lists, field, aim.loss))
     return heads
 
@@ -184,7 +184,7 @@ def _row(lists: Lists, aim: _Aim, *, below: Row | None = None, above: Row | None
     trials = search(lists, budget=aim.reach)
     if below is not None:
         trials = [*trials, measure(lists, below.keeps)]  # always in line, where nothing else may be
-    field = Field.of(trials, lists.folds)
+    field = Field.of(trials, lists.folds, lists.sets)
     fits = [
         (below is None or (_shares_fall(below, row) and _numbers_rise(below, row)))
         and (above is None or _shares_fall(row, above))

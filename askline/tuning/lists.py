@@ -31,6 +31,7 @@ class Lists:
     tokens: IntArray  # (questions, count)
     weights: FloatArray  # (questions,) sums to 1
     folds: IntArray  # (questions,) the same for all lists of a question
+    sets: IntArray  # (questions,) which set each is of, from 0
     light: PlaceArray | None = None  # (questions, count) in the order of a first stage
     light_layers: float = 0.0
     stage: float = 0.0
@@ -77,6 +78,7 @@ class Lists:
             np.take_along_axis(self.tokens, rows, axis=1),
             self.weights,
             self.folds,
+            self.sets,
             stage=self.stage,
         )
 
@@ -114,6 +116,7 @@ def lists_of(
         np.concatenate([cut.table.tokens[cut.rows] for cut in cuts]),
         weights / weights.sum(),
         np.concatenate([cut.questions % folds for cut in cuts]),
+        np.repeat(np.arange(len(cuts)), [len(cut.rows) for cut in cuts]),
         places_of(np.concatenate(light)) if len(light) == len(cuts) else None,
         float(np.mean([cut.table.light_layers for cut in cuts])),
         stage,
@@ -122,6 +125,7 @@ def lists_of(
 
 def joined(parts: Sequence[Lists]) -> Lists:
     """Lists of one length, one after the other; each part weighs as much as the next."""
+    starts = np.cumsum([0, *(part.sets.max() + 1 for part in parts)])
     return Lists(
         parts[0].depths,
         np.concatenate([part.places for part in parts], axis=1),
@@ -129,6 +133,7 @@ def joined(parts: Sequence[Lists]) -> Lists:
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([part.weights for part in parts]) / len(parts),
         np.concatenate([part.folds for part in parts]),
+        np.concatenate([part.sets + start for part, start in zip(parts, starts, strict=False)]),
         stage=parts[0].stage,
     )
 

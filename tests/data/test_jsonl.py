@@ -25,6 +25,7 @@ FULL = QuestionSet(
                 Candidate("b", 'A "quoted"\tword.', False, None),
             ),
             ("June",),
+            "seasons",
         ),
         Question("second", "Who?", (Candidate("a", "Nobody."),)),
     ),
@@ -132,6 +133,7 @@ def test_packed_files_of_equal_sets_are_equal(tmp_path: Path) -> None:
             "'sources'[1] must have a start and an end from 0 on, got ['d', 4, 1].",
         ),
         (row(answers="Ann"), "'answers' must be a list, got a text."),
+        (row(topic=57), "'topic' must be a text, got a number."),
     ],
 )
 def test_a_bad_row_is_named_with_its_line_and_remedy(

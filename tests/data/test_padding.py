@@ -80,6 +80,54 @@ def test_answers_of_an_equal_question_are_not_added() -> None:
         pad(twins, 5)
 
 
+def _in_series() -> QuestionSet:
+    """Twenty questions, four to a topic, the last four without one."""
+    topics = ["red", "green", "blue", "grey", ""]
+    questions = enumerate(WIDE.questions[:20])
+    return replace(WIDE, questions=tuple(replace(q, topic=topics[n // 4]) for n, q in questions))
+
+
+def _origins(question: Question) -> set[str]:
+    return {candidate.id.split("/")[0].removeprefix("pad:") for candidate in added(question)}
+
+
+def test_nothing_of_the_same_topic_is_added() -> None:
+    series = _in_series()
+    topics = {question.id: question.topic for question in series}
+    for question in pad(series, 64):
+        others = {topics[origin] for origin in _origins(question)}
+        if question.topic:  # 64 is all that there is: 16 questions of other topics, and its own 4
+            assert others == {"red", "green", "blue", "grey", ""} - {question.topic}
+        else:
+            assert others == {"red", "green", "blue", "grey", ""}
+    with pytest.raises(InputError, match=r"give question 'q0' 68 candidates at most"):
+        pad(series, 69)
+
+
+def test_the_same_topic_is_added_where_it_is_asked_for() -> None:
+    series = _in_series()
+    for question in pad(series, 80, same_topic=True):
+        assert len(_origins(question)) == 19
+    without = replace(series, questions=tuple(replace(own, topic="") for own in series))
+    plain = pad(without, 40).questions
+    asked = pad(series, 40, same_topic=True).questions
+    assert [question.texts for question in asked] == [question.texts for question in plain]
+
+
+def test_a_text_that_two_topics_share_is_barred_from_both() -> None:
+    shared = QuestionSet(
+        "shared",
+        (
+            Question("1.1", "one", (Candidate("0", "Alpha."),), topic="1"),
+            Question("1.2", "two", (Candidate("0", "Both."),), topic="1"),
+            Question("2.1", "three", (Candidate("0", "Both."),), topic="2"),
+            Question("3.1", "four", (Candidate("0", "Gamma."), Candidate("1", "Delta."))),
+        ),
+    )
+    first = pad(shared, 3).questions[0]
+    assert {candidate.text for candidate in added(first)} == {"Gamma.", "Delta."}
+
+
 def test_blank_texts_are_not_added() -> None:
     blank = make_set([("a", {"": 0, "One.": 1}), ("b", {"Two.": 1, " ": 0})])
     first, second = pad(blank, 3)

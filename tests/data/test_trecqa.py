@@ -49,6 +49,12 @@ def test_blocks_become_questions(tmp_path: Path) -> None:
     assert (second.texts, second.answers) == (["<num> nobody 0"], ())
 
 
+def test_questions_of_one_series_share_a_topic(tmp_path: Path) -> None:
+    lines = [row for name in ("7.1", "7.12", "71.1", "7", "7.x") for row in pair(name)]
+    found = read_trecqa(write(tmp_path / "DEV.xml", *lines))
+    assert [question.topic for question in found] == ["7", "7", "71", "", ""]
+
+
 def test_the_order_of_the_file_does_not_show(tmp_path: Path) -> None:
     path = write(tmp_path / "DEV.xml", *pair("1", 5, 20), *pair("2", 5, 20))
     first, second = read_trecqa(path)

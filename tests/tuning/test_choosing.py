@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,8 +20,9 @@ def trial(right: int, cost: float, keep: int, map_: float | None = None) -> Tria
     return Trial((Step(2, keep),), precision, values, np.full(QUESTIONS, cost), precision, WEIGHTS)
 
 
-def field(*trials: Trial) -> Field:
-    return Field.of(trials, np.arange(QUESTIONS) % 5)
+def field(*trials: Trial, sets: int = 1) -> Field:
+    questions = np.arange(QUESTIONS)
+    return Field.of(trials, questions % 5, np.minimum(questions // 50, sets - 1))
 
 
 FULL, DEAR, FAIR, POOR = trial(80, 1.0, 9), trial(79, 0.6, 5), trial(70, 0.3, 3), trial(60, 0.1, 1)
@@ -89,6 +92,17 @@ def test_the_budget_grows_where_it_would_cost_too_much_map() -> None:
     assert field(full, close, far).best(0.3, map_loss=0.02).trial is close
     assert field(full, close, far).best(0.3, map_loss=0.2).trial is far
     assert field(full, far).best(0.3, map_loss=0.02).trial is full
+
+
+def test_a_set_that_loses_map_is_not_made_up_for_by_another() -> None:
+    """On average nothing is lost: what the first fifty lose the others win."""
+    full, close = trial(80, 1.0, 9, map_=0.8), trial(80, 0.6, 5, map_=0.79)
+    uneven = replace(full, cost=np.full(QUESTIONS, 0.3), keeps=(Step(2, 3),))
+    uneven = replace(uneven, average_precision=np.where(np.arange(QUESTIONS) < 50, 0.75, 0.85))
+    assert field(full, close, uneven).best(0.3, map_loss=0.02).trial is uneven
+    assert field(full, close, uneven, sets=2).best(0.3, map_loss=0.02).trial is close
+    assert field(full, close, uneven, sets=2).best(0.3, map_loss=0.06).trial is uneven
+    assert field(full, close, uneven, sets=2).best(0.3).trial is uneven
 
 
 def test_only_some_may_be_taken() -> None:
