@@ -79,8 +79,8 @@ RUNS: dict[str, Run] = _runs(
     ),
     Run(
         "cascade_runs",
-        "-m benchmarks.cascade_runs train candidates tests adapt join --data {data} --general {general} "
-        "--work {work} --device cuda --folder {cascade}",
+        "-m benchmarks.cascade_runs train candidates tests adapt join --data {data} "
+        "--general {general} --work {work} --device cuda --folder {cascade}",
         "20 min, one H200",
     ),
     Run("cascade_cost", "-m benchmarks.cascade_cost --scores {scores}", "5 min, CPU"),

@@ -164,7 +164,8 @@ class _View:
         """Of each trial, on the set that loses most: large easy ones must not hide a small one."""
         lost = values[0] - values
         shares = (np.where(self.field.sets == each, self.weights, 0.0) for each in self._seen)
-        return np.max([lost @ (share / share.sum()) for share in shares], axis=0)
+        by_set = [lost @ (share / share.sum()) for share in shares]
+        return np.asarray(np.max(by_set, axis=0))
 
     @property
     def _seen(self) -> IntArray:

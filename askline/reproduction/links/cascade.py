@@ -75,8 +75,8 @@ def _cascade(depth: int) -> Measured:
             *(_adapted("wikiqa-test", str(depth), name) for name in ("MAP", "MRR")),
             *(_shipped("trec-test", str(depth), name) for name in ("MAP", "MRR")),
         ),
-        f"{_ENCODER}; all classifiers are trained together; adapted to WikiQA from the weights that "
-        "ship, three seeds; TrecQA as shipped, without adapting",
+        f"{_ENCODER}; all classifiers are trained together; adapted to WikiQA from the weights "
+        "that ship, three seeds; TrecQA as shipped, without adapting",
         "cascade_runs",
     )
 
