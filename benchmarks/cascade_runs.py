@@ -305,13 +305,14 @@ def read_held_out(world: World, made: AdaptedReader, tokeniser: WordPiece) -> Fi
 
 
 def adapt(world: World, name: str | Path, kind: str, seed: int, sets: Mapping[str, Dev]) -> None:
-    """From a state, or from a runtime folder's numbers, on WikiQA's own lists."""
+    """From a state, or from a runtime folder's numbers, on the lists of WikiQA or TrecQA."""
     objective = replace(ADAPT.objective, kind="drawn" if kind == "drawn" else "joint")
+    train = "trecqa:train-all" if kind == "trecqa" else "wikiqa:train"
     if isinstance(name, Path):
         network = torch_network(name).to(world.device)
     else:
         network = world.network(world.state(name))
-    source = WholeSource(data.load("wikiqa:train", root=world.root), world.tokeniser)
+    source = WholeSource(data.load(train, root=world.root), world.tokeniser)
     start = time.perf_counter()
     train_cascade(network, [Phase(source, replace(ADAPT, objective=objective, seed=seed))])
     figures: Figures = {"seconds": round(time.perf_counter() - start)}
@@ -425,6 +426,8 @@ def _adapt(world: World, given: argparse.Namespace) -> None:
     sets = world.dev({name: TEST[name] for name in ("wikiqa-test", "wikiqa-test-400")})
     start = given.folder or given.state[0]
     jobs = [(adapt, (world, start, "shipped", seed, sets)) for seed in given.seeds]
+    trec = world.dev({name: TEST[name] for name in ("trec-test", "trec-test-400")})
+    jobs += [(adapt, (world, start, "trecqa", seed, trec)) for seed in given.seeds]
     if not given.folder:
         jobs += [(adapt, (world, "start", kind, 1, sets)) for kind in ("joint", "drawn")]
     together(jobs)

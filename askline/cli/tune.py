@@ -66,7 +66,7 @@ def tune() -> None:
     type=click.FloatRange(min=0),
     default=0.2,
     show_default=True,
-    help="The same in points of MAP.",
+    help="The same in points of MAP, which no single set may lose either.",
 )
 @click.option(
     "--stage",

@@ -47,8 +47,9 @@ def tune(
 
     `budget` is the cost allowed, in token-layers relative to full depth. It holds for long lists;
     shorter ones, where less is to be saved, may cost more rather than lose more P@1 than `loss` or
-    more MAP than `map_loss`. `stage` is what a classifier costs beside its candidates, in layers of
-    one candidate; it counts for short lists, and is nothing beside long ones.
+    more MAP than `map_loss`, on all sets together and, of MAP, on each of them. `stage` is what a
+    classifier costs beside its candidates, in layers of one candidate; it counts for short lists,
+    and is nothing beside long ones.
 
     With `first`, the tables' first stage is part of the pipeline, and its cut is searched too: the
     smallest with which full depth behind it surely loses no more than `loss`, on the padded length
