@@ -27,6 +27,8 @@ CANDIDATES = [
     "It sold well in its first year.",
     "Jane Austen wrote Emma in 1815.",
     "Emma was read in every house.",
+    "Its heroine is handsome, clever and rich.",
+    "A second edition followed years later.",
 ]
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"color_scheme": "light", "viewport": {"width": 1100, "height": 760}},
@@ -138,7 +140,7 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     page.click("#tab-compare")
     page.fill("#compare-question", "Who wrote Emma?")
     page.fill("#candidates", "\n".join(CANDIDATES))
-    page.fill("#ranker-b", "jaccard % 3 >> cascade")
+    page.fill("#ranker-b", "jaccard % 5 >> cascade")
     page.click("#compare-form > button")
     page.wait_for_selector(".columns")
     page.locator(".ranked >> nth=0 >> button >> nth=1").hover()
