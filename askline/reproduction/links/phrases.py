@@ -11,8 +11,7 @@ _OTHERS = Absent("another group's system, not made anew here")
 _EXTRACTOR = "a MiniLM encoder and 29,500 questions, where the paper has RoBERTa-base and 88,000"
 _PHRASES = "a MiniLM encoder and 29,500 questions and 17,400 pairs, where the paper has 88,000"
 _WHOLE = (
-    "all 2,067 paragraphs in one index, which the paper leaves open; judged and read by the "
-    "cascade that shipped before"
+    "all 2,067 paragraphs in one index, which the paper leaves open; judged and read by the cascade"
 )
 _READER = "the cascade's reading head, 33 M parameters, trained on 29,500 questions"
 
