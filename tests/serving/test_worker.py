@@ -43,6 +43,16 @@ def test_failures_have_a_kind(error: Exception, kind: str, message: str) -> None
     assert (failed["kind"], failed["message"]) == (kind, message)
 
 
+class Watched(io.BufferedReader):
+    """It counts how often it was read from, the reading under way among them."""
+
+    begun = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.begun += 1
+        return super().read(size)
+
+
 class Line:
     """A worker on pipes, its main loop in a thread of the test."""
 
@@ -55,7 +65,7 @@ class Line:
         reads, writes = os.pipe()
         back, out = os.pipe()
         self._jobs, self._results = os.fdopen(writes, "wb"), os.fdopen(back, "rb")
-        self._source, self._sink = os.fdopen(reads, "rb"), os.fdopen(out, "wb")
+        self._source, self._sink = Watched(io.FileIO(reads)), os.fdopen(out, "wb")
 
         def work() -> None:
             with self._sink as sink:  # closed where it fails, so that nobody waits for a result
@@ -80,6 +90,13 @@ class Line:
     def job(self, number: int, *, seconds: float | None = None, firm: bool = False) -> None:
         until = None if seconds is None else time.monotonic() + seconds
         self.send(number=number, until=until, firm=firm)
+
+    def wait_for_arrival(self, frames: int) -> None:
+        """Until so many have been taken in: the next one is waited for, by its first reading."""
+        until = time.monotonic() + 30
+        while self._source.begun < 2 * frames + 1:
+            assert time.monotonic() < until
+            time.sleep(0.001)
 
     def result(self) -> Frame:
         frame = read_frame(self._results)
@@ -125,38 +142,42 @@ def test_a_job_whose_time_is_up_is_not_begun(start: Start) -> None:
 
 
 def test_jobs_that_wait_together_are_done_together(start: Start) -> None:
-    begun = threading.Event()
+    at_work, gate = threading.Event(), threading.Event()
 
     def perform(jobs: list[Frame]) -> list[Frame]:
-        begun.wait(5)
+        at_work.set()
+        gate.wait(30)
         return _echo(jobs)
 
     line = start(perform, 4)
-    for number in range(1, 7):
+    line.job(1)
+    assert at_work.wait(30)
+    for number in range(2, 8):
         line.job(number)
-    begun.set()
-    batches = [line.result()["batch"] for _ in range(6)]
-    assert max(batches) == 4
+    line.wait_for_arrival(7)
+    gate.set()
+    assert [line.result()["batch"] for _ in range(7)] == [1, 4, 4, 4, 4, 2, 2]
 
 
 def test_a_job_that_does_not_share_is_done_alone_and_in_its_turn(start: Start) -> None:
-    begun = threading.Event()
+    at_work, gate = threading.Event(), threading.Event()
     batches: list[list[int]] = []
 
     def perform(jobs: list[Frame]) -> list[Frame]:
-        begun.wait(5)
+        at_work.set()
+        gate.wait(30)
         batches.append([job["number"] for job in jobs])
         return _echo(jobs)
 
     line = start(perform, 8, lambda job: job["until"] is None)
     line.job(1, seconds=60)
-    time.sleep(0.2)  # it is at work when the others come
+    assert at_work.wait(30)
     for number in (2, 3):
         line.job(number)
     line.job(4, seconds=60)
     line.job(5)
-    time.sleep(0.2)
-    begun.set()
+    line.wait_for_arrival(5)
+    gate.set()
     assert [line.result()["number"] for _ in range(5)] == [1, 2, 3, 4, 5]
     assert batches == [[1], [2, 3], [4], [5]]
 
@@ -184,7 +205,7 @@ def test_a_waiting_job_is_called_off_before_it_begins(start: Start) -> None:
     line.job(1)
     line.job(2)
     line.send(call_off=2)
-    time.sleep(0.1)
+    line.wait_for_arrival(3)
     gate.set()
     assert "done" in line.result()
     assert line.result()["failed"]["kind"] == "called off"
