@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline.evaluation import (
+    Abstention,
     Isotonic,
     Temperature,
     auroc,
@@ -86,16 +87,13 @@ def scored(model: Path, root: Path, device: str) -> dict[str, Scores]:
 def abstaining(fit: Scores, test: Scores) -> dict[str, float]:
     """Precision, recall and F1 of leaving questions unanswered, in percent."""
     threshold = choose_threshold(fit.best, fit.answerable).threshold
-    silent = test.best < threshold
-    right = float((silent & ~test.answerable).sum())
-    precision, recall = right / max(silent.sum(), 1), right / (~test.answerable).sum()
-    f1 = 2 * precision * recall / max(precision + recall, 1e-9)
-    correct = float((silent == ~test.answerable).mean())
+    found = Abstention.at(threshold, test.best, test.answerable)
+    correct = float(((test.best >= threshold) == test.answerable).mean())
     return {
         "threshold": round(threshold, 3),
-        "precision": round(100 * float(precision), 2),
-        "recall": round(100 * float(recall), 2),
-        "F1": round(100 * float(f1), 2),
+        "precision": round(100 * found.precision, 2),
+        "recall": round(100 * found.recall, 2),
+        "F1": round(100 * found.f1, 2),
         "accuracy": round(100 * correct, 2),
     }
 

@@ -40,6 +40,7 @@ from askline.tuning.storing import fingerprint, store
 from askline.types import QuestionSet
 
 from . import report
+from .sampling import evenly
 
 PADDED, LONG = 400, 1_300
 SAMPLE = {"squadshifts:dev": 1_000, "squad2:dev": 1_000}  # evenly out of the whole set
@@ -50,10 +51,8 @@ TEST = {"wikiqa:test": "WikiQA", "trecqa-clean:test": "TrecQA", "squad2:dev": "S
 BUDGET = 0.3  # with 0.25 lists of 400 lose 0.35 of P@1 on dev questions held out, with 0.3 0.12
 STAGE = 3.0  # a guess; results/stage_cost.json has it near 0, results/stage_price.json what it does
 FIRST = "cosinet"
-CUTS = (
-    100,
-    20,
-)  # of the first stage beside the tuned one: the default, and the fastest that is timed
+CUTS = (100, 20)
+"""Of the first stage beside the tuned one: the default, and the fastest that is timed."""
 # Soldaini & Moschitti (2020), table 3: P@1 on ASNQ and the saving, full depth being 53.2.
 PUBLISHED = {0.3: (52.9, -37), 0.4: (52.5, -45), 0.5: (52.4, -51)}
 PUBLISHED_DEPTHS = (4, 6, 8, 10, 12)
@@ -124,8 +123,8 @@ class Tables:
 def questions(name: str, pad: int) -> QuestionSet:
     """Padded as a whole, then those with an answer, then the sample."""
     found = data.select(data.pad(data.load(name, root=report.data_root()), pad), "answerable")
-    wanted = (SAMPLE if pad == PADDED else SAMPLE | LONG_SAMPLE).get(name, len(found))
-    return QuestionSet(name, found.questions[:: max(1, len(found) // wanted)][:wanted])
+    wanted = (SAMPLE if pad == PADDED else SAMPLE | LONG_SAMPLE).get(name)
+    return evenly(found, wanted)
 
 
 def make_some(tables: Tables, part: str) -> None:

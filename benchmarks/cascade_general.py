@@ -30,6 +30,7 @@ from askline.rankers.schedule import Keeps
 from askline.training.reader.network import float_tensors
 
 from . import report
+from .sampling import evenly
 
 SETS = ("wikiqa:test", "trecqa-clean:test", "squad1:dev")
 MEASURES = ("MAP", "P@1")
@@ -82,10 +83,7 @@ def _evaluated(folder: Path, name: str, most: int | None) -> Evaluation:
     ranker = askline.Cascade.load(folder)
     whole = replace(ranker, schedule=Keeps(ranker.encoder.depths))  # nobody is dropped
     questions = data.select(data.load(name, root=report.data_root()), "answerable")
-    if most is not None and len(questions) > most:
-        step = len(questions) // most
-        questions = replace(questions, questions=questions.questions[::step][:most])
-    return evaluate(whole, questions, measures=MEASURES)
+    return evaluate(whole, evenly(questions, most), measures=MEASURES)
 
 
 def _row(cascade: Evaluation, general: Evaluation, measure: str) -> dict[str, Any]:

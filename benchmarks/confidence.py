@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 
 import askline
 from askline import data
-from askline.evaluation import auroc, expected_calibration_error
+from askline.evaluation import Abstention, auroc, expected_calibration_error
 from askline.pipeline import DEFAULT_SPEC
 from askline.rankers.algebra import answer_threshold
 from askline.types import QuestionSet, Ranker
 
 from . import report
+from .sampling import evenly
 
 SETS = ("wikiqa:test", "trecqa:test", "squad2:dev")
 MOST = 2_000
@@ -59,9 +60,7 @@ def said(ranker: Ranker, questions: QuestionSet) -> Said:
 def figures(found: Said, threshold: float) -> Row:
     """In per cent."""
     silent = found.chance < threshold
-    rightly = int((silent & ~found.answerable).sum())
-    precision = rightly / max(1, int(silent.sum()))
-    recall = rightly / max(1, int((~found.answerable).sum()))
+    abstaining = Abstention.at(threshold, found.chance, found.answerable)
     treated = np.where(silent, ~found.answerable, found.right)
     return {
         "questions": len(found.chance),
@@ -71,9 +70,9 @@ def figures(found: Said, threshold: float) -> Row:
             expected_calibration_error(found.chance, found.right)
         ),
         "AUROC": _percent(auroc(found.chance, found.answerable)),
-        "giving no answer: precision": _percent(precision),
-        "giving no answer: recall": _percent(recall),
-        "giving no answer: F1": _percent(2 * precision * recall / max(1e-9, precision + recall)),
+        "giving no answer: precision": _percent(abstaining.precision),
+        "giving no answer: recall": _percent(abstaining.recall),
+        "giving no answer: F1": _percent(abstaining.f1),
         "treated right": _percent(treated.mean()),
         "right, of what is given": _percent(found.right[~silent].mean()),
         "by chance": _bins(found),
@@ -98,7 +97,7 @@ def _percent(share: float) -> float:
 def _questions(name: str) -> QuestionSet:
     found = data.load(name, root=report.data_root())
     kept = tuple(question for question in found if question.candidates)
-    return QuestionSet(name, kept[:: max(1, len(kept) // MOST)][:MOST])
+    return evenly(QuestionSet(name, kept), MOST)
 
 
 def main() -> None:

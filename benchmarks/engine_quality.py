@@ -25,6 +25,7 @@ from askline.runtime.opening import open_encoder
 from askline.types import Question
 
 from .report import data_root, save
+from .sampling import evenly
 
 DEV = ("wikiqa:dev", "trecqa-clean:dev", "selqa:dev")
 MEASURES = ("MAP", "P@1")
@@ -50,8 +51,8 @@ def main() -> None:
 
 
 def _set(name: str, most: int, encoders: dict[str, OnnxEncoder]) -> dict[str, Any]:
-    kept = data.select(data.load(name, root=data_root()), "answerable").questions
-    questions = kept[:: max(1, len(kept) // most)][:most]
+    kept = data.select(data.load(name, root=data_root()), "answerable")
+    questions = evenly(kept, most).questions
     logits, cpu = {}, {}
     for precision, encoder in encoders.items():
         before = time.process_time()

@@ -30,6 +30,7 @@ from askline.training.observing import some_pairs
 from askline.types import Question
 
 from .report import data_root, save
+from .sampling import evenly
 
 FloatArray = NDArray[np.float32]
 PAIRS, FEWER = 100, 20
@@ -60,8 +61,8 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=40)
     given = parser.parse_args()
     exact = open_encoder(ModelFolder.open(given.float32, kind="cascade"))
-    kept = data.select(data.load(given.on, root=data_root()), "answerable").questions
-    questions = kept[:: max(1, len(kept) // given.questions)][: given.questions]
+    kept = data.select(data.load(given.on, root=data_root()), "answerable")
+    questions = evenly(kept, given.questions).questions
     source = data.load(given.fit, root=data_root())
     pairs = some_pairs(source, PAIRS)
     wanted = _logits(exact, questions)

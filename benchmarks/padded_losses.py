@@ -31,7 +31,7 @@ import argparse
 import csv
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -208,22 +208,18 @@ def is_of_topic(question: Question, candidate: Candidate) -> bool:
 
 def unjudged(questions: QuestionSet, whole: QuestionSet) -> Row:
     """Sentences of the same topic and of others that nobody judged for a question, by gold."""
+    everywhere = {text for question in whole for text in question.texts}
     counts: Counter[str] = Counter()
     for question in questions:
-        own, topic = (
-            set(question.texts),
-            {text for other in whole if other.topic == question.topic for text in other.texts},
-        )
-        everywhere = {text for other in whole for text in other.texts}
+        own = set(question.texts)
+        topic = {text for each in whole if each.topic == question.topic for text in each.texts}
         near, far = topic - own, everywhere - topic - own
-        told = sum(bool(holds(text, question.answers)) for text in near)
+        told, elsewhere = (_told(texts, question.answers) for texts in (near, far))
         counts["questions that have one with their gold phrase in their series"] += told > 0
         counts["sentences of the own series"] += len(near)
         counts["of these, with a gold phrase"] += told
         counts["sentences of other series"] += len(far)
-        counts["of these others, with a gold phrase"] += sum(
-            bool(holds(text, question.answers)) for text in far
-        )
+        counts["of these others, with a gold phrase"] += elsewhere
     return {"questions": len(questions), **counts}
 
 
@@ -237,7 +233,11 @@ def _first(question: Question, scores: NDArray[np.float32]) -> Candidate:
 
 def _holding(question: Question, added: NDArray[np.bool_], wanted: tuple[str, ...]) -> int:
     others = (text for text, other in zip(question.texts, added, strict=True) if other)
-    return sum(bool(holds(text, wanted)) for text in others)
+    return _told(others, wanted)
+
+
+def _told(texts: Iterable[str], wanted: tuple[str, ...]) -> int:
+    return sum(bool(holds(text, wanted)) for text in texts)
 
 
 def _words(text: str) -> set[str]:
@@ -320,7 +320,7 @@ def main() -> None:
         whole = united([*chain(*kinds.values())])
         for kind, paddings in kinds.items():
             row = lost_by(name, paddings, whole, scores[name], root)
-            print(f"\n{name} {kind}\n{losses_only(row)}")
+            print(f"\n{name} {kind}\n{_without_questions(row)}")
             if not kind:
                 found[name] = row
                 continue
@@ -349,7 +349,7 @@ def lost_by(
     return found
 
 
-def losses_only(found: Row) -> Row:
+def _without_questions(found: Row) -> Row:
     return {key: value for key, value in found.items() if key != "lost questions"}
 
 

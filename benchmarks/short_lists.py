@@ -27,6 +27,7 @@ from askline.rankers.schedule import Keeps, Learned
 from askline.types import QuestionSet
 
 from . import report
+from .sampling import evenly
 
 DEV = ("wikiqa:dev", "wikiqa:train", "trecqa-clean:dev", "selqa:dev")
 TEST = ("wikiqa:test", "trecqa-clean:test", "squad1:dev")
@@ -74,8 +75,7 @@ def compared(ranker: askline.Cascade, whole: askline.Cascade, questions: Questio
 
 def _questions(name: str) -> QuestionSet:
     found = data.select(data.load(name, root=report.data_root()), "answerable")
-    step = max(1, len(found) // SAMPLE)
-    return replace(found, questions=found.questions[::step][:SAMPLE])
+    return evenly(found, SAMPLE)
 
 
 if __name__ == "__main__":

@@ -98,13 +98,22 @@ class Isotonic:
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """A threshold, and what giving no answer below it came to on the set it was chosen on."""
+    """A threshold, and what giving no answer below it comes to on a set."""
 
     threshold: float
     precision: float
     """Of the questions left without an answer, the share that has none."""
     recall: float
     """Of the questions that have no answer, the share left without one."""
+
+    @classmethod
+    def at(cls, threshold: float, best_scores: ArrayLike, answerable: ArrayLike) -> Abstention:
+        """With a threshold that is given. `best_scores` has each question's first candidate's."""
+        score, answered = _checked(best_scores, answerable)
+        silent = score < threshold
+        rightly = int((silent & ~answered).sum())
+        precision = rightly / max(1, int(silent.sum()))
+        return cls(float(threshold), precision, rightly / int((~answered).sum()))
 
     @property
     def f1(self) -> float:
@@ -130,9 +139,7 @@ def choose_threshold(best_scores: ArrayLike, answerable: ArrayLike) -> Abstentio
     best = int(np.argmax(f1))
     last = ends[best]
     threshold = np.nextafter(low[last], np.inf) if last + 1 == len(low) else low[last + 1]
-    return Abstention(
-        float(threshold), float(silent[last] / counts[best]), float(silent[last] / silent[-1])
-    )
+    return Abstention.at(threshold, score, answered)
 
 
 def auroc(scores: ArrayLike, labels: ArrayLike) -> float:

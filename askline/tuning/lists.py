@@ -125,7 +125,7 @@ def lists_of(
 
 def joined(parts: Sequence[Lists]) -> Lists:
     """Lists of one length, one after the other; each part weighs as much as the next."""
-    starts = np.cumsum([0, *(part.sets.max() + 1 for part in parts)])
+    starts = np.cumsum([0, *(part.sets.max() + 1 for part in parts[:-1])])
     return Lists(
         parts[0].depths,
         np.concatenate([part.places for part in parts], axis=1),
@@ -133,7 +133,7 @@ def joined(parts: Sequence[Lists]) -> Lists:
         np.concatenate([part.tokens for part in parts]),
         np.concatenate([part.weights for part in parts]) / len(parts),
         np.concatenate([part.folds for part in parts]),
-        np.concatenate([part.sets + start for part, start in zip(parts, starts, strict=False)]),
+        np.concatenate([part.sets + start for part, start in zip(parts, starts, strict=True)]),
         stage=parts[0].stage,
     )
 

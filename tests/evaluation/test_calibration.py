@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from askline.errors import InputError
 from askline.evaluation.calibration import (
+    Abstention,
     Isotonic,
     Temperature,
     auroc,
@@ -89,6 +90,14 @@ def test_threshold_is_the_best_on_a_set_by_hand() -> None:
     assert (found.threshold, found.recall) == (0.9, 1.0)
     assert found.precision == pytest.approx(2 / 3)
     assert found.f1 == pytest.approx(0.8)
+
+
+def test_a_threshold_that_is_given_is_measured_by_hand() -> None:
+    scores, answerable = [0.1, 0.2, 0.3, 0.9], [False, True, False, True]
+    found = Abstention.at(0.3, scores, answerable)  # silent about the first two
+    assert (found.threshold, found.precision, found.recall, found.f1) == (0.3, 0.5, 0.5, 0.5)
+    never = Abstention.at(0.0, scores, answerable)
+    assert (never.precision, never.recall, never.f1) == (0.0, 0.0, 0.0)
 
 
 @given(pairs)

@@ -68,3 +68,9 @@ def test_joined_lists_weigh_the_same() -> None:
     both = joined([lists_of([table(3, 5)], 5), lists_of([table(9, 5)], 5)])
     assert both.weights[:3].sum() == pytest.approx(0.5)
     assert len(both) == 12
+
+
+def test_lists_know_the_set_that_they_are_of() -> None:
+    first, second = lists_of([table(2, 5), table(3, 5)], 5), lists_of([table(1, 5)], 5)
+    assert first.sets.tolist() == [0, 0, 1, 1, 1]
+    assert joined([first, second, first]).sets.tolist() == [0, 0, 1, 1, 1, 2, 3, 3, 4, 4, 4]
