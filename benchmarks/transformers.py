@@ -9,7 +9,7 @@ Three runs are blended to the general model, which then adapts to WikiQA and Tre
 trained on WikiQA alone, hard negatives by BM25 and by Cosinet are compared at 6 layers, and with
 `--teacher` students of a larger network are compared with such without. With the part `plans` the
 general model is the best of several plans of lists; `cross` chooses how to adapt to WikiQA by
-cross-validation.
+cross-validation, and `topic`, `teach` and `taught` compare lists with more of the own article.
 Each choice is made on dev sets; every test set is scored once for each row. Writes
 results/transformers.json after each finished piece, and WORK/model, the general model's folder.
 `--few 8` is a trial with eight questions of each set.
@@ -23,7 +23,7 @@ from __future__ import annotations
 import argparse
 import time
 import traceback
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import replace
 from math import inf
@@ -46,6 +46,7 @@ from . import transformer_cross as crossing
 from . import transformer_jobs as jobs
 from . import transformer_plans as plans
 from . import transformer_teacher as teaching
+from . import transformer_topic as topics
 from .report import save
 from .transformer_jobs import Row, Teacher, World
 from .transformer_join import joined, summary
@@ -54,7 +55,7 @@ from .transformer_sets import DEV, TEST, Sets
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6)
 DEPTHS = (4, 6, 8, 10, 12)
 SEEDS = (1, 2, 3)
-ROOMS = (jobs, teaching, plans, crossing)
+ROOMS = (jobs, teaching, topics, plans, crossing)
 COMPARED = 6  # layers of the runs that compare hard negatives
 
 Job = tuple[str, tuple[Any, ...], set[str]]
@@ -81,7 +82,7 @@ class Plan:
         self.options = options
         self.until = time.monotonic() + options.limit
         self.rows: dict[str, list[Row]] = {}  # by the name of the job
-        self.waiting: list[Job] = list(_jobs(options.parts))
+        self.waiting: list[Job] = list(_jobs(options.parts, options.ways))
         self.done: set[str] = set()
         self.started = time.monotonic()
 
@@ -135,7 +136,7 @@ class Plan:
         save(self.options.name, figures, "torch", "transformers")
 
 
-def _jobs(parts: Container[str]) -> Iterator[Job]:
+def _jobs(parts: Container[str], ways: Sequence[str]) -> Iterator[Job]:
     """Name, arguments, and the labels of the jobs that must be done before; the worthiest first."""
     runs = {f"transfer {seed}" for seed in SEEDS} if "general" in parts else set()
     if "plans" in parts:
@@ -162,12 +163,17 @@ def _jobs(parts: Container[str]) -> Iterator[Job]:
         yield from (("adapt_trecqa", ("point", seed), runs) for seed in SEEDS)
         yield from _means()
     if "cross" in parts:
-        yield from crossing.cross_jobs(runs)
+        yield from crossing.cross_jobs(runs, ways)
     if "negatives" in parts:
         yield from _negatives("depths" in parts)
     if "teacher" in parts:
         yield from teaching.teacher_jobs()
         yield from teaching.teller_jobs() if "tellers" in parts else ()
+    if "teach" in parts:
+        yield "teach", (), set()
+        yield "teacher_on_dev", (), {"teach"}
+    for kind in ("topic", topics.TAUGHT):
+        yield from topics.topic_jobs(kind) if kind in parts else ()
     if "adapt" in parts:
         yield from (("adapt_trecqa", ("both", seed), runs) for seed in SEEDS)
     if "general" in parts and "plans" not in parts:  # there a run has its plan's name
@@ -205,13 +211,16 @@ def world(options: argparse.Namespace) -> World:
     lists, others = _lists(options, tokeniser)
     print(f"{time.monotonic() - start:.1f} s  {len(lists)} questions to transfer from", flush=True)
     sets = Sets(options.data, tokeniser, options.few)
-    whole = "general" in options.parts or "teacher" in options.parts
+    whole = bool({"general", "teacher", "topic", "taught"} & set(options.parts))
     tests = TEST.values() if whole else (TEST[name] for name in ("WikiQA", "TrecQA"))
     more = plans.MORE.values() if "plans" in options.parts else ()
-    for line in sets.prepare([*DEV.values(), *more, *tests]):
+    small = options.parts != ["teach"]
+    for line in sets.prepare([*DEV.values(), *more, *tests] if small else ()):
         print(f"{time.monotonic() - start:.1f} s  {line}", flush=True)
-    for name in jobs.UNANSWERABLE if whole else ():
+    for name in jobs.UNANSWERABLE if "general" in options.parts else ():
         sets.measured((name, "all", False, None))
+    if {"topic", "taught"} & set(options.parts):
+        topics.prepare(sets)
     transfer = replace(GeneralRecipe().transfer, tokens=32_768, seconds=options.seconds)
     return World(
         init=options.init,
@@ -226,7 +235,7 @@ def world(options: argparse.Namespace) -> World:
         recipe=replace(GeneralRecipe(), transfer=transfer),
         adapt=TransformerRecipe(jobs.POINT, epochs=3, rate=3e-5, batch=16, tokens=32_768),
         general=options.general,
-        teacher=_teacher(options) if "teacher" in options.parts else None,
+        teacher=_teacher(options) if options.teacher else None,
     )
 
 
@@ -241,7 +250,11 @@ def _teacher(options: argparse.Namespace) -> Teacher:
         sets=sets,
         wikiqa=sets.training("wikiqa:train"),
         recipe=TransformerRecipe(
-            keep="last", epochs=1, rate=3e-5, tokens=32_768, seconds=options.teacher_seconds
+            keep="last",
+            epochs=2 if "teach" in options.parts else 1,
+            rate=3e-5,
+            tokens=32_768,
+            seconds=options.teacher_seconds,
         ),
         steps=options.steps,
     )
@@ -252,6 +265,8 @@ def _lists(
 ) -> tuple[SampledLists, dict[str, SampledLists]]:
     """What is transferred from by the recipe's plan and, where asked for, with other negatives."""
     parts: tuple[Part, ...] = general_parts(options.data)
+    if topics.PARTS & set(options.parts):
+        parts = (replace(parts[0], plan=topics.TOPIC), *parts[1:])
     if options.few:
         parts = tuple(replace(part, questions=part.questions[: options.few]) for part in parts)
     questions = [question for part in parts for question in part.questions]
@@ -273,7 +288,8 @@ def _mined(options: argparse.Namespace, hard: str, questions: list[Question]) ->
     if options.few or not path.exists():
         ranker = None if hard == "bm25" else askline.load(hard)
         path = options.work / f"negatives-{hard}.npz"
-        mine(questions, ranker=ranker).save(path)
+        near = topics.NEAREST if topics.PARTS & set(options.parts) else 8
+        mine(questions, ranker=ranker, near=near).save(path)
     return Negatives.load(path, questions)
 
 
@@ -294,8 +310,17 @@ def main() -> None:
     parser.add_argument("--parts", default="general,adapt,cross,depths,report,negatives")
     parser.add_argument("--name", default="transformers", help="of the file in results/")
     parser.add_argument("--general", type=Path, help="adapt this model; for parts without general")
-    parser.add_argument("--teacher", help="the folder of a larger encoder; for the part teacher")
+    parser.add_argument(
+        "--teacher", help="the folder of a larger encoder; for the parts teach,\ntaught and teacher"
+    )
     parser.add_argument("--teacher-seconds", type=float, default=inf, help="of its training")
+    parser.add_argument(
+        "--way",
+        action="append",
+        dest="ways",
+        choices=[*crossing.WAYS],
+        help="to adapt, for the part cross; may be given several times  [all]",
+    )
     parser.add_argument("--steps", type=float, default=inf, help="of each student beside it")
     parser.add_argument("--few", type=int, help="so many questions of each set, for a trial")
     parser.add_argument("--join", type=Path, nargs="+", help="files of earlier calls, oldest first")
@@ -306,11 +331,15 @@ def main() -> None:
     if not (options.data and options.init and options.work):
         parser.error("--data, --init and --work are needed, or --join")
     options.parts = options.parts.split(",")
+    options.ways = options.ways or [*crossing.WAYS]
     adapts = "adapt" in options.parts or "cross" in options.parts
     if ("general" in options.parts) == bool(options.general) and adapts:
         parser.error("adapt and cross need either the part general or --general, and not both")
-    if "teacher" in options.parts and not (options.teacher and options.general):
-        parser.error("the part teacher needs --teacher and --general; tellers needs teacher")
+    taught_by = {"teach", "taught", "teacher"} & set(options.parts)
+    if bool(taught_by) != bool(options.teacher):
+        parser.error("--teacher is for the parts teach, taught and teacher, which need it")
+    if {"topic", "taught", "teacher"} & set(options.parts) and not options.general:
+        parser.error("the parts topic, taught and teacher need --general; tellers needs teacher")
     options.work.mkdir(parents=True, exist_ok=True)
     _world = world(options)
     Plan(options).run()

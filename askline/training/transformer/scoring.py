@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -17,10 +17,11 @@ from ...types import QuestionSet
 from .network import PairNetwork
 from .pairs import PairSet, token_batches
 
-__all__ = ["autocast", "list_scores", "measure", "pair_scores"]
+__all__ = ["autocast", "list_scores", "measure", "measure_scores", "pair_scores"]
 
 SCORING_BUDGET = 32_768
 """Padded tokens in one forward pass where no gradient is kept."""
+MEASURES = ("MAP", "MRR", "P@1")
 
 
 def autocast(device: torch.device) -> AbstractContextManager[object]:
@@ -63,10 +64,19 @@ def measure(
     questions: QuestionSet,
     pairs: PairSet,
     *,
-    measures: tuple[str, ...] = ("MAP", "MRR", "P@1"),
+    measures: tuple[str, ...] = MEASURES,
 ) -> dict[str, float]:
     """Measure → the mean over all questions, in percent. `pairs` are those of `questions`."""
-    hits = map(by_score, list_scores(network, pairs))
-    run = Run.from_hits("network", zip(questions, hits, strict=True))
+    return measure_scores(questions, list_scores(network, pairs), measures=measures)
+
+
+def measure_scores(
+    questions: QuestionSet,
+    scores: Iterable[FloatArray],
+    *,
+    measures: tuple[str, ...] = MEASURES,
+) -> dict[str, float]:
+    """The same, of scores that are there: those of each question's candidates."""
+    run = Run.from_hits("network", zip(questions, map(by_score, scores), strict=True))
     values = score_run(run, judgements(questions), measures=measures)
     return {name: 100 * float(each.mean()) for name, each in values.items()}
