@@ -74,7 +74,7 @@ def teller_jobs() -> Iterator[Job]:
 
 def teach(world: World) -> Row:
     """The larger network learns to select; one epoch, or what the time allows."""
-    own = _teacher(world)
+    own = teacher_of(world)
     network = PairNetwork.start(own.init).to(world.device)
     journal = Journal(world.work / "teacher.jsonl")
     history = train_transformer(
@@ -83,31 +83,31 @@ def teach(world: World) -> Row:
         on_step=journal.step,
         on_epoch=journal.epoch,
     )
-    save_network(network, own.tokeniser, _folder(world))
+    save_network(network, own.tokeniser, teacher_folder(world))
     size = sum(p.numel() for p in network.parameters())
     row = {"init": Path(own.init).name, "parameters": size, "recipe": repr(own.recipe)}
-    return row | {"seconds allowed": own.recipe.seconds} | _spent(history, journal.path)
+    return row | {"seconds allowed": own.recipe.seconds} | spent(history, journal.path)
 
 
 def teacher_on_dev(world: World) -> Row:
-    network = load_network(_folder(world))[0].to(world.device)
-    own = _teacher(world)
+    network = load_network(teacher_folder(world))[0].to(world.device)
+    own = teacher_of(world)
     return {"seconds allowed": own.recipe.seconds, "dev": _with_mean(own.sets.all(DEV, network))}
 
 
 def student(world: World, kind: str, seed: int) -> Row:
     """One run of the general recipe in fewer steps, with the teacher's scores or without."""
-    recipe = replace(world.recipe.transfer, seed=seed, epochs=1, steps=_teacher(world).steps)
+    recipe = replace(world.recipe.transfer, seed=seed, epochs=1, steps=teacher_of(world).steps)
     lists: ListSource = world.lists
     if kind != "plain":
-        network = load_network(_folder(world))[0].to(world.device)
-        lists = TaughtLists(world.lists, _teacher(world).lists, teacher_scores(network))
+        network = load_network(teacher_folder(world))[0].to(world.device)
+        lists = TaughtLists(world.lists, teacher_of(world).lists, teacher_scores(network))
         recipe = replace(recipe, objective=replace(recipe.objective, taught=0.5))
     if kind == "joint":
         lists = Joined(lists, teacher_scores(world.blended(world.recipe.share)))
     history = general_run(world.init, lists, recipe, world.work / kind, device=world.device)
     row = {"kind": kind, "seed": seed, "steps": recipe.steps, "recipe": repr(recipe)}
-    return row | _spent(history, run_file(world.work / kind, seed).with_suffix(".jsonl"))
+    return row | spent(history, run_file(world.work / kind, seed).with_suffix(".jsonl"))
 
 
 class Joined:
@@ -129,7 +129,7 @@ def students_on_dev(world: World, kind: str, share: float) -> Row:
     """The mean of a kind's students, that far from the start."""
     figures = _with_mean(world.sets.all(DEV, _students(world, kind, share)))
     _dev_file(world, kind, share).write_text(json.dumps(figures), encoding="utf-8")
-    row = {"kind": kind, "share": share, "steps": _teacher(world).steps}
+    row = {"kind": kind, "share": share, "steps": teacher_of(world).steps}
     return row | {"weights": len(STUDENTS), "dev": figures}
 
 
@@ -141,7 +141,7 @@ def taught_on_test(world: World) -> Row:
         for share in SHARES
     }
     best = max(found, key=lambda each: float(found[each]))
-    row: Row = {"kind": best[0], "share": best[1], "steps": _teacher(world).steps}
+    row: Row = {"kind": best[0], "share": best[1], "steps": teacher_of(world).steps}
     row |= {"dev mean MAP": found[best], "worth": WORTH}
     if found[best] <= WORTH:
         return row
@@ -152,9 +152,9 @@ def taught_on_test(world: World) -> Row:
 
 def teacher_fold(world: World, number: int) -> Row:
     """The teacher's scores of a fifth of WikiQA's train questions, adapted to the rest."""
-    own = _teacher(world)
+    own = teacher_of(world)
     chosen = jobs.folds(world)
-    network = load_network(_folder(world))[0].to(world.device)
+    network = load_network(teacher_folder(world))[0].to(world.device)
     rest = own.wikiqa.pairs.take(np.flatnonzero(chosen != number))
     train_transformer(network, [Phase(rest, _adapting(world, 1))])
     held = own.wikiqa.pairs.take(np.flatnonzero(chosen == number))
@@ -166,8 +166,8 @@ def teacher_fold(world: World, number: int) -> Row:
 
 def teacher_adapted(world: World, seed: int) -> Row:
     """What the larger network itself reaches on WikiQA."""
-    network = load_network(_folder(world))[0].to(world.device)
-    own = _teacher(world)
+    network = load_network(teacher_folder(world))[0].to(world.device)
+    own = teacher_of(world)
     recipe = _adapting(world, seed)
     row = jobs.trained(replace(world, sets=own.sets), network, own.wikiqa, recipe, "WikiQA")
     return {"start": "teacher", "loss": "point", "seed": seed} | row
@@ -183,12 +183,12 @@ def _students(world: World, kind: str, share: float) -> PairNetwork:
     return network.eval()
 
 
-def _teacher(world: World) -> Teacher:
+def teacher_of(world: World) -> Teacher:
     assert world.teacher is not None  # made for the part `teacher`
     return world.teacher
 
 
-def _folder(world: World) -> Path:
+def teacher_folder(world: World) -> Path:
     return world.work / "teacher"
 
 
@@ -196,7 +196,7 @@ def _dev_file(world: World, kind: str, share: float) -> Path:
     return world.work / f"dev-{kind}-{share}.json"
 
 
-def _spent(history: Any, journal: Path) -> Row:
+def spent(history: Any, journal: Path) -> Row:
     """Seconds, the loss, and the steps as the journal has them."""
     steps = [json.loads(line).get("step", 0) for line in journal.read_text("utf-8").splitlines()]
     return {

@@ -7,9 +7,9 @@ them, and the part `taught` three students, who learn half from the labels and h
 score of that network and of the general model. The mean of the three is measured on dev sets at
 several shares of the way from the untouched weights, beside the general model.
 
-What is chosen is fixed before: of all within `NEAR` points of the best mean MAP over the eight dev
-sets, the one that loses the least P@1 by padding, with sentences of TrecQA's own series among what
-is added. The tests are scored only where that is not the general model.
+What is chosen is fixed before: of all that are near the best mean MAP over the eight dev sets, the
+one that loses the least P@1 by padding (`steadiest`), with sentences of TrecQA's own series among
+what is added. The tests are scored only where that is not the general model.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from askline.types import QuestionSet
 
 from .padded_losses import losses, of_padding, precision, united
 from .transformer_jobs import Row, World
-from .transformer_plans import NEAR, mean_map
+from .transformer_plans import mean_map, steadiest
 from .transformer_sets import DEV, PADDED_TO, TEST, Sets, sample
-from .transformer_teacher import Joined, _folder, _spent, _teacher
+from .transformer_teacher import Joined, spent, teacher_folder, teacher_of
 
 PARTS = {"topic", "teach", "taught"}
 NEAREST = 24
@@ -80,24 +80,24 @@ def topic_run(world: World, kind: str, seed: int) -> Row:
     recipe = replace(world.recipe.transfer, seed=seed)
     lists: ListSource = world.lists
     if kind == TAUGHT:
-        teacher = teacher_scores(load_network(_folder(world))[0].to(world.device))
+        teacher = teacher_scores(load_network(teacher_folder(world))[0].to(world.device))
         recipe = replace(recipe, objective=replace(recipe.objective, taught=0.5))
         lists = Joined(
-            TaughtLists(world.lists, _teacher(world).lists, teacher),
+            TaughtLists(world.lists, teacher_of(world).lists, teacher),
             teacher_scores(world.blended(world.recipe.share)),
         )
     history = general_run(world.init, lists, recipe, world.work / kind, device=world.device)
     row = {"kind": kind, "seed": seed, "recipe": repr(recipe), "plan": repr(TOPIC)}
-    return row | _spent(history, run_file(world.work / kind, seed).with_suffix(".jsonl"))
+    return row | spent(history, run_file(world.work / kind, seed).with_suffix(".jsonl"))
 
 
 def tellers_on_dev(world: World) -> Row:
     """The mean score of both, which the students learn from."""
-    larger = load_network(_folder(world))[0].to(world.device)
+    larger = load_network(teacher_folder(world))[0].to(world.device)
     general = world.blended(world.recipe.share)
     found = {}
     for name, spec in DEV.items():
-        own, theirs = world.sets.measured(spec), _teacher(world).sets.measured(spec)
+        own, theirs = world.sets.measured(spec), teacher_of(world).sets.measured(spec)
         scores = zip(
             list_scores(general, own.pairs), list_scores(larger, theirs.pairs), strict=True
         )
@@ -140,9 +140,7 @@ def topic_choice(world: World, kind: str) -> Row:
     """The best by the rule; its figures on the tests, and its folder, where it is a new one."""
     files = [_dev_file(world, kind, own) for own in (GENERAL, *SHARES)]
     rows = [json.loads(path.read_text("utf-8")) for path in files]
-    best = max(row["mean MAP"] for row in rows)
-    near = [row for row in rows if row["mean MAP"] >= best - NEAR]
-    won = min(near, key=lambda row: float(row["P@1 lost by padding"]))
+    won = steadiest(rows, lambda row: float(row["P@1 lost by padding"]))
     row: Row = {key: won[key] for key in ("kind", "share", "mean MAP", "P@1 lost by padding")}
     if won["share"] == GENERAL:
         return row

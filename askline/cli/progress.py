@@ -1,4 +1,9 @@
-"""Progress on stderr for what takes more than two seconds, and nothing for what does not."""
+"""
+Progress on stderr for what takes more than two seconds, and nothing for what does not.
+
+On a terminal it is a bar or a count that moves. In a file or a pipe, where that would be thousands
+of characters, it is a line a minute.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +18,16 @@ __all__ = ["counting", "progress"]
 
 _PATIENCE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.2
+_LINE_SECONDS = 60.0
 
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Gives a function to call after each of `total` steps. Silent where stderr is no terminal."""
-    show_from = time.monotonic() + _PATIENCE_SECONDS if sys.stderr.isatty() else float("inf")
+    """Gives a function to call after each of `total` steps."""
+    if not sys.stderr.isatty():
+        yield _lines(what, total)
+        return
+    show_from = time.monotonic() + _PATIENCE_SECONDS
     with click.progressbar(
         length=total, label=what, file=sys.stderr, show_pos=True, hidden=True
     ) as bar:
@@ -34,7 +43,10 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
 @contextmanager
 def counting(what: str) -> Iterator[Callable[[], None]]:
     """The same where nobody knows how many steps there will be: a count that grows."""
-    show_from = time.monotonic() + _PATIENCE_SECONDS if sys.stderr.isatty() else float("inf")
+    if not sys.stderr.isatty():
+        yield _lines(what)
+        return
+    show_from = time.monotonic() + _PATIENCE_SECONDS
     count = 0
     shown = False
 
@@ -51,3 +63,31 @@ def counting(what: str) -> Iterator[Callable[[], None]]:
     finally:
         if shown:
             click.echo(f"\r{what}: {count:,}", err=True)
+
+
+def _lines(what: str, total: int | None = None) -> Callable[[], None]:
+    """How far it is, once a minute."""
+    begun = time.monotonic()
+    next_line = begun + _LINE_SECONDS
+    count = 0
+
+    def step() -> None:
+        nonlocal count, next_line
+        count += 1
+        now = time.monotonic()
+        if now < next_line:
+            return
+        next_line = now + _LINE_SECONDS
+        said = f"{what}: {count:,}"
+        if total is not None:
+            left = (now - begun) / count * (total - count)
+            said += f" of {total:,}, about {_duration(left)} left"
+        click.echo(said, err=True)
+
+    return step
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

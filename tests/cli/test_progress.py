@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+
+from askline.cli.progress import counting, progress
+
+Clock = Callable[[float], None]
+
+
+@pytest.fixture
+def tick(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Moves the clock that progress is shown by."""
+    now = 0.0
+
+    def forward(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr("askline.cli.progress.time", clock)
+    return forward
+
+
+def test_a_file_gets_a_line_a_minute(tick: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("Training", 1_000) as step:
+        for _ in range(400):
+            tick(0.5)
+            step()
+    assert capsys.readouterr().err.splitlines() == [
+        "Training: 120 of 1,000, about 7 min left",
+        "Training: 240 of 1,000, about 6 min left",
+        "Training: 360 of 1,000, about 5 min left",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("total", "left"), [(2, "60 s"), (3, "2 min"), (1_000, "16.6 h")], ids=["s", "min", "h"]
+)
+def test_the_time_left_is_said_in_what_fits(
+    total: int, left: str, tick: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with progress("Training", total) as step:
+        tick(60)
+        step()
+    assert capsys.readouterr().err == f"Training: 1 of {total:,}, about {left} left\n"
+
+
+def test_where_nobody_knows_the_total_the_line_has_a_count(
+    tick: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with counting("Files") as step:
+        for _ in range(1_900):
+            tick(0.0625)
+            step()
+    assert capsys.readouterr().err == "Files: 960\n"
+
+
+@pytest.mark.parametrize("shown", [lambda: progress("Ranking", 50), lambda: counting("Files")])
+def test_what_takes_less_than_a_minute_leaves_a_file_clean(
+    shown: Callable[[], object], tick: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with shown() as step:  # type: ignore[attr-defined]
+        for _ in range(50):
+            tick(1)
+            step()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_gets_a_bar_after_two_seconds(
+    tick: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with progress("Ranking", 4) as step:
+        tick(1)
+        step()
+        quiet = capsys.readouterr().err
+        tick(2)
+        step()
+    assert quiet == ""
+    assert "Ranking" in capsys.readouterr().err
+
+
+def test_a_terminal_gets_a_count_that_stays(
+    tick: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with counting("Files") as step:
+        for _ in range(7):
+            tick(1)
+            step()
+    assert capsys.readouterr().err.endswith("\rFiles: 7\n")
