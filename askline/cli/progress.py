@@ -14,11 +14,12 @@ from contextlib import contextmanager
 
 import click
 
-__all__ = ["counting", "progress"]
+__all__ = ["counting", "paced", "progress"]
 
 _PATIENCE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.2
 _LINE_SECONDS = 60.0
+_NEWS_SECONDS = 20.0
 
 
 @contextmanager
@@ -63,6 +64,20 @@ def counting(what: str) -> Iterator[Callable[[], None]]:
     finally:
         if shown:
             click.echo(f"\r{what}: {count:,}", err=True)
+
+
+def paced(seconds: float = _NEWS_SECONDS) -> Callable[[], bool]:
+    """Gives a function that is true once in so many seconds: whether news are due to be said."""
+    due = time.monotonic() + seconds
+
+    def is_due() -> bool:
+        nonlocal due
+        if time.monotonic() < due:
+            return False
+        due = time.monotonic() + seconds
+        return True
+
+    return is_due
 
 
 def _lines(what: str, total: int | None = None) -> Callable[[], None]:

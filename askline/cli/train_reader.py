@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from .options import complete_set, data_root, device, out_folder, torch_on
+from .progress import paced
 
 __all__ = ["reader"]
 
@@ -123,11 +125,16 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
         root=options["root"],
         device=options["device"],
         command=shlex.join(["askline", *sys.argv[1:]]),
-        on_step=_step,
+        on_step=_step(),
     )
     click.echo(f"Trained: {out}", err=True)
 
 
-def _step(seed: int, done: int, of: int, loss: float) -> None:
-    if done % 100 == 0 or done == of:
-        click.echo(f"seed {seed}  step {done} of {of}  loss {loss:.3f}", err=True)
+def _step() -> Callable[[int, int, int, float], None]:
+    is_due = paced()
+
+    def step(seed: int, done: int, of: int, loss: float) -> None:
+        if is_due() or done == of:
+            click.echo(f"seed {seed}  step {done} of {of}  loss {loss:.3f}", err=True)
+
+    return step

@@ -25,6 +25,7 @@ from .options import (
 if TYPE_CHECKING:
     from ..training import Epoch
     from ..training.transformer import Journal
+    from ..training.transformer.journal import Step
     from ..training.transformer.tanda import Tanda
     from ..types import QuestionSet
 
@@ -179,16 +180,21 @@ def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
 
 
 def _listeners(journal: Journal) -> dict[str, Callable[[Any], None]]:
-    """What becomes of a training's news: epochs to stdout, all to the journal, notes to stderr."""
+    """What becomes of its news: epochs to stdout, steps and notes to stderr, all to the journal."""
 
     def on_epoch(epoch: Epoch) -> None:
         journal.epoch(epoch)
         measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
         click.echo(f"epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
 
+    def on_step(step: Step) -> None:
+        journal.step(step)
+        said = f"epoch {step.epoch}  step {step.step} of {step.steps}  loss {step.loss:.4f}"
+        click.echo(said, err=True)
+
     return {
         "on_epoch": on_epoch,
-        "on_step": journal.step,
+        "on_step": on_step,
         "on_note": lambda note: click.echo(note, err=True),
     }
 

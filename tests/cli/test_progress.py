@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from askline.cli.progress import counting, progress
+from askline.cli.progress import counting, paced, progress
 
 Clock = Callable[[float], None]
 
@@ -93,3 +93,12 @@ def test_a_terminal_gets_a_count_that_stays(
             tick(1)
             step()
     assert capsys.readouterr().err.endswith("\rFiles: 7\n")
+
+
+def test_news_are_due_once_in_a_while(tick: Clock) -> None:
+    is_due = paced(20)
+    said = []
+    for _ in range(10):
+        tick(8)
+        said.append(is_due())
+    assert said == [False, False, True] * 3 + [False]

@@ -30,6 +30,7 @@ from .stepping import Stepper
 __all__ = ["Dev", "Phase", "TransformerRecipe", "train_transformer"]
 
 _STEPS_A_NOTE = 50
+_SECONDS_A_NOTE = 30.0
 
 
 def train_transformer(
@@ -51,7 +52,8 @@ def train_transformer(
 
     Where the file `checkpoint` exists, training goes on after the epochs it holds, and on a CPU it
     ends with the same weights as if it had not been broken off. When a GPU runs out of memory the
-    step is tried again in smaller pieces; `on_note` says so. `on_step` hears of every fiftieth.
+    step is tried again in smaller pieces; `on_note` says so. `on_step` hears of every fiftieth, and
+    of more where fifty take longer than half a minute.
     """
     if not phases:
         raise InputError("Expected at least one set to train on, got none.")
@@ -124,6 +126,7 @@ class _Loop:
         spent = sum(epoch.seconds for epoch in self.history[self.at - within :])
         start = time.perf_counter() - spent
         most = min(recipe.epochs * len(steps), recipe.steps)
+        noted, said = 0, time.perf_counter()
         for number, chosen in enumerate(steps):
             by_steps = (within * len(steps) + number) / most
             done = max(by_steps, (time.perf_counter() - start) / recipe.seconds)
@@ -131,9 +134,11 @@ class _Loop:
                 break
             rate = recipe.rate * slanted_triangular(min(done, 1.0), 1)
             losses.append(self.stepper.step(phase, chosen, rate, random))
-            if (number + 1) % _STEPS_A_NOTE == 0:
-                loss = float(torch.stack(losses[-_STEPS_A_NOTE:]).mean())
+            late = time.perf_counter() - said > _SECONDS_A_NOTE
+            if late or (number + 1) % _STEPS_A_NOTE == 0:
+                loss = float(torch.stack(losses[noted:]).mean())
                 self.on_step(Step(self.at + 1, number + 1, len(steps), loss, rate))
+                noted, said = len(losses), time.perf_counter()
         return torch.stack(losses)
 
     def _place(self, number: int) -> tuple[Phase, int]:

@@ -54,6 +54,21 @@ def test_command_writes_a_folder_with_a_card(
     assert not list(tmp_path.glob("*.checkpoint.pt"))
 
 
+def test_steps_are_said_on_stderr_where_they_take_long(
+    tmp_path: Path, bert_folder: Path, jsonl: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("askline.training.transformer.loop._SECONDS_A_NOTE", -1)
+    out = tmp_path / "model"
+    options = ("--init", str(bert_folder), "--adapt", jsonl, "--out", str(out))
+    result = CliRunner().invoke(transformer, [*options, "--adapt-epochs", "2"])
+    assert result.exit_code == 0, result.output
+    for epoch in (1, 2):
+        assert f"epoch {epoch}  step 1 of 1  loss " in result.stderr
+        assert f"epoch {epoch}  step" not in result.stdout
+    rows = [json.loads(line) for line in (out / "training.jsonl").read_text().splitlines()]
+    assert [row.get("step") for row in rows] == [1, None, 1, None]
+
+
 def test_command_without_a_set_says_so(tmp_path: Path, bert_folder: Path) -> None:
     result = CliRunner().invoke(
         transformer, ["--init", str(bert_folder), "--out", str(tmp_path / "model")]

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from askline.data import select
 from askline.errors import InputError
 from askline.training.recipe import Epoch
+from askline.training.transformer.journal import Step
 from askline.training.transformer.loop import Dev, Phase, TransformerRecipe, train_transformer
 from askline.training.transformer.negatives import mine
 from askline.training.transformer.network import PairNetwork
@@ -67,6 +71,26 @@ def test_training_broken_off_ends_with_the_same_weights(
         assert [e.dev for e in history] == [e.dev for e in expected]
         for name, value in whole.state_dict().items():
             assert torch.equal(value, again.state_dict()[name]), name
+
+
+def test_slow_steps_are_told_of_one_by_one_and_fast_ones_by_fifties(
+    bert_folder: Path, phases: list[Phase], dev: Dev, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = TransformerRecipe(epochs=1, rate=1e-2, batch=1)
+    slow: list[Step] = []
+    clock = count(step=40)  # seconds: every look at it is later by so many
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "askline.training.transformer.loop.time", SimpleNamespace(perf_counter=clock.__next__)
+        )
+        train_transformer(
+            PairNetwork.start(bert_folder), [Phase(phases[0].lists, recipe)], on_step=slow.append
+        )
+    assert [(step.step, step.steps) for step in slow] == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    fast: list[Step] = []
+    lists = dev.pairs.take(np.zeros(120, int))
+    train_transformer(PairNetwork.start(bert_folder), [Phase(lists, recipe)], on_step=fast.append)
+    assert [step.step for step in fast if step.step % 50 == 0] == [50, 100]
 
 
 def test_gradients_do_not_depend_on_the_token_budget(
