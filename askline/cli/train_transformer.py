@@ -189,8 +189,7 @@ def _listeners(journal: Journal) -> dict[str, Callable[[Any], None]]:
 
     def on_step(step: Step) -> None:
         journal.step(step)
-        said = f"epoch {step.epoch}  step {step.step} of {step.steps}  loss {step.loss:.4f}"
-        click.echo(said, err=True)
+        click.echo(str(step), err=True)
 
     return {
         "on_epoch": on_epoch,

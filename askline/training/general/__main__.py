@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
 from ..transformer.cross_encoder import load_tokeniser
 from ..transformer.folder import save_network
+from ..transformer.journal import Step
 from ..transformer.network import PairNetwork
 from ..transformer.sampling import SampledLists
 from .card import card
@@ -63,7 +65,13 @@ def main(
             continue
         lists = lists or general_lists(tokeniser, work / "negatives.npz", root=root, plan=plan)
         history = general_run(
-            init, lists, replace(recipe.transfer, seed=seed), work, device=device, on_note=_say
+            init,
+            lists,
+            replace(recipe.transfer, seed=seed),
+            work,
+            device=device,
+            on_step=partial(_say_step, seed),
+            on_note=_say,
         )
         _say(f"Run {seed}: loss {history[-1].loss:.4f}, {sum(e.seconds for e in history):.0f} s")
     network = PairNetwork.start(init)
@@ -89,6 +97,10 @@ def _recipe(
 
 def _say(text: str) -> None:
     click.echo(text, err=True)
+
+
+def _say_step(seed: int, step: Step) -> None:
+    _say(f"Run {seed}: {step}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from ...errors import InputError
 from ..recipe import Epoch
 from ..transformer.averaging import average, blend
-from ..transformer.journal import Journal
+from ..transformer.journal import Journal, Step
 from ..transformer.loop import train_transformer
 from ..transformer.network import PairNetwork
 from ..transformer.recipe import Phase, TransformerRecipe
@@ -50,6 +50,7 @@ def general_run(
     *,
     device: str = "cpu",
     depth: int | None = None,
+    on_step: Callable[[Step], None] = lambda _: None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> tuple[Epoch, ...]:
     """
@@ -63,11 +64,16 @@ def general_run(
     checkpoint = out.with_suffix(".checkpoint.pt")
     journal = Journal(out.with_suffix(".jsonl"))
     network = PairNetwork.start(init, depth=depth).to(device)
+
+    def noted(step: Step) -> None:
+        journal.step(step)
+        on_step(step)
+
     history = train_transformer(
         network,
         [Phase(lists, recipe)],
         checkpoint=checkpoint,
-        on_step=journal.step,
+        on_step=noted,
         on_epoch=journal.epoch,
         on_note=on_note,
     )

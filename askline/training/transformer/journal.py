@@ -26,6 +26,9 @@ class Step:
     """The mean since the last such note."""
     rate: float
 
+    def __str__(self) -> str:
+        return f"epoch {self.epoch}  step {self.step} of {self.steps}  loss {self.loss:.4f}"
+
 
 class Journal:
     """

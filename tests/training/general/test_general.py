@@ -81,13 +81,15 @@ def _run(data_folder: Path, bert_folder: Path, out: Path, *more: str) -> Result:
 
 
 def test_the_command_makes_a_cross_encoder(
-    tmp_path: Path, data_folder: Path, bert_folder: Path
+    tmp_path: Path, data_folder: Path, bert_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("askline.training.transformer.loop._SECONDS_A_NOTE", -1)  # every step
     out = tmp_path / "model"
     result = _run(data_folder, bert_folder, out, "--seed", "1", "--seed", "2")
     assert result.exit_code == 0
     assert "Run 1: loss" in result.stderr
     assert "Run 2: loss" in result.stderr
+    assert "Run 2: epoch 1  step 1 of 1  loss " in result.stderr
     load_cross_encoder(out)
     card = (out / "README.md").read_text()
     assert "2 runs (seeds 1, 2), 0.7 of the way" in card
