@@ -22,7 +22,7 @@ from ...phrases.decoding import Decoding, decode
 from ...phrases.windows import LONGEST, Window
 from ..recipe import Epoch
 from .batches import like_lengths, pad
-from .fitting import PhraseRecipe, device_of, fit, precision
+from .fitting import OnStep, PhraseRecipe, device_of, fit, precision
 from .material import Material, Spans
 
 __all__ = ["BARRED", "ENDS", "Candidates", "Ends", "Extractor", "SpanHead", "train_extractor"]
@@ -166,6 +166,7 @@ def train_extractor(
     recipe: PhraseRecipe,
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Epoch]:
     """Train in place on the windows that answer something."""
     useful = [one for one in material if one.questions]
@@ -175,7 +176,9 @@ def train_extractor(
             yield [useful[place] for place in places]
 
     steps = -(-len(useful) // recipe.batch)
-    return fit(network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch)
+    return fit(
+        network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step
+    )
 
 
 def _edges(windows: Sequence[Window], states: Tensor) -> tuple[Tensor, Tensor]:

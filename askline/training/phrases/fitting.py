@@ -17,9 +17,12 @@ from ..recipe import Epoch
 from ..schedule import slanted_triangular
 from .batches import ahead
 
-__all__ = ["PhraseRecipe", "device_of", "fit", "precision"]
+__all__ = ["OnStep", "PhraseRecipe", "device_of", "fit", "precision"]
 
 _Batch = TypeVar("_Batch")
+
+OnStep = Callable[[int, int], None]
+"""Hears after every step how many are done, and of how many in all epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ def fit(
     *,
     steps: int,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Epoch]:
     """Train in place; `steps` are those of one epoch. The network is left in `eval` mode."""
     torch.manual_seed(recipe.seed)
@@ -72,6 +76,8 @@ def fit(
                 group["lr"] = peak * slanted_triangular(int(done * 10_000), 10_000, lowest=0.0)
             total += _step(network, optimiser, loss, batch, recipe.clip)
             step, count = step + 1, count + 1
+            if on_step:
+                on_step(step, steps * recipe.epochs)
         if not count:
             break
         network.eval()

@@ -22,7 +22,7 @@ from ..recipe import Epoch
 from .batches import like_lengths, pad
 from .encoders import accepted, second_type
 from .extractor import BARRED
-from .fitting import PhraseRecipe, device_of, fit, precision
+from .fitting import OnStep, PhraseRecipe, device_of, fit, precision
 from .material import Material
 
 __all__ = ["Reader", "Reading", "read", "train_reader"]
@@ -93,6 +93,7 @@ def train_reader(
     recipe: PhraseRecipe,
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Epoch]:
     """Train in place."""
     lengths = [len(one.question) + len(one.window) for one in material]
@@ -102,7 +103,9 @@ def train_reader(
             yield [material[place] for place in places]
 
     steps = -(-len(material) // recipe.batch)
-    return fit(network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch)
+    return fit(
+        network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step
+    )
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from torch.nn import functional
 from ..recipe import Epoch
 from .batches import like_lengths
 from .extractor import BARRED
-from .fitting import PhraseRecipe, device_of, fit
+from .fitting import OnStep, PhraseRecipe, device_of, fit
 from .lessons import Lesson, LessonBatch, collate
 from .network import PhraseCodes, PhraseNetwork, QuestionCodes
 
@@ -108,6 +108,7 @@ def train_phrases(
     questions: int = 8,
     candidates: int = 48,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> list[Epoch]:
     """Train in place; at most so many `questions` and `candidates` of a window count in a step."""
     how = how or PhraseLoss()
@@ -123,4 +124,4 @@ def train_phrases(
         return phrase_loss(network, batch, how)
 
     steps = -(-len(useful) // recipe.batch)
-    return fit(network, batches, loss, recipe, steps=steps, on_epoch=on_epoch)
+    return fit(network, batches, loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step)

@@ -42,15 +42,21 @@ class Means:
     language: Language = "en"
     window: int = 384
     note: Note = lambda _: None
+    step: Callable[[str, int, int], None] = lambda _what, _done, _of: None
+    """Hears after every step what learns, how many steps are done, and of how many."""
 
     def material(self, paragraphs: Sequence[Paragraph]) -> list[Material]:
         """The windows of paragraphs."""
         size = self.window
         return make_material(paragraphs, self.tokeniser, size=size, overlap=overlap_for(size))
 
-    def epoch(self, what: str) -> Callable[[Epoch], None]:
-        """Says how an epoch went."""
-        return lambda epoch: self.note(f"{what} epoch {epoch.number}  loss {epoch.loss:.4f}")
+    def listeners(self, what: str) -> dict[str, Any]:
+        """`on_epoch` and `on_step` of a training, for what is trained."""
+
+        def on_epoch(epoch: Epoch) -> None:
+            self.note(f"{what} epoch {epoch.number}  loss {epoch.loss:.4f}")
+
+        return {"on_epoch": on_epoch, "on_step": partial(self.step, what)}
 
 
 def fit_extractor(
@@ -69,7 +75,7 @@ def fit_extractor(
     encoder, _ = read_encoder(init, plain=False)
     check_window(encoder, means.window)
     network = Extractor(encoder, ends).to(means.device)
-    train_extractor(network, material, recipe, on_epoch=means.epoch("extractor"))
+    train_extractor(network, material, recipe, **means.listeners("extractor"))
     if not dev:
         return network, {}
     held = means.material(dev)
@@ -112,7 +118,7 @@ def fit_phrases(
     if plan.teacher is not None:
         start = partial(_reader, plan.teacher[0], means.device)
         how = plan.teacher[1]
-        readers, found = cross_read(start, material, how, on_epoch=means.epoch("reader"))
+        readers, found = cross_read(start, material, how, **means.listeners("reader"))
         tables = list(found)
         size, overlap = means.window, overlap_for(means.window)
         for one in label_pairs(readers, plan.pairs, means.tokeniser, size=size, overlap=overlap):
@@ -124,7 +130,7 @@ def fit_phrases(
     network = _start(plan, extractor).to(means.device)
     if plan.word_bits == 4:
         hold_words(network)
-    train_phrases(network, lessons, recipe, how=plan.loss, on_epoch=means.epoch("phrases"))
+    train_phrases(network, lessons, recipe, how=plan.loss, **means.listeners("phrases"))
     if not dev:
         return network, {}
     held = means.material(dev)

@@ -18,7 +18,7 @@ from ...data.squad import Paragraph
 from ...phrases.tokenising import question_tokens
 from ...phrases.windows import LONGEST, Window
 from ..recipe import Epoch
-from .fitting import PhraseRecipe
+from .fitting import OnStep, PhraseRecipe
 from .lessons import TeacherTables
 from .material import Asked, Material, make_material
 from .reader import Reader, Reading, read, readings, train_reader
@@ -35,13 +35,14 @@ def cross_read(
     recipe: PhraseRecipe,
     *,
     on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
 ) -> tuple[list[Reader], list[TeacherTables]]:
     """Both readers, and for each window what the one that has not seen it says of its questions."""
     readers, tables = [], dict[int, TeacherTables]()
     for half in (0, 1):
         reader = start()
         known = [one for one in material if one.paragraph % 2 == half]
-        train_reader(reader, readings(known), recipe, on_epoch=on_epoch)
+        train_reader(reader, readings(known), recipe, on_epoch=on_epoch, on_step=on_step)
         unseen = [at for at, one in enumerate(material) if one.paragraph % 2 != half]
         found = iter(read(reader, readings(material[at] for at in unseen)))
         tables |= {at: [next(found) for _ in material[at].questions] for at in unseen}
