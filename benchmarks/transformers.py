@@ -214,8 +214,10 @@ def world(options: argparse.Namespace) -> World:
     whole = bool({"general", "teacher", "topic", "taught"} & set(options.parts))
     tests = TEST.values() if whole else (TEST[name] for name in ("WikiQA", "TrecQA"))
     more = plans.MORE.values() if "plans" in options.parts else ()
-    small = options.parts != ["teach"]
-    for line in sets.prepare([*DEV.values(), *more, *tests] if small else ()):
+    measured = [*DEV.values(), *more, *tests]
+    if options.parts == ["teach"]:  # the larger network has tokens of its own
+        measured = []
+    for line in sets.prepare(measured):
         print(f"{time.monotonic() - start:.1f} s  {line}", flush=True)
     for name in jobs.UNANSWERABLE if "general" in options.parts else ():
         sets.measured((name, "all", False, None))
@@ -288,8 +290,8 @@ def _mined(options: argparse.Namespace, hard: str, questions: list[Question]) ->
     if options.few or not path.exists():
         ranker = None if hard == "bm25" else askline.load(hard)
         path = options.work / f"negatives-{hard}.npz"
-        near = topics.NEAREST if topics.PARTS & set(options.parts) else 8
-        mine(questions, ranker=ranker, near=near).save(path)
+        near = {"near": topics.NEAREST} if topics.PARTS & set(options.parts) else {}
+        mine(questions, ranker=ranker, **near).save(path)
     return Negatives.load(path, questions)
 
 

@@ -11,15 +11,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 import click
 
-__all__ = ["counting", "paced", "progress"]
+__all__ = ["counting", "progress", "stepping"]
 
 _PATIENCE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.2
 _LINE_SECONDS = 60.0
-_NEWS_SECONDS = 20.0
+_STEP_SECONDS = 20.0
 
 
 @contextmanager
@@ -66,18 +67,26 @@ def counting(what: str) -> Iterator[Callable[[], None]]:
             click.echo(f"\r{what}: {count:,}", err=True)
 
 
-def paced(seconds: float = _NEWS_SECONDS) -> Callable[[], bool]:
-    """Gives a function that is true once in so many seconds: whether news are due to be said."""
-    due = time.monotonic() + seconds
+class Stepping(Protocol):
+    """Hears of a step."""
 
-    def is_due() -> bool:
+    def __call__(self, what: str, done: int, of: int, more: str = "") -> None:
+        """What learns, how many steps are done, of how many, and what else is to be said."""
+        ...
+
+
+def stepping() -> Stepping:
+    """Gives a function to call after each step of a training; it says one in twenty seconds."""
+    due = time.monotonic() + _STEP_SECONDS
+
+    def step(what: str, done: int, of: int, more: str = "") -> None:
         nonlocal due
-        if time.monotonic() < due:
-            return False
-        due = time.monotonic() + seconds
-        return True
+        if time.monotonic() < due and done < of:
+            return
+        due = time.monotonic() + _STEP_SECONDS
+        click.echo(f"{what}  step {done:,} of {of:,}  {more}".rstrip(), err=True)
 
-    return is_due
+    return step
 
 
 def _lines(what: str, total: int | None = None) -> Callable[[], None]:

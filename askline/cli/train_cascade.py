@@ -20,7 +20,7 @@ from .options import (
     torch_on,
     transfer_sets,
 )
-from .progress import paced
+from .progress import stepping
 
 if TYPE_CHECKING:
     from ..training import Epoch
@@ -183,11 +183,10 @@ def _say() -> Say:
         measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
         click.echo(f"seed {seed}  epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
 
-    is_due = paced()
+    said = stepping()
 
     def step(seed: int, done: int, of: int) -> None:
-        if is_due() or done == of:
-            click.echo(f"seed {seed}  step {done} of {of}", err=True)
+        said(f"seed {seed}", done, of)
 
     return Say(epoch, step, lambda note: click.echo(note, err=True))
 

@@ -14,7 +14,7 @@ import click
 
 from ..errors import InputError, ModelError
 from .options import data_root, device, out_folder, seed, torch_on
-from .progress import paced
+from .progress import stepping
 
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
@@ -205,19 +205,9 @@ def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
         options["language"],
         options["window"],
         note=lambda note: click.echo(note, err=True),
-        step=_step(),
+        step=stepping(),
     )
     return means, tokeniser.to_str()
-
-
-def _step() -> Callable[[str, int, int], None]:
-    is_due = paced()
-
-    def step(what: str, done: int, of: int) -> None:
-        if is_due() or done == of:
-            click.echo(f"{what} step {done} of {of}", err=True)
-
-    return step
 
 
 def _other_encoder(init: str, tokeniser: str) -> Any:

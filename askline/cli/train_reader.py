@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from .options import complete_set, data_root, device, out_folder, torch_on
-from .progress import paced
+from .progress import stepping
 
 __all__ = ["reader"]
 
@@ -115,6 +114,7 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
         seconds=60 * minutes if minutes else math.inf,
     )
     adapter = Adapter(options["from_layer"] - 1, options["rank"])
+    said = stepping()
     make_reader(
         model or shipped_folder(),
         ReaderMaking(adapter, recipe, tuple(options["seeds"])),
@@ -125,16 +125,6 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
         root=options["root"],
         device=options["device"],
         command=shlex.join(["askline", *sys.argv[1:]]),
-        on_step=_step(),
+        on_step=lambda seed, done, of, loss: said(f"seed {seed}", done, of, f"loss {loss:.3f}"),
     )
     click.echo(f"Trained: {out}", err=True)
-
-
-def _step() -> Callable[[int, int, int, float], None]:
-    is_due = paced()
-
-    def step(seed: int, done: int, of: int, loss: float) -> None:
-        if is_due() or done == of:
-            click.echo(f"seed {seed}  step {done} of {of}  loss {loss:.3f}", err=True)
-
-    return step

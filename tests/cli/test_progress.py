@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from askline.cli.progress import counting, paced, progress
+from askline.cli.progress import counting, progress, stepping
 
 Clock = Callable[[float], None]
 
@@ -95,10 +95,14 @@ def test_a_terminal_gets_a_count_that_stays(
     assert capsys.readouterr().err.endswith("\rFiles: 7\n")
 
 
-def test_news_are_due_once_in_a_while(tick: Clock) -> None:
-    is_due = paced(20)
-    said = []
-    for _ in range(10):
-        tick(8)
-        said.append(is_due())
-    assert said == [False, False, True] * 3 + [False]
+def test_of_the_steps_of_a_training_one_in_twenty_seconds_is_said_and_the_last(
+    tick: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = stepping()
+    for done in range(1, 1_009):
+        tick(0.125)
+        said("seed 1", done, 1_008, f"loss {1 / done:.3f}")
+    assert capsys.readouterr().err.splitlines() == [
+        *(f"seed 1  step {done} of 1,008  loss {1 / done:.3f}" for done in range(160, 961, 160)),
+        "seed 1  step 1,008 of 1,008  loss 0.001",
+    ]

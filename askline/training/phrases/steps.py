@@ -17,7 +17,7 @@ from ..recipe import Epoch
 from ..transformer.network import read_encoder
 from .encoders import check_window
 from .extractor import Ends, Extractor, train_extractor
-from .fitting import PhraseRecipe
+from .fitting import OnStep, PhraseRecipe
 from .lessons import Lesson, TeacherTables, make_lesson
 from .material import Material, make_material
 from .measuring import answer_within, candidate_recall
@@ -50,13 +50,13 @@ class Means:
         size = self.window
         return make_material(paragraphs, self.tokeniser, size=size, overlap=overlap_for(size))
 
-    def listeners(self, what: str) -> dict[str, Any]:
-        """`on_epoch` and `on_step` of a training, for what is trained."""
+    def epoch(self, what: str) -> Callable[[Epoch], None]:
+        """Says how an epoch went."""
+        return lambda epoch: self.note(f"{what}  epoch {epoch.number}  loss {epoch.loss:.4f}")
 
-        def on_epoch(epoch: Epoch) -> None:
-            self.note(f"{what} epoch {epoch.number}  loss {epoch.loss:.4f}")
-
-        return {"on_epoch": on_epoch, "on_step": partial(self.step, what)}
+    def steps(self, what: str) -> OnStep:
+        """Tells of steps."""
+        return partial(self.step, what)
 
 
 def fit_extractor(
@@ -75,7 +75,13 @@ def fit_extractor(
     encoder, _ = read_encoder(init, plain=False)
     check_window(encoder, means.window)
     network = Extractor(encoder, ends).to(means.device)
-    train_extractor(network, material, recipe, **means.listeners("extractor"))
+    train_extractor(
+        network,
+        material,
+        recipe,
+        on_epoch=means.epoch("extractor"),
+        on_step=means.steps("extractor"),
+    )
     if not dev:
         return network, {}
     held = means.material(dev)
@@ -118,7 +124,9 @@ def fit_phrases(
     if plan.teacher is not None:
         start = partial(_reader, plan.teacher[0], means.device)
         how = plan.teacher[1]
-        readers, found = cross_read(start, material, how, **means.listeners("reader"))
+        readers, found = cross_read(
+            start, material, how, on_epoch=means.epoch("reader"), on_step=means.steps("reader")
+        )
         tables = list(found)
         size, overlap = means.window, overlap_for(means.window)
         for one in label_pairs(readers, plan.pairs, means.tokeniser, size=size, overlap=overlap):
@@ -130,7 +138,14 @@ def fit_phrases(
     network = _start(plan, extractor).to(means.device)
     if plan.word_bits == 4:
         hold_words(network)
-    train_phrases(network, lessons, recipe, how=plan.loss, **means.listeners("phrases"))
+    train_phrases(
+        network,
+        lessons,
+        recipe,
+        how=plan.loss,
+        on_epoch=means.epoch("phrases"),
+        on_step=means.steps("phrases"),
+    )
     if not dev:
         return network, {}
     held = means.material(dev)

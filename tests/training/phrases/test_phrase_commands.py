@@ -40,7 +40,7 @@ def test_an_extractor_then_a_phrase_model(tmp_path: Path, squad: Path, bert_fold
     done = _run(extractor, "--init", bert_folder, "--out", tmp_path / "extractor", *common)
     assert done.exit_code == 0, done.output
     assert "EM" in done.stdout
-    assert "extractor step 1 of 1\nextractor epoch 1  loss " in done.stderr
+    assert "extractor  step 1 of 1\nextractor  epoch 1  loss " in done.stderr
     assert "Trained on: squad.json" in (tmp_path / "extractor" / "README.md").read_text()
     taught = ["--teacher", bert_folder, "--pairs", "pairs.jsonl", "--word-bits", 4]
     done = _run(
@@ -49,7 +49,7 @@ def test_an_extractor_then_a_phrase_model(tmp_path: Path, squad: Path, bert_fold
     assert done.exit_code == 0, done.output
     assert "F1" in done.stdout
     for what in ("reader", "phrases"):
-        assert f"{what} step 1 of 1\n" in done.stderr
+        assert f"{what}  step 1 of 1\n" in done.stderr
     model = PhraseModel.load(tmp_path / "m")
     assert model.extract("Jane Austen wrote Emma.", limit=3)
 
