@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 BASE := $(VENV)/.base
 DEV := $(VENV)/.dev
+OUT ?= report
 CLIENTS := $(VENV)/clients/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clients browser lint types unit format docs clean
+.PHONY: help demo test test-clients browser lint types unit format docs reproduce clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,7 +67,10 @@ format: $(DEV) ## Put the code in the house's format
 
 docs: $(DEV) ## Write the references and the page of results anew
 	$(BIN)/python docs/make_reference.py
-	$(BIN)/python docs/make_results.py
+	$(BIN)/python -m research.make_results
+
+reproduce: $(DEV) ## Set every table of the papers beside our figures: OUT=report ARGS="--only cosinet"
+	$(BIN)/python -m research.reproduce --out $(OUT) $(ARGS)
 
 clean: ## Remove what make made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

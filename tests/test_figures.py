@@ -2,7 +2,7 @@
 No figure without a run behind it.
 
 The rule for Markdown tables: a figure with a decimal point stands in one of the result files that
-its page names (`results/NAME.json`), rounded as the page rounds it, or a paper prints it.
+its page names (`research/results/NAME.json`), rounded as the page rounds it, or a paper prints it.
 `docs/results.md` is made from the files and compared as a whole.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from askline.reproduction import ResultFiles, page, published, with_headline
+from research.tables import ResultFiles, page, published, with_headline
 
 ROOT = Path(__file__).parent.parent
 MADE = ROOT / "docs" / "results.md"
@@ -47,7 +47,7 @@ def numbers(value: Any) -> Iterator[float]:
 
 @cache
 def known(name: str) -> frozenset[float]:
-    return frozenset(numbers(json.loads((ROOT / "results" / name).read_text("utf-8"))))
+    return frozenset(numbers(json.loads((ROOT / "research" / "results" / name).read_text("utf-8"))))
 
 
 @cache
@@ -98,12 +98,12 @@ def test_figures_in_tables_stand_in_a_result_file(path: Path) -> None:
 
 
 def test_the_page_of_results_is_made_from_the_files() -> None:
-    assert MADE.read_text("utf-8") == page(ROOT / "results"), "run: make docs"
+    assert MADE.read_text("utf-8") == page(ROOT / "research" / "results"), "run: make docs"
 
 
 def test_the_readmes_table_is_made_from_the_files() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    assert with_headline(text, ResultFiles(ROOT / "results")) == text, "run: make docs"
+    assert with_headline(text, ResultFiles(ROOT / "research" / "results")) == text, "run: make docs"
 
 
 @pytest.mark.parametrize(

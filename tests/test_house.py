@@ -29,7 +29,6 @@ MAY_USE: dict[str, set[str]] = {
     "phrases": {"text", "models", "runtime", "rankers", "pipeline"},
     "corpus": {"text", "models", "runtime", "rankers", "pipeline", "phrases"},
     "testing": set(),
-    "reproduction": {"text", "data", "evaluation", "pipeline"},
     "tuning": {"text", "data", "evaluation", "runtime", "rankers"},
     "training": {"text", "data", "evaluation", "models", "runtime", "rankers", "phrases"},
 }

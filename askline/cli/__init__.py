@@ -27,7 +27,6 @@ from .export import export
 from .index import index
 from .rank import rank
 from .rankers import rankers
-from .reproduce import reproduce
 from .serve import serve
 from .status import status
 from .train import train
@@ -77,7 +76,7 @@ def cli(ctx: click.Context) -> None:
 
 for command in (
     *(ask, index, status, serve, rank, eval_, compare, data, rankers),
-    *(train, tune, export, reproduce, demo, completion),
+    *(train, tune, export, demo, completion),
 ):
     cli.add_command(command)
 

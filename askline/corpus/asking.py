@@ -24,7 +24,7 @@ DEFAULT_RANKER: str | None = DEFAULT_SPEC
 BLEND = 1.0
 """Retrieval has seen the passage and the ranker the sentence; together they beat either alone."""
 BESIDE_ODDS = 0.5
-"""So much of it where the ranker's scores are chances (results/corpus_blend.json)."""
+"""So much of it where the ranker's scores are chances (research/results/corpus_blend.json)."""
 RETRIEVED = 100
 """Sentences handed to the ranker: a hundred held the answer nearly as often as two hundred."""
 

@@ -17,7 +17,10 @@ __all__ = ["WEIGHT", "JoinedRetriever", "PhraseRetriever"]
 _PHRASES_A_SENTENCE = 3
 """Looked for, for each sentence asked for: a sentence has several phrases that are near."""
 WEIGHT = 1.0
-"""Of the phrase search's standard scores beside those of the words (results/phrase_fusion.json)."""
+"""
+Weight of the phrase search's standard scores relative to those of the word search
+(research/results/phrase_fusion.json).
+"""
 
 
 class PhraseRetriever:

@@ -29,7 +29,8 @@ __all__ = ["FEW", "Desk", "TooMuch"]
 FEW = 16
 """
 Candidates of a request that shares, at most. Lists up to ten save a tenth to a quarter of the time
-that way; twenty fill batches of their own, and would only wait (results/service_batches.json).
+that way; twenty fill batches of their own, and would only wait
+(research/results/service_batches.json).
 """
 
 

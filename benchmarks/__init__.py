@@ -1,1 +1,0 @@
-"""Side-by-side measurements: each script prints a table and keeps its figures in `results/`."""

@@ -1,0 +1,94 @@
+"""
+Every way to set four drop ratios from 0.1 to 0.6: the Cascade Transformer's Figure 2.
+
+    python -m research.benchmarks.cascade_grid --scores DIR
+
+In place of GPD, on four dev sets (WikiQA, TrecQA, SelQA, SQuADShifts): each question's answers and
+own candidates, filled up to 20 or cut to it, for with 400 candidates no setting loses anything.
+From the score tables that `research.benchmarks.cascade_cost` makes; classifiers after layers 4, 6, 8, 10 and
+12, as in the paper. Cost is candidate-layers relative to full depth, as the paper counts it. Writes
+research/results/cascade_grid.json: all 1,296 settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import product
+from math import floor
+from pathlib import Path
+
+import numpy as np
+
+from askline.rankers.schedule import Step
+from askline.tuning import ScoreTable
+from askline.tuning.lists import lists_of
+from askline.tuning.search import measure
+
+from .report import save
+
+SETS = ("wikiqa:dev", "trecqa-clean:dev", "selqa:dev", "squadshifts:dev")
+PADDED, COUNT = 400, 20
+DEPTHS = (4, 6, 8, 10, 12)
+RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+SAME = (0.3, 0.4, 0.5)  # those of the paper's Table 3
+
+
+def keeps(count: int, ratios: tuple[float, ...]) -> tuple[Step, ...]:
+    """The paper's rule: of k candidates ⌊αk⌋ are dropped."""
+    found = []
+    for depth, ratio in zip(DEPTHS[:-1], ratios, strict=True):
+        count -= floor(ratio * count + 1e-9)
+        found.append(Step(depth, count))
+    return tuple(found)
+
+
+def cost(count: int, steps: tuple[Step, ...]) -> float:
+    """Candidate-layers, relative to all candidates at full depth."""
+    entered = [count, *(step.keep for step in steps)]
+    layers = np.diff([0, *DEPTHS])
+    return float(np.dot(entered, layers)) / (DEPTHS[-1] * count)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("--scores", type=Path, required=True, help="folder of score tables")
+    options = parser.parse_args()
+    paths = (options.scores / f"scores.{name.replace(':', '_')}.{PADDED}.npz" for name in SETS)
+    tables = [ScoreTable.load(path) for path in paths]
+    lists, long = lists_of(tables, COUNT), lists_of(tables[:1], PADDED)
+    rows = []
+    for ratios in product(RATIOS, repeat=4):
+        steps = keeps(COUNT, ratios)
+        trial = measure(lists, steps)
+        row = (*ratios, round(cost(COUNT, steps), 4), round(100 * trial.p1, 2))
+        rows.append([*row, round(100 * trial.map, 2)])
+    full = measure(lists, ())
+    found = np.array(rows)
+    figures = {
+        "sets": SETS,
+        "candidates": COUNT,
+        "questions": len(lists),
+        "columns": ["α4", "α6", "α8", "α10", "cost", "P@1", "MAP"],
+        "full depth": {"P@1": round(100 * full.p1, 2), "MAP": round(100 * full.map, 2)},
+        "P@1": {"best": float(found[:, 5].max()), "worst": float(found[:, 5].min())},
+        "MAP": {"best": float(found[:, 6].max()), "worst": float(found[:, 6].min())},
+        "same": {
+            str(ratio): {"cost": row[4], "P@1": row[5], "MAP": row[6]}
+            for ratio in SAME
+            for row in rows
+            if row[:4] == [ratio] * 4
+        },
+        f"{SETS[0]} padded to {PADDED}, P@1": {
+            "full depth": round(100 * measure(long, ()).p1, 2),
+            "the most dropped": round(100 * measure(long, keeps(PADDED, RATIOS[-1:] * 4)).p1, 2),
+        },
+        "settings": rows,
+    }
+    for name, value in figures.items():
+        if name != "settings":
+            print(f"{name}: {value}")
+    print(f"Kept in {save('cascade_grid', figures)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""
+Asking a whole corpus: recall, accuracy of the answer sentence, EM and F1 of the phrase, speed.
+
+    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus answers \\
+        --rankers cosinet "cosinet % 100 >> cascade" --timed 200
+    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus indexing --megabytes 100 1000
+    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus files --files 10000
+    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus memory --megabytes 100 1000 --single 250
+    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus scale --sentences 10000 1000000
+
+`answers` takes every paragraph of a set as a document and asks each question of all of them; with
+--on wikiqa:SPLIT, every WikiQA document of all three splits. SQuAD dev and WikiQA test are test
+sets: choose on others, with --on squadshifts/new_wiki_v1.0.json and the like.
+The others make their text out of the set's sentences, each with a number of its own.
+
+With --folder DIR any of them may be stopped (Ctrl-C, SIGTERM) and goes on when called again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from askline.evaluation import markdown_table
+
+from .corpus_answers import answers, slug
+from .corpus_memory import memory
+from .corpus_sizes import folder_of_files, indexing, scale
+from .report import save
+
+SQUAD_DEV = "squad/dev-v1.1.json"
+
+
+def measured(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    if given.what == "answers":
+        return answers(
+            given.on,
+            given.rankers,
+            folder,
+            limit=given.questions,
+            timed=given.timed,
+            apart=given.apart,
+            reader=given.reader,
+            phrases=given.phrases,
+        )
+    if given.what == "indexing":
+        return indexing(given.on, given.megabytes, folder)
+    if given.what == "memory":
+        return memory(given.on, given.megabytes, given.single, folder)
+    if given.what == "files":
+        return folder_of_files(given.on, given.files, folder)
+    spec = next(iter(given.rankers), None)
+    return scale(given.on, given.sentences, spec, given.questions, folder)
+
+
+def show(figures: dict[str, Any]) -> None:
+    for title, rows in figures.items():
+        if isinstance(rows, list):
+            table = markdown_table(list(rows[0]), [list(row.values()) for row in rows])
+            print(f"\n{title}\n{table}")
+        else:
+            print(f"{title}: {rows}")
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("what", choices=["answers", "files", "indexing", "memory", "scale"])
+    parser.add_argument(
+        "--on", default=SQUAD_DEV, help="a file in SQuAD's format below the data, or wikiqa:SPLIT"
+    )
+    parser.add_argument("--rankers", nargs="*", default=[], help="each after the same retrieval")
+    parser.add_argument(
+        "--apart", action="store_true", help="rankers without retrieval's scores too"
+    )
+    parser.add_argument("--reader", default="cascade", help="marks the phrase where a row cannot")
+    parser.add_argument("--phrases", action="store_true", help="phrase search beside the words too")
+    parser.add_argument("--questions", type=int, help="ask only so many, drawn with a fixed seed")
+    parser.add_argument("--timed", type=int, default=0, help="ask so many again, all rows in turn")
+    parser.add_argument("--megabytes", type=float, nargs="+", default=[10.0])
+    parser.add_argument("--single", type=float, nargs="*", default=[], help="MB, in one file")
+    parser.add_argument("--files", type=int, default=10_000)
+    parser.add_argument("--sentences", type=int, nargs="+", default=[10_000])
+    parser.add_argument("--folder", type=Path, help="keep what is made, and go on from there")
+    parser.add_argument(
+        "--write", action="store_true", help="keep the figures in research/results/"
+    )
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if given.folder:
+            figures = measured(given, given.folder)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                figures = measured(given, Path(folder))
+    except KeyboardInterrupt:
+        kept = "The same command goes on." if given.folder else "Nothing is kept without --folder."
+        raise SystemExit(f"Stopped. {kept}") from None
+    show(figures)
+    if given.write:
+        name = f"corpus_{given.what}" + (f"_{slug(given.on)}" if given.what == "answers" else "")
+        print(f"\nKept in {save(name.replace('-', '_'), figures, 'tantivy')}")
+
+
+if __name__ == "__main__":
+    main()

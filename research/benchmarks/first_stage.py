@@ -1,0 +1,111 @@
+"""
+The first stage beside lexical rankers: what it keeps for the next stage, and how fast.
+
+    ASKLINE_DATA=DIR python -m research.benchmarks.first_stage [--ca FOLDER]
+
+Recall of an answer in the top 100, 50 and 20 on the WikiQA test questions with an answer, each
+padded to 1,300 candidates; Success at 1, 3 and 5 on SelQA dev and on SQuAD-sent (v1.1 dev). FOLDER
+is a Compare-Aggregate model as `askline train compare-aggregate` or `light_rankers --keep` writes
+it; being slow, it ranks every third padded question alone. Writes research/results/first_stage.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+import askline
+from askline import data
+from askline.rankers.compare_aggregate import CompareAggregate
+from askline.types import Question, QuestionSet, Ranker
+
+from . import report
+
+RANKERS = ("jaccard", "idf-overlap", "bm25", "cosinet")
+PADDED_TO = 1_300
+TIMED = 40  # questions of the padded set, each ranked by every ranker in turn
+SLOW_EVERY = 3  # questions of the padded set, for Compare-Aggregate
+
+Row = dict[str, float]
+
+
+def main() -> None:
+    """Measure, print a table, save the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1] if __doc__ else None)
+    parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to set beside")
+    options = parser.parse_args()
+    root = report.data_root()
+    load = os.getloadavg()[0]
+    rankers = {name: askline.load(name) for name in RANKERS}
+    padded = data.select(data.pad(data.load("wikiqa:test", root=root), PADDED_TO), "answerable")
+    speeds = _speeds(rankers, padded.questions[:TIMED])  # before all else, while it is quiet
+    recall = {name: _found(ranker, padded, (100, 50, 20)) for name, ranker in rankers.items()}
+    if options.ca:
+        slow = {"compare-aggregate": CompareAggregate.load(options.ca)}
+        some = QuestionSet(padded.name, padded.questions[::SLOW_EVERY])
+        recall |= {name: _found(ranker, some, (100, 50, 20)) for name, ranker in slow.items()}
+        speeds |= _speeds(slow, some.questions[:: TIMED // 4])
+    figures: dict[str, dict[str, Row]] = {
+        f"wikiqa:test padded to {PADDED_TO}, recall %": recall,
+        "candidates a second": speeds,
+    }
+    for name in ("selqa:dev", "squad1:dev"):
+        sets = data.select(data.load(name, root=root), "answerable")
+        rows = {label: _found(ranker, sets, (1, 3, 5)) for label, ranker in rankers.items()}
+        figures[f"{name}, success %"] = rows
+    for title, rows in figures.items():
+        print(title)
+        for name, row in rows.items():
+            print(f"  {name:17} {row}")
+    about = {"load before": round(load, 2), "threads": os.environ.get("OMP_NUM_THREADS", "default")}
+    print(f"Wrote {report.save('first_stage', figures | about, 'numpy')}. {about}")
+
+
+def _found(ranker: Ranker, questions: QuestionSet, depths: Sequence[int]) -> Row:
+    """The share of questions, in percent, with an answer among the first so many."""
+    ranks = first_answers(ranker, questions)
+    shares = {f"@{depth}": round(100 * float((ranks < depth).mean()), 1) for depth in depths}
+    return shares | {"questions": len(questions)}
+
+
+def first_answers(ranker: Ranker, questions: QuestionSet) -> np.ndarray:
+    """Where each question's first answer stands, from 0."""
+    return np.array([_rank(ranker, question) for question in questions])
+
+
+def _rank(ranker: Ranker, question: Question) -> int:
+    """Where the first answer stands, from 0."""
+    hits = ranker.rank(question.text, question.texts)
+    return next(place for place, hit in enumerate(hits) if question.candidates[hit.index].is_answer)
+
+
+def _speeds(rankers: Mapping[str, Ranker], questions: Sequence[Question]) -> dict[str, Row]:
+    """
+    Of whole calls of `rank`, the rankers in turn on each question: the median over the questions.
+
+    By the clock, and by the processor's time on all threads: what other work on the machine takes
+    away shows in the first alone.
+    """
+    taken: dict[str, list[tuple[float, float]]] = {name: [] for name in rankers}
+    for question in questions:
+        texts = question.texts
+        for name, ranker in rankers.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            ranker.rank(question.text, texts)
+            spent = time.perf_counter() - wall, time.process_time() - cpu
+            taken[name].append((spent[0] / len(texts), spent[1] / len(texts)))
+    return {
+        name: {
+            "by the clock": round(1 / float(np.median([one[0] for one in each]))),
+            "by processor time": round(1 / float(np.median([one[1] for one in each]))),
+        }
+        for name, each in taken.items()
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,263 @@
+"""
+Cosinet's tables 4 and 5 beside ours: every row trained with several seeds, then measured.
+
+    ASKLINE_DATA=DIR python -m research.benchmarks.light_rankers --vectors FILE --device cuda --jobs 16
+    ASKLINE_DATA=DIR python -m research.benchmarks.light_rankers --vectors FILE --time
+
+The second form trains Cosinet list + BiRNN on WikiQA and prints seconds alone.
+Recipes are fixed in `light_rows.py`; they were chosen by cross-validation on WikiQA train and dev.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import fmean, median, stdev
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from askline.evaluation import markdown_table
+from askline.training import EncodedSet, Recipe, Trained, encode, export, parameter_count, train
+from askline.training.measuring import DevSet
+
+from .light_rows import BASELINES, REPORTED, SQUAD, SQUAD_TRAIN, WIKIQA, Row
+from .light_sets import Source, encoded, questions, word_vectors
+from .report import load, save
+
+Figures = dict[str, Any]
+TRANSFERRED = "after the SQuAD-like sets"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training, by the place of its row in `light_rows`."""
+
+    table: str
+    place: int
+    seed: int
+    source: Source
+    until: float
+    """Jobs that would start later than this are left out."""
+    keep: str | None = None
+    """A folder for the models that the first seed makes of the SQuAD-like sets."""
+
+    @property
+    def row(self) -> Row:
+        return ROWS[self.table][self.place]
+
+
+ROWS = {"wikiqa": WIKIQA, "squad": SQUAD}
+TRAIN = {"wikiqa": "wikiqa:train", "squad": SQUAD_TRAIN}
+MEASURED = {"wikiqa": ("wikiqa:dev", "wikiqa:test"), "squad": ("squadshifts:dev", "squad2:dev")}
+
+
+def prepare(job: Job) -> None:
+    """Encode what the row is trained on, for all that need it."""
+    encoded(TRAIN[job.table], job.row.encoding, job.source)
+
+
+def run(job: Job) -> list[Figures]:
+    """Train one row with one seed: its figures, and those after adaptation where it is adapted."""
+    if time.time() > job.until:
+        return []
+    torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("high")  # of a GPU's products; a CPU's are not touched
+    row = job.row
+    trained = _trained(job, job.table, row.recipe)
+    done = [_figures(job, job.table, row.label, trained)]
+    if job.keep and job.table == "squad" and job.seed == 0:
+        folder = Path(job.keep) / row.label.replace(" ", "-").lower()
+        export(trained, folder, vectors=word_vectors(job.source.vectors))
+    if row.adapt is not None:
+        trained = _trained(job, "wikiqa", row.adapt, trained.network.state_dict())
+        done.append(_figures(job, "wikiqa", f"{row.label}, {TRANSFERRED}", trained))
+    return done
+
+
+def _trained(
+    job: Job, table: str, recipe: Recipe, start: Mapping[str, torch.Tensor] | None = None
+) -> Trained:
+    numbers = encoded(TRAIN[table], job.row.encoding, job.source)
+    return train(job.row.layout, numbers, replace(recipe, seed=job.seed), start=start)
+
+
+def _figures(job: Job, table: str, label: str, trained: Trained) -> Figures:
+    dev, test = (
+        DevSet(questions(name), encoded(name, job.row.encoding, job.source)).measure(
+            trained.network
+        )
+        for name in MEASURED[table]
+    )
+    return {
+        "table": table,
+        "row": label,
+        "seed": job.seed,
+        "parameters": parameter_count(trained.network),
+        "seconds": trained.seconds,
+        "dev": dev,
+        "test": test,
+    }
+
+
+def summary(table: str, done: Sequence[Figures], rows: Sequence[Row]) -> list[Figures]:
+    """Mean and deviation over seeds, rows in the order of the table."""
+    published = {row.label: row.published for row in rows}
+    labels = dict.fromkeys([*published, *(one["row"] for one in done if one["table"] == table)])
+    out: list[Figures] = []
+    for label in labels:
+        own = [one for one in done if one["table"] == table and one["row"] == label]
+        if not own:
+            continue
+        line: Figures = {"row": label, "parameters": own[0]["parameters"], "seeds": len(own)}
+        line["seconds"] = round(fmean(one["seconds"] for one in own), 1)
+        for part in ("dev", "test"):
+            for name in own[0][part]:
+                values = [one[part][name] for one in own]
+                line[f"{part} {name}"] = round(fmean(values), 2)
+                line[f"{part} {name} ±"] = round(stdev(values), 2) if len(values) > 1 else None
+        line["published"] = published.get(label)
+        line["reported"] = REPORTED.get(label) if table == "wikiqa" else None
+        out.append(line)
+    return out
+
+
+def shown(lines: Sequence[Figures], names: Sequence[str]) -> str:
+    def cells(line: Figures) -> list[str]:
+        ours = [f"{line[f'test {name}']:.2f} ± {line[f'test {name} ±'] or 0:.1f}" for name in names]
+        theirs = "/".join(map(str, line["published"])) if line["published"] else "–"
+        tail = [f"{line['dev MAP']:.2f}", f"{line['parameters']:,}", str(line["seconds"])]
+        return [line["row"], theirs, *ours, *tail]
+
+    header = ["row", "published", *names, "dev MAP", "parameters", "seconds"]
+    return markdown_table(header, list(map(cells, lines)))
+
+
+def report(done: Sequence[Figures], options: argparse.Namespace, device: str) -> Path:
+    tables = {
+        "baselines": [asdict(line) for line in BASELINES],
+        "wikiqa": summary("wikiqa", done, WIKIQA),
+        "squad": summary("squad", done, SQUAD),
+        "runs": list(done),
+        "vectors": str(word_vectors(options.vectors)),
+        "device": device,
+        "jobs at once": options.jobs,
+    }
+    return save("light_rankers", tables, "torch")
+
+
+def tables(options: argparse.Namespace) -> None:
+    until = time.time() + options.limit
+    done = kept(options.again) if options.go_on else []
+    had = {(one["table"], one["row"], one["seed"]) for one in done}
+    with (
+        TemporaryDirectory() as folder,
+        multiprocessing.get_context("spawn").Pool(options.jobs) as pool,
+    ):
+        jobs = chosen(options, Source(options.vectors, options.device, folder), until)
+        jobs = [job for job in jobs if (job.table, job.row.label, job.seed) not in had]
+        device = pool.apply(device_name, (options.device,))
+        ahead = {job.row.encoding: job for job in jobs if job.table == "squad"}
+        pool.map_async(prepare, ahead.values(), chunksize=1)  # the others' jobs run meanwhile
+        for figures in pool.imap_unordered(run, jobs):
+            done.extend(figures)
+            path = report(done, options, device)
+            for one in figures:
+                print(f"{one['table']} {one['row']}, seed {one['seed']}: {one['seconds']:.1f} s")
+    print(f"\nWikiQA test\n{shown(summary('wikiqa', done, WIKIQA), ('MAP', 'MRR'))}")
+    print(f"\nSQuAD-sent\n{shown(summary('squad', done, SQUAD), ('P@1', 'MRR'))}")
+    print(f"\nKept in {path}")
+
+
+def kept(again: str | None) -> list[Figures]:
+    """The runs of the last file, less those of a table that is to be made again."""
+
+    def table(one: Figures) -> str:
+        return "squad" if TRANSFERRED in one["row"] else str(one["table"])
+
+    return [one for one in load("light_rankers")["runs"] if table(one) != again]
+
+
+def chosen(options: argparse.Namespace, source: Source, until: float) -> list[Job]:
+    """By their turn, seed by seed: what is broken off then has most rows done."""
+    jobs = [
+        Job(table, place, seed, source, until, options.keep)
+        for table, rows in ROWS.items()
+        for place, row in enumerate(rows)
+        for seed in range(options.seeds)
+        if table in options.tables and options.rows in row.label
+    ]
+    return sorted(jobs, key=lambda job: (job.row.turn, job.seed))
+
+
+def device_name(device: str) -> str:
+    """Asked of a process of its own, for a GPU is not to be shared with children."""
+    return torch.cuda.get_device_name() if device == "cuda" else "cpu"
+
+
+def training_time(options: argparse.Namespace) -> None:
+    """Seconds of Cosinet list + BiRNN on WikiQA, as `askline train` would take them."""
+    load = os.getloadavg()[0]
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded: below
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        figures = pool.apply(timed, (options.vectors, options.device, options.times))
+    figures |= {"load before": round(load, 2)}
+    print(figures)
+    print(f"Kept in {save(f'light_rankers_time_{options.device}', figures, 'torch')}")
+
+
+def timed(vectors: str, device: str, times: int) -> Figures:
+    """Reading and encoding, then training with one thread of torch and with two, dev measured."""
+    row = next(row for row in WIKIQA if row.label == "Cosinet list + BiRNN")
+    start = time.perf_counter()
+    table, (on, dev) = word_vectors(vectors), map(questions, ("wikiqa:train", "wikiqa:dev"))
+    numbers = encode(on, table, row.encoding, device=device)
+    held = DevSet(dev, encode(dev, table, row.encoding, device=device))
+    figures: Figures = {"device": device, "encoding": round(time.perf_counter() - start, 2)}
+    for threads in (2, 1):
+        torch.set_num_threads(threads)
+        runs = [_clocked(row, numbers, held) for _ in range(times)]
+        figures[f"threads: {threads}"] = {
+            name: {"runs": taken, "median": round(median(taken), 2)}
+            for name, taken in ((name, [run[name] for run in runs]) for name in runs[0])
+        }
+    return figures
+
+
+def _clocked(row: Row, numbers: EncodedSet, dev: DevSet) -> dict[str, float]:
+    """Seconds of one training: its epochs alone, and all of it with the dev measures."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    trained = train(row.layout, numbers, row.recipe, dev=dev)
+    return {
+        "training": round(trained.seconds, 2),
+        "with dev measures": round(time.perf_counter() - wall, 2),
+        "processor time": round(time.process_time() - cpu, 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1] if __doc__ else None)
+    parser.add_argument("--vectors", required=True, help="a file that WordVectors.save wrote")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tables", default="wikiqa,squad")
+    parser.add_argument("--rows", default="", help="only rows whose label has this in it")
+    parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
+    parser.add_argument("--go-on", action="store_true", help="only what the last file lacks")
+    parser.add_argument("--again", choices=[*ROWS], help="with --go-on: make this table anew")
+    parser.add_argument("--keep", help="a folder for models of the SQuAD-like sets, first seed")
+    parser.add_argument("--time", action="store_true", help="only time one training")
+    parser.add_argument("--times", type=int, default=3, help="how often, with --time")
+    options = parser.parse_args()
+    training_time(options) if options.time else tables(options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""
+askline and what people use instead: the same questions, candidates and cores, in one table.
+
+    python -m research.benchmarks.peers --data DIR --model DIR --onnx FILE [--only quality|time]
+
+--model is a cross-encoder as Hugging Face stores it, --onnx its graph, which is made int8 where the
+package onnx is installed. Quality is that of the WikiQA test questions as they are; time is that of
+a few of them padded to 20, 100, 400 and 1,300 candidates. Question by question every system ranks
+in turn, so that what else the machine does falls on all alike. A system whose package is not
+installed is left out and named. Each part takes about six minutes on two cores, and is merged into
+research/results/peers.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import askline
+from askline import data
+from askline.evaluation import bootstrap_interval, markdown_table
+from askline.types import Question
+
+from . import report
+from .peer_systems import (
+    bm25s_scores,
+    cross_encoder,
+    flashrank_scores,
+    onnx_pass,
+    quantised,
+    rerankers_scores,
+)
+
+Scores = Callable[[str, Sequence[str]], Any]
+Row = dict[str, Any]
+SET = "wikiqa:test"
+_WEIGHTS = {"torch": "*.safetensors", "onnx": "*.onnx", "openvino": "*.bin"}
+SHIPPED = Path(askline.__file__).parent / "models" / "shipped"
+QUESTIONS = {20: (12, 60.0), 100: (6, 140.0), 400: (3, 170.0), 1_300: (3, 60.0)}
+"""Timed at most, by the number of candidates, and after how many seconds no other is begun."""
+_EVERY = 12
+"""Of the questions, so many a time are asked of a second system with the same weights."""
+
+
+class System:
+    """A name, a way to score a list, and the megabytes that its weights take on disk."""
+
+    def __init__(
+        self, name: str, scores: Scores, size: float, *, most: int = 1_300, like: str = ""
+    ) -> None:
+        self.name, self.scores, self.size, self.most = name, scores, size, most
+        self.like = like
+        """A system with the very same weights."""
+        self.seconds: dict[int, list[float]] = {}
+        self.orders: dict[str, list[int]] = {}
+        self.right: list[float] = []
+        self.precision: list[float] = []
+
+    def judge(self, question: Question) -> None:
+        """Whether the first is right, and the average precision."""
+        scores = np.asarray(self.scores(question.text, question.texts), float)
+        self.orders[question.id] = np.argsort(-scores, kind="stable").tolist()
+        labels = np.array([candidate.is_answer for candidate in question.candidates])
+        ranked = labels[np.argsort(-scores, kind="stable")]
+        places = np.flatnonzero(ranked) + 1
+        self.right.append(float(ranked[0]))
+        self.precision.append(float((np.arange(1, len(places) + 1) / places).mean()))
+
+    def time(self, question: Question, count: int) -> None:
+        """How long it takes."""
+        texts = question.texts
+        begun = time.perf_counter()
+        self.scores(question.text, texts)
+        self.seconds.setdefault(count, []).append(time.perf_counter() - begun)
+
+    def quality(self) -> Row:
+        right = np.array(self.right)
+        interval = bootstrap_interval(100 * right)
+        return {
+            "system": self.name,
+            "questions": len(right),
+            "P@1": round(100 * float(right.mean()), 2),
+            "P@1 95 %": [round(interval.low, 2), round(interval.high, 2)],
+            "MAP": round(100 * float(np.mean(self.precision)), 2),
+            "MB": round(self.size, 1),
+        }
+
+    def same_as(self, other: System) -> Row:
+        """The quality of the other, whose weights it has, and how often it agrees."""
+        same = sum(order == other.orders[name] for name, order in self.orders.items())
+        agreed = f"the same order for {same} of {len(self.orders)} questions"
+        return {**other.quality(), "system": self.name, "MB": round(self.size, 1), "seen": agreed}
+
+    def times(self) -> list[Row]:
+        return [
+            {
+                "system": self.name,
+                "candidates": count,
+                "questions": len(own),
+                "ms p50": round(1000 * median(own), 2),
+                "ms most": round(1000 * max(own), 2),
+                "MB": round(self.size, 1),
+            }
+            for count, own in self.seconds.items()
+        ]
+
+
+def ranked_by(spec: str) -> Scores:
+    """An askline ranker as scores: places counted from the end."""
+    ranker = askline.load(spec)
+
+    def scores(question: str, candidates: Sequence[str]) -> Any:
+        hits = ranker.rank(question, candidates)
+        found = np.empty(len(hits))
+        found[[hit.index for hit in hits]] = np.arange(len(hits), 0, -1)
+        return found
+
+    return scores
+
+
+def systems(options: argparse.Namespace) -> tuple[list[System], dict[str, str]]:
+    """Those that can be had, and why others cannot."""
+    left_out: dict[str, str] = {}
+    found = [*_own(options), System("bm25s", bm25s_scores, 0.0)]
+    if options.model:
+        found += _float_peers(options, left_out)
+    if options.onnx:
+        found.append(_int8_peer(options, left_out))
+    return found, left_out
+
+
+def _own(options: argparse.Namespace) -> list[System]:
+    light = _megabytes(SHIPPED / "cosinet") + (SHIPPED / "vectors.safetensors").stat().st_size / 1e6
+    cascade, size = f"cascade({str(options.cascade)!r}", _megabytes(options.cascade)
+    specs = {
+        "cosinet % 20 >> cascade": f"cosinet % 20 >> {cascade})",
+        "cosinet % 50 >> cascade": f"cosinet % 50 >> {cascade})",
+        "cosinet % 100 >> cascade": f"cosinet % 100 >> {cascade})",
+        "jaccard % 100 >> cascade": f"jaccard % 100 >> {cascade})",
+        "cascade": f"{cascade})",
+        "cascade, full depth": f"{cascade}, depth={options.depth})",
+    }
+    return [
+        System("bm25", ranked_by("bm25"), 0.0),
+        System("jaccard", ranked_by("jaccard"), 0.0),
+        System("cosinet", ranked_by("cosinet"), light),
+        *(
+            System(name, ranked_by(spec), size + light * ("cosinet" in name))
+            for name, spec in specs.items()
+        ),
+    ]
+
+
+def _float_peers(options: argparse.Namespace, left_out: dict[str, str]) -> Iterator[System]:
+    for backend, pattern in _WEIGHTS.items():
+        name = f"sentence-transformers, {backend}"
+        if backend != "torch" and find_spec("optimum") is None:
+            left_out[name] = "optimum is not installed"
+            continue
+        scores = cross_encoder(options.model, backend, options.threads)
+        # Where the folder has no such file, the package makes one of these, number for number.
+        size = _megabytes(options.model, pattern) or _megabytes(options.model, _WEIGHTS["torch"])
+        like = "" if backend == "torch" else "sentence-transformers, torch"
+        yield System(name, scores, size, most=options.most, like=like)
+    if find_spec("rerankers") is None:
+        left_out["rerankers"] = "not installed"
+        return
+    scores = rerankers_scores(options.model, options.threads)
+    size, like = _megabytes(options.model, "*.safetensors"), "sentence-transformers, torch"
+    yield System("rerankers", scores, size, most=options.most, like=like)
+
+
+def _int8_peer(options: argparse.Namespace, left_out: dict[str, str]) -> System:
+    path, kind = quantised(options.onnx)
+    if options.model and find_spec("flashrank"):
+        name, scores = f"FlashRank, {kind}", flashrank_scores(path, options.model)
+    else:
+        left_out["FlashRank"] = "not installed; its way, one padded pass, was gone instead"
+        name = f"ONNX Runtime, {kind}, one padded pass"
+        scores = onnx_pass(path, options.threads)
+    return System(name, scores, path.stat().st_size / 1e6, most=options.most)
+
+
+def _megabytes(folder: Path, pattern: str = "*") -> float:
+    return sum(path.stat().st_size for path in folder.rglob(pattern) if path.is_file()) / 1e6
+
+
+def measure_quality(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
+    """Every fourth question, then the others, until the processor's time is spent."""
+    answerable = data.select(data.load(SET, root=options.data), "answerable").questions
+    spread = [question for first in range(4) for question in answerable[first::4]]
+    for at, question in enumerate(spread[: 3 if options.few else None]):
+        if time.process_time() > options.processor_seconds:
+            break
+        for system in found:
+            if not system.like or at % _EVERY == 0:
+                system.judge(question)
+    by_name = {system.name: system for system in found}
+    rows = [own.same_as(by_name[own.like]) if own.like else own.quality() for own in found]
+    _show(rows, ["system", "questions", "P@1", "MAP", "MB"])
+    return rows
+
+
+def measure_time(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
+    """After one question that warms up; those that follow are spread over the set."""
+    for count, (number, seconds) in ({20: (2, 60.0)} if options.few else QUESTIONS).items():
+        padded = data.pad(data.load(SET, root=options.data), count)
+        answerable = data.select(padded, "answerable").questions
+        step = max(1, len(answerable) // (number + 1))
+        able = [system for system in found if count <= system.most]
+        for system in able if count == min(QUESTIONS) else ():
+            system.scores(answerable[0].text, answerable[0].texts)
+        begun = time.perf_counter()
+        for question in answerable[step::step][:number]:
+            if time.perf_counter() - begun < seconds:
+                for system in able:
+                    system.time(question, count)
+        print(f"{count} candidates: {time.perf_counter() - begun:.0f} s", flush=True)
+    rows = sorted((row for own in found for row in own.times()), key=lambda row: row["candidates"])
+    _show(rows, ["system", "candidates", "questions", "ms p50", "ms most"])
+    return rows
+
+
+def _show(rows: Sequence[Row], keys: Sequence[str]) -> None:
+    print(markdown_table(list(keys), [[str(row[key]) for key in keys] for row in rows]), flush=True)
+
+
+def main() -> None:
+    options = _arguments()
+    load = round(os.getloadavg()[0], 2)
+    found, left_out = systems(options)
+    try:
+        figures = report.load("peers")
+    except FileNotFoundError:
+        figures = {}
+    figures.pop("environment", None)
+    figures |= {"set": SET, "threads": options.threads, "left out": left_out}
+    if options.only != "time":
+        figures["quality"] = measure_quality(found, options)
+    if options.only != "quality":
+        figures |= {"load before": load, "rows": measure_time(found, options)}
+    packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "optimum")
+    others = ("openvino", "FlashRank", "rerankers", "bm25s")
+    print(f"Left out: {left_out}\nKept in {report.save('peers', figures, *packages, *others)}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True, help="the folder with the datasets")
+    parser.add_argument(
+        "--cascade", type=Path, default=SHIPPED / "cascade", help="its folder  [the shipped one]"
+    )
+    parser.add_argument("--depth", type=int, default=10, help="its full depth")
+    parser.add_argument("--model", type=Path, help="a cross-encoder's folder, Hugging Face style")
+    parser.add_argument("--onnx", type=Path, help="its ONNX file, tokenizer.json beside it")
+    parser.add_argument("--threads", type=int, default=2, help="of every system")
+    parser.add_argument("--most", type=int, default=400, help="candidates, for the slow peers")
+    parser.add_argument("--few", action="store_true", help="two questions, for a trial")
+    parser.add_argument(
+        "--processor-seconds", type=float, default=900.0, help="for the quality, of all questions"
+    )
+    parser.add_argument("--only", choices=("quality", "time"), help="one of the two parts")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

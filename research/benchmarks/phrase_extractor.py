@@ -1,0 +1,85 @@
+"""
+Table 1 of EfficientQA: do 100 candidates hold the answer?
+
+    python -m research.benchmarks.phrase_extractor --init DIR [--epochs 2] [--device cuda] [--name NAME]
+
+Trains both architectures of ends on SQuADShifts and the SQuAD train contexts (every eighth article
+of new_wiki, the last hundred contexts and the last fifty of the other two are held out as dev), and
+measures both decodings on dev and on SQuAD v1.1 dev, which is a test set. Adds its rows, under NAME
+and the architecture, to research/results/phrase_extractor.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import get_args
+
+from askline.data.squad import Paragraph, read_paragraphs
+from askline.phrases.decoding import Decoding
+from askline.phrases.tokenising import load_tokeniser
+from askline.training.phrases import Means, PhraseRecipe, fit_extractor
+from askline.training.phrases.extractor import Ends
+from askline.training.phrases.measuring import candidate_recall
+
+from .report import RESULTS, data_root, save
+
+Row = dict[str, dict[str, float]]
+
+
+def main() -> None:
+    """Train, measure, print, save."""
+    given = _arguments()
+    train, dev = split(data_root())
+    test = read_paragraphs(data_root() / "squad/dev-v1.1.json").paragraphs
+    means = Means(load_tokeniser(given.init), given.device, note=print)
+    recipe = PhraseRecipe(given.epochs, given.rate, seed=given.seed)
+    rows = _known()
+    for ends in get_args(Ends):
+        network, _ = fit_extractor(given.init, train, recipe, means, ends=ends)
+        row: Row = {}
+        for name, paragraphs in (("dev", dev), ("SQuAD v1.1 dev", test)):
+            material = means.material(paragraphs)
+            for how in get_args(Decoding):
+                found = network.extract([one.window for one in material], how=how)
+                row[f"{name}, {how}"] = candidate_recall(material, found, paragraphs).percent
+        rows[f"{given.name} {ends}"] = {"measured": row, "how": vars(given)}
+        print(given.name, ends, row)
+    print(save("phrase_extractor", {"rows": rows}, "torch", "transformers"))
+
+
+def split(root: Path) -> tuple[list[Paragraph], list[Paragraph]]:
+    """Paragraphs to train on, and those held out to choose by."""
+
+    def read(name: str) -> list[Paragraph]:
+        return list(read_paragraphs(root / name).paragraphs)
+
+    wiki = read("squadshifts/new_wiki_v1.0.json")
+    held = set(sorted({paragraph.article for paragraph in wiki})[::8])
+    squad = read("squad/train-800-contexts.json")
+    others = [read(f"squadshifts/{name}_v1.0.json")[:-50] for name in ("reddit", "amazon_reviews")]
+    train = [paragraph for paragraph in wiki if paragraph.article not in held]
+    dev = [paragraph for paragraph in wiki if paragraph.article in held]
+    return [*train, *squad[:-100], *others[0], *others[1]], [*dev, *squad[-100:]]
+
+
+def _known() -> dict[str, object]:
+    path = RESULTS / "phrase_extractor.json"
+    rows: dict[str, object] = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else {}
+    return rows
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--init", required=True)
+    parser.add_argument("--name", default="encoder")
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

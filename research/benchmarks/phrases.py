@@ -1,0 +1,141 @@
+"""
+A phrase model within the paragraph: what its candidates hold, and which one it takes.
+
+    python -m research.benchmarks.phrases [--model DIR] [--on squad/dev-v1.1.json] [--language en]
+        [--paragraphs 300] [--index FOLDER] [--name phrases]
+
+Of each paragraph the 100 likeliest candidates, and of those the nearest to each question: the frame
+of EfficientQA's Tables 1, 2 and 3. With `--index`, the phrases of all paragraphs are also written
+to an index there, for `research.benchmarks.phrases_open`. Writes research/results/phrases.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
+from askline.evaluation.squad import Language, exact_match, f1
+from askline.phrases.index import PhraseIndex
+from askline.phrases.model import CodedPhrases, PhraseModel
+
+from .report import data_root, save
+
+LIMIT = 100
+
+
+def main() -> None:
+    """Measure, print, save."""
+    given = _arguments()
+    model = PhraseModel.load(given.model)
+    paragraphs = drawn(read_paragraphs(data_root() / given.on).paragraphs, given.paragraphs)
+    coded = [best_of(model.encode(paragraph.text, limit=LIMIT)) for paragraph in paragraphs]
+    rows = {
+        "candidates hold it": _candidates(paragraphs, coded, given.language),
+        **_within(model, paragraphs, coded, given.language),
+    }
+    for name, row in rows.items():
+        print(f"{name:24}", "  ".join(f"{key} {value:.2f}" for key, value in row.items()))
+    if given.index:
+        _index(given.index, paragraphs, coded)
+    asked = sum(len(paragraph.questions) for paragraph in paragraphs)
+    record = {"on": given.on, "paragraphs": len(paragraphs), "questions": asked}
+    print(save(given.name, {**record, "model": model.config.identity, "rows": rows}))
+
+
+def golds(question: SpanQuestion) -> list[str]:
+    """The texts of a question's answers."""
+    return [answer.text for answer in question.answers]
+
+
+def means(**columns: Sequence[float]) -> dict[str, float]:
+    """Per cent."""
+    return {name: 100 * float(np.mean(values)) for name, values in columns.items()}
+
+
+def drawn(paragraphs: Sequence[Paragraph], count: int | None) -> list[Paragraph]:
+    """So many paragraphs with questions, in their order; all without a count."""
+    useful = [paragraph for paragraph in paragraphs if paragraph.questions]
+    if count is None or count >= len(useful):
+        return useful
+    places = np.random.default_rng(0).permutation(len(useful))[:count]
+    return [useful[place] for place in sorted(places)]
+
+
+def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[CodedPhrases]) -> None:
+    index = PhraseIndex.open(folder, create=True)
+    index.add(
+        (paragraph.id, paragraph.text, phrases)
+        for paragraph, phrases in zip(paragraphs, coded, strict=True)
+    )
+    index.optimise()
+
+
+def best_of(coded: CodedPhrases) -> CodedPhrases:
+    """The 100 likeliest of a paragraph of several windows, as the papers count."""
+    order = np.argsort([-phrase.chance for phrase in coded.phrases], kind="stable")[:LIMIT]
+    return CodedPhrases(
+        tuple(coded.phrases[at] for at in order),
+        coded.dense[order],
+        coded.words[order],
+        coded.weights[order],
+    )
+
+
+def _candidates(
+    paragraphs: Sequence[Paragraph], coded: Sequence[CodedPhrases], language: Language
+) -> dict[str, float]:
+    exact, soft = [], []
+    for paragraph, phrases in zip(paragraphs, coded, strict=True):
+        texts = {phrase.text for phrase in phrases.phrases} or {""}
+        for question in paragraph.questions:
+            right = golds(question)
+            exact.append(max(exact_match(text, right, language=language) for text in texts))
+            soft.append(exact[-1] or max(f1(text, right, language=language) for text in texts))
+    return means(EM=exact, F1=soft)
+
+
+def _within(
+    model: PhraseModel,
+    paragraphs: Sequence[Paragraph],
+    coded: Sequence[CodedPhrases],
+    language: Language,
+) -> dict[str, dict[str, float]]:
+    names = ("nearest, vectors alone", "nearest")
+    exact: dict[str, list[float]] = {name: [] for name in names}
+    soft: dict[str, list[float]] = {name: [] for name in names}
+    for paragraph, phrases in zip(paragraphs, coded, strict=True):
+        for question in paragraph.questions:
+            for name, said in zip(names, _said(model, question.text, phrases), strict=True):
+                exact[name].append(exact_match(said, golds(question), language=language))
+                soft[name].append(f1(said, golds(question), language=language))
+    return {name: means(EM=exact[name], F1=soft[name]) for name in names}
+
+
+def _said(model: PhraseModel, question: str, phrases: CodedPhrases) -> tuple[str, str]:
+    """The nearest by the vectors alone, and by the words around it too."""
+    if not len(phrases):
+        return "", ""
+    asked = model.question(question)
+    dense = phrases.dense @ asked.dense
+    whole = dense + asked.lexical(phrases.words, phrases.weights)
+    one, other = (phrases.phrases[int(np.argmax(scores))].text for scores in (dense, whole))
+    return one, other
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", help="a folder; without it, the model that comes along")
+    parser.add_argument("--on", default="squad/dev-v1.1.json")
+    parser.add_argument("--paragraphs", type=int)
+    parser.add_argument("--index", type=Path, help="also write an index there")
+    parser.add_argument("--name", default="phrases", help="of the file in research/results/")
+    parser.add_argument("--language", choices=["en", "fr"], default="en")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

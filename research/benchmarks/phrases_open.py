@@ -1,0 +1,205 @@
+"""
+Three ways to a phrase, over all paragraphs at once, in one table.
+
+    python -m research.benchmarks.phrases --index FOLDER
+    python -m research.benchmarks.phrases_open --index FOLDER [--model DIR] [--questions 1000] [--ways 12,3]
+
+1. the nearest phrase of the index; 2. the sentences of the hundred nearest phrases, judged by a
+ranker, and what its reading head marks in the best; 3. sentences found by their words, judged by
+the same ranker, and its reading head. Of each: exact match, F1, whether paragraph and sentence are
+right, time from question to answer, bytes kept for a paragraph. And what a paragraph costs: in one
+pass as here, and in the paper's way, a pass over paragraph and phrase for each of its phrases.
+Writes research/results/phrases_open.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from askline.corpus import Corpus
+from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
+from askline.evaluation.squad import Language, exact_match, f1
+from askline.phrases.answering import PhraseAnswer, judged, nearest
+from askline.phrases.encoder import PhraseEncoder
+from askline.phrases.folder import read_phrase_folder
+from askline.phrases.index import PhraseIndex
+from askline.phrases.model import PhraseModel
+from askline.pipeline import load
+
+from .phrases import drawn, golds, means
+from .report import data_root, save
+from .report import load as known_result
+
+Asked = tuple[Paragraph, SpanQuestion]
+PAIRED = 4  # paragraphs: each has a hundred passes
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An answer: its words, its paragraph, and where its sentence stands there."""
+
+    text: str
+    paragraph: str
+    start: int
+    end: int
+
+
+def main() -> None:
+    """Measure, print, save."""
+    given = _arguments()
+    paragraphs = drawn(read_paragraphs(data_root() / given.on).paragraphs, None)
+    asked = drawn_questions(paragraphs, given.retime or given.questions)
+    with tempfile.TemporaryDirectory() as folder:
+        rows = {
+            name: _row(asked, answer, given.language) | {"bytes a paragraph": size}
+            for name, answer, size in _ways(given, paragraphs, Path(folder))
+        }
+    encoding = _encoding(given.model, paragraphs)
+    for name, row in {**rows, "encoding, ms a paragraph": encoding}.items():
+        print(f"{name:32}", "  ".join(f"{key} {value:,.2f}" for key, value in row.items()))
+    record = {"on": given.on, "paragraphs": len(paragraphs), "questions": len(asked)}
+    record |= {"ranker": given.ranker, "rows": rows, "encoding, ms a paragraph": encoding}
+    if given.retime:
+        known = known_result(given.name)
+        rows = {name: row | _times(rows[name]) for name, row in known["rows"].items()}
+        record |= {"questions": known["questions"], "timed questions": len(asked), "rows": rows}
+    print(save(given.name, record, "faiss-cpu"))
+
+
+def _ways(
+    given: argparse.Namespace, paragraphs: Sequence[Paragraph], folder: Path
+) -> list[tuple[str, Callable[[str], Said | None], float]]:
+    found: list[tuple[str, Callable[[str], Said | None], float]] = []
+    index, model = PhraseIndex.open(given.index), PhraseModel.load(given.model)
+    size = index.bytes / len(paragraphs)
+    ranker = load(given.ranker) if given.ways != "1" else None
+    if "1" in given.ways:
+        found.append(
+            ("nearest phrase", lambda text: _said(nearest(text, model, index)), size),
+        )
+    if "2" in given.ways and ranker is not None:
+        found.append(
+            (
+                "nearest phrases, judged",
+                lambda text: _said(judged(text, model, index, ranker)),
+                size,
+            )
+        )
+    if "3" in given.ways and ranker is not None:
+        corpus = Corpus.open(folder / "corpus", ranker=ranker)
+        corpus.add_texts((paragraph.id, paragraph.text) for paragraph in paragraphs)
+        bytes_ = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+        found.append(
+            (
+                "sentences first, then read",
+                lambda text: _asked(corpus, text),
+                bytes_ / len(paragraphs),
+            )
+        )
+    return found
+
+
+def _times(row: dict[str, float]) -> dict[str, float]:
+    return {name: value for name, value in row.items() if name.endswith(" ms")}
+
+
+def _said(found: Sequence[PhraseAnswer]) -> Said | None:
+    if not found:
+        return None
+    best = found[0]
+    return Said(best.phrase.text, best.phrase.document, best.start, best.start + len(best.sentence))
+
+
+def _row(
+    asked: Sequence[Asked], answer: Callable[[str], Said | None], language: Language
+) -> dict[str, float]:
+    """Measures of the first answer, and the time it took; the first questions warm up."""
+    exact, soft, paragraphs, sentences, times = [], [], [], [], []
+    for _, question in asked[:5]:
+        answer(question.text)
+    for paragraph, question in asked:
+        begun = time.perf_counter()
+        found = answer(question.text)
+        times.append(1000 * (time.perf_counter() - begun))
+        said = found.text if found else ""
+        exact.append(exact_match(said, golds(question), language=language))
+        soft.append(f1(said, golds(question), language=language))
+        paragraphs.append(found is not None and found.paragraph == paragraph.id)
+        sentences.append(
+            found is not None
+            and paragraphs[-1]
+            and any(found.start <= one.start < found.end for one in question.answers)
+        )
+    return {
+        **means(EM=exact, F1=soft, paragraph=paragraphs, sentence=sentences),
+        "p50 ms": float(np.percentile(times, 50)),
+        "p95 ms": float(np.percentile(times, 95)),
+    }
+
+
+def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, float]:
+    """One thread. The pair form's passes are made for the first of the paragraphs alone."""
+    model = PhraseModel.load(folder, threads=1)
+    texts = [paragraph.text for paragraph in drawn(paragraphs, 100)]
+    model.encode(texts[0])
+    begun = time.perf_counter()
+    for text in texts:
+        model.encode(text)
+    once = 1000 * (time.perf_counter() - begun) / len(texts)
+    path = folder or str(files("askline.models") / "shipped" / "phrases")
+    config, tensors, _ = read_phrase_folder(path)
+    encoder = PhraseEncoder(config, tensors)
+    spent, some = 0.0, texts[:PAIRED]
+    for text in some:
+        for tokens, spans in model.marked(text):
+            begun = time.perf_counter()
+            for first, last in spans:
+                encoder.encode(np.concatenate([tokens, tokens[first : last + 1], tokens[-1:]]))
+            spent += time.perf_counter() - begun
+    return {"in one pass": once, "in a pass for each phrase": 1000 * spent / len(some)}
+
+
+def drawn_questions(paragraphs: Sequence[Paragraph], count: int | None) -> list[Asked]:
+    """So many questions with their paragraphs, in their order; all without a count."""
+    every = [(paragraph, question) for paragraph in paragraphs for question in paragraph.questions]
+    if count is None or count >= len(every):
+        return every
+    places = np.random.default_rng(0).permutation(len(every))[:count]
+    return [every[place] for place in sorted(places)]
+
+
+def _asked(corpus: Corpus, text: str) -> Said | None:
+    answers = corpus.ask(text, top=1).answers
+    if not answers:
+        return None
+    best = answers[0]
+    said = best.phrase.text if best.phrase else best.text
+    return Said(said, best.document, best.start, best.end)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--index", type=Path, required=True)
+    parser.add_argument("--model", help="a folder; without it, the model that comes along")
+    parser.add_argument("--on", default="squad/dev-v1.1.json")
+    parser.add_argument("--questions", type=int, help="so many, drawn; all without it")
+    parser.add_argument(
+        "--retime", type=int, help="take times anew with so many questions, keep all else"
+    )
+    parser.add_argument("--ways", default="123", help="which of the three, by their digits")
+    parser.add_argument("--ranker", default="cascade")
+    parser.add_argument("--language", choices=["en", "fr"], default="en")
+    parser.add_argument("--name", default="phrases_open", help="of the file in research/results/")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

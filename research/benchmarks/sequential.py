@@ -1,0 +1,114 @@
+"""
+A first stage keeps k candidates for the cascade at full depth: accuracy against k.
+
+    ASKLINE_DATA=DIR python -m research.benchmarks.sequential --scores DIR [--ca FOLDER]
+
+Tables 4 and 5 and Figure 2 of the Sequential rerankers, on WikiQA test padded to 400 and to 1,300
+candidates. DIR holds the cascade's score tables (`research.benchmarks.cascade_cost` makes them); a pair's
+score does not depend on its neighbours, so each first stage runs and the cascade need not. FOLDER
+is a Compare-Aggregate model; being slow, it ranks every third question of the longer lists alone.
+It was made in twenty minutes on two cores by
+
+    askline train compare-aggregate --on squadshifts:train --epochs 1 --out START
+    askline train compare-aggregate --on wikiqa:train --dev wikiqa:dev --start START --out FOLDER
+
+Writes research/results/sequential.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import askline
+from askline.evaluation import bootstrap_interval
+from askline.tuning import ScoreTable
+from askline.types import Question, Ranker
+
+from . import report
+from .cascade_cost import questions
+
+FIRST = ("jaccard", "bm25", "idf-overlap", "cosinet")
+KEEPS = (1, 2, 5, 10, 20, 50, 100, 200, 400)
+SET = "wikiqa:test"
+Row = dict[str, Any]
+
+
+def measured(first: Ranker, table: ScoreTable, lists: tuple[Question, ...], every: int) -> Row:
+    """P@1 after this first stage, for each number that it keeps."""
+    right: dict[int, list[bool]] = {keep: [] for keep in KEEPS}
+    seconds = []
+    for place in range(0, len(lists), every):
+        question = lists[place]
+        pairs = slice(table.starts[place], table.starts[place] + table.sizes[place])
+        scores, labels = table.scores[-1, pairs], table.labels[pairs]
+        begun = time.process_time()
+        order = np.array([hit.index for hit in first.rank(question.text, question.texts)])
+        seconds.append(time.process_time() - begun)
+        for keep in KEEPS:
+            right[keep].append(bool(labels[_best(order[:keep], scores)]))
+    rows = {str(keep): _row(np.array(own)) for keep, own in right.items()}
+    return {
+        "questions": len(seconds),
+        "first stage, processor ms a question": round(1000 * float(np.median(seconds)), 2),
+        "kept": rows,
+    }
+
+
+def _best(kept: NDArray[np.int64], scores: NDArray[np.float32]) -> int:
+    """The best-scored of those kept; of equal ones the first in the original order."""
+    kept = np.sort(kept)
+    return int(kept[int(np.argmax(scores[kept]))])
+
+
+def _row(right: NDArray[np.bool_]) -> Row:
+    interval = bootstrap_interval(100.0 * right)
+    low, high = round(interval.low, 2), round(interval.high, 2)
+    return {"P@1": round(100 * float(right.mean()), 2), "95 %": [low, high]}
+
+
+def on_all(table: ScoreTable, every: int = 1) -> Row:
+    """The cascade at full depth over the whole lists."""
+    right = []
+    for start, size in list(zip(table.starts, table.sizes, strict=True))[::every]:
+        best = int(np.argmax(table.scores[-1, start : start + size]))
+        right.append(bool(table.labels[start + best]))
+    return {"questions": len(right), **_row(np.array(right))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("--scores", type=Path, required=True, help="folder of score tables")
+    parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to set beside")
+    options = parser.parse_args()
+    rankers: dict[str, Ranker] = {name: askline.load(name) for name in FIRST}
+    if options.ca:
+        from askline.rankers.compare_aggregate import CompareAggregate
+
+        rankers["compare-aggregate"] = CompareAggregate.load(options.ca)
+    figures: Row = {}
+    for pad in (400, 1_300):
+        path = options.scores / f"scores.{SET.replace(':', '_')}.{pad}.npz"
+        table, lists = ScoreTable.load(path), questions(SET, pad).questions
+        if table.questions != tuple(question.id for question in lists):
+            raise SystemExit(f"{path} is of other questions than {SET} padded to {pad}.")
+        rows: Row = {"all": on_all(table)}
+        for name, first in rankers.items():
+            every = 3 if name == "compare-aggregate" and pad > 400 else 1
+            rows[name] = measured(first, table, lists, every)
+            if every > 1:
+                rows["all, every third question"] = on_all(table, every)
+            shown = {keep: row["P@1"] for keep, row in rows[name]["kept"].items()}
+            print(f"{pad:5} {name:18} {shown}", flush=True)
+        figures[f"{SET} padded to {pad}"] = rows
+        print(f"{pad:5} all {rows['all']}")
+    print(f"Kept in {report.save('sequential', figures)}")
+
+
+if __name__ == "__main__":
+    main()

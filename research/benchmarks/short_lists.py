@@ -1,0 +1,82 @@
+"""
+What the stored schedule loses on lists as the sets have them, beside full depth.
+
+    ASKLINE_DATA=DIR python -m research.benchmarks.short_lists [--config FILE --label TEXT]
+
+Schedules are tuned on lists of one length, filled up with sentences of other questions. Here every
+question has its own candidates and no others: 2 to 90, all of one page or of one search. WikiQA
+train, on which nothing that ships was trained, WikiQA dev, TrecQA dev and SelQA dev; the tests and
+1,000 questions of SQuAD-sent at even steps, by which nothing is chosen. `--config` takes the
+schedule out of another config.json, for the same weights. Writes research/results/short_lists.json, one
+entry a label.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import askline
+from askline import data
+from askline.evaluation import evaluate
+from askline.rankers.cascade import shipped_folder
+from askline.rankers.schedule import Keeps, Learned
+from askline.types import QuestionSet
+
+from . import report
+from .sampling import evenly
+
+DEV = ("wikiqa:dev", "wikiqa:train", "trecqa-clean:dev", "selqa:dev")
+TEST = ("wikiqa:test", "trecqa-clean:test", "squad1:dev")
+SAMPLE = 1_000
+MEASURES = ("MAP", "P@1")
+NAME = "short_lists"
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Measure, print, save."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("--config", type=Path, help="a schedule of other rows")
+    parser.add_argument("--label", default="shipped", help="its name in the file  [shipped]")
+    given = parser.parse_args()
+    ranker = askline.Cascade.load(shipped_folder())
+    depths = ranker.encoder.depths
+    if given.config:
+        stored = json.loads(given.config.read_text("utf-8"))["schedule"]
+        ranker = replace(ranker, schedule=Learned.from_config(depths, stored))
+    whole = replace(ranker, schedule=Keeps(depths))  # nobody is dropped
+    rows: dict[str, Row] = {}
+    for name in (*DEV, *TEST):
+        rows[name] = compared(ranker, whole, _questions(name))
+        print(name, rows[name], flush=True)
+    known = report.load(NAME) if (report.RESULTS / f"{NAME}.json").is_file() else {}
+    known.pop("environment", None)
+    report.save(NAME, {**known, given.label: rows})
+
+
+def compared(ranker: askline.Cascade, whole: askline.Cascade, questions: QuestionSet) -> Row:
+    """Percent by the schedule and at full depth."""
+    found = {
+        label: evaluate(own, questions, measures=MEASURES)
+        for label, own in (("schedule", ranker), ("full depth", whole))
+    }
+    row: Row = {"questions": len(questions)}
+    for label, evaluation in found.items():
+        row[label] = {
+            name: round(100 * float(values.mean()), 2) for name, values in evaluation.values.items()
+        }
+    row["MAP against full depth"] = round(row["schedule"]["MAP"] - row["full depth"]["MAP"], 2)
+    return row
+
+
+def _questions(name: str) -> QuestionSet:
+    found = data.select(data.load(name, root=report.data_root()), "answerable")
+    return evenly(found, SAMPLE)
+
+
+if __name__ == "__main__":
+    main()

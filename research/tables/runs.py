@@ -1,0 +1,168 @@
+"""
+The runs behind the rows: what each needs, and the command that makes its result file.
+
+In a command, `{name}` is a path that whoever runs it gives: `data` is the folder of the datasets,
+the others are named by what they hold. A run whose paths are not all given is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import string
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["QUICK", "RUNS", "Done", "Run", "carry_out", "checkout"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One command; it writes `research/results/NAME.json`."""
+
+    name: str
+    arguments: str
+    """Of `python`."""
+    takes: str
+    """Time and machine."""
+
+    @property
+    def command(self) -> str:
+        """As it is typed."""
+        return f"python {self.arguments}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The paths to give."""
+        fields = (field for _, field, _, _ in string.Formatter().parse(self.arguments))
+        return tuple(dict.fromkeys(field for field in fields if field))
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What became of a run."""
+
+    run: Run
+    seconds: float
+    problem: str = ""
+    """Why it was left out or failed; empty when all went well."""
+
+
+def _runs(*runs: Run) -> dict[str, Run]:
+    return {run.name: run for run in runs}
+
+
+RUNS: dict[str, Run] = _runs(
+    Run("sets", "-m research.benchmarks.sets", "15 s, CPU"),
+    Run("lexical", "-m research.benchmarks.lexical", "40 s, CPU"),
+    Run("first_stage", "-m research.benchmarks.first_stage", "3 min, CPU"),
+    Run(
+        "light_rankers",
+        "-m research.benchmarks.light_rankers --vectors {vectors} --device cuda --jobs 16",
+        "15 min, one H200",
+    ),
+    Run(
+        "transformers",
+        "-m research.benchmarks.transformers --data {data} --init {init} --device cuda --work {work}",
+        "20 min, one H200",
+    ),
+    Run("calibration", "-m research.benchmarks.calibration --scores {work}", "10 s, CPU"),
+    Run(
+        "cascade_training",
+        "-m research.benchmarks.cascade_training {cascade_run}",
+        "1 s, CPU; the training before it 4 min, one H200",
+    ),
+    Run(
+        "cascade_runs",
+        "-m research.benchmarks.cascade_runs train candidates tests adapt join --data {data} "
+        "--general {general} --work {work} --device cuda --folder {cascade}",
+        "20 min, one H200",
+    ),
+    Run("cascade_cost", "-m research.benchmarks.cascade_cost --scores {scores}", "5 min, CPU"),
+    Run("cascade_grid", "-m research.benchmarks.cascade_grid --scores {scores}", "10 s, CPU"),
+    Run(
+        "sequential", "-m research.benchmarks.sequential --scores {scores} --ca {ca}", "10 min, CPU"
+    ),
+    Run(
+        "phrase_extractor",
+        "-m research.benchmarks.phrase_extractor --init {init} --data {data}",
+        "2 min, one H200",
+    ),
+    Run(
+        "reading",
+        "-m research.benchmarks.reading quality",
+        "5 min, CPU; the training before it 7 min, one H200",
+    ),
+    Run("phrases", "-m research.benchmarks.phrases --index {phrase_index}", "10 min, CPU"),
+    Run(
+        "phrases_open",
+        "-m research.benchmarks.phrases_open --index {phrase_index} --questions 1000",
+        "16 min, CPU, quiet",
+    ),
+    Run(
+        "phrases_fr",
+        "-m research.benchmarks.phrase_runs {phrase_run}",
+        "1 s, CPU; the training before it 4 min, one H200",
+    ),
+    Run(
+        "peers",
+        "-m research.benchmarks.peers --data {data} --model {init} --onnx {onnx}",
+        "12 min, CPU, quiet",
+    ),
+)
+
+QUICK: dict[str, Run] = _runs(
+    Run("sets", "-m research.benchmarks.sets", "15 s, CPU"),
+    Run("lexical", "-m research.benchmarks.lexical", "40 s, CPU"),
+    Run("quick", "-m research.benchmarks.quick", "2 min, CPU"),
+)
+
+
+def checkout() -> Path:
+    """Return the root of the clone, from which the commands run."""
+    return Path(__file__).resolve().parents[2]
+
+
+def carry_out(
+    runs: Sequence[Run],
+    given: Mapping[str, Path],
+    results: Path,
+    *,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[Done]:
+    """Run one after another; result files go to `results`, what they print beside them."""
+    results.mkdir(parents=True, exist_ok=True)
+    done = []
+    for run in runs:
+        missing = [name for name in run.needs if name not in given]
+        if missing:
+            done.append(Done(run, 0.0, f"not given: {', '.join(missing)}"))
+        else:
+            tell(f"{run.command} ({run.takes})")
+            done.append(_carry_out(run, given, results))
+        tell(f"{run.name}: {done[-1].problem or f'{done[-1].seconds:.0f} s'}")
+    return done
+
+
+def _carry_out(run: Run, given: Mapping[str, Path], results: Path) -> Done:
+    from time import monotonic
+
+    paths = {name: str(path.resolve()) for name, path in given.items()}
+    arguments = [part.format_map(paths) for part in shlex.split(run.arguments)]
+    settings = os.environ | {"ASKLINE_RESULTS": str(results.resolve())}
+    settings |= {"ASKLINE_DATA": paths["data"]} if "data" in paths else {}
+    begun = monotonic()
+    log = results / f"{run.name}.log"
+    with log.open("w", encoding="utf-8") as stream:
+        ended = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=checkout(),
+            env=settings,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+    problem = f"failed with exit code {ended.returncode}, see {log}" if ended.returncode else ""
+    return Done(run, monotonic() - begun, problem)

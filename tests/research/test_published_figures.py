@@ -1,0 +1,62 @@
+"""What the papers print: every table whole, every row tied to something."""
+
+from __future__ import annotations
+
+import pytest
+
+from research.tables import RUNS, Published, papers, published
+from research.tables.links import LINKS, Absent, Measured
+
+TABLES = published()
+IDS = [table.id for table in TABLES]
+
+
+@pytest.mark.parametrize("table", TABLES, ids=IDS)
+def test_rows_have_a_value_for_every_measure(table: Published) -> None:
+    assert table.paper in papers()
+    for row in table.rows:
+        assert len(row.values) == len(row.deviations) == len(table.measures), row.name
+
+
+@pytest.mark.parametrize("table", TABLES, ids=IDS)
+def test_every_row_is_tied_to_a_figure_or_to_a_reason(table: Published) -> None:
+    links = LINKS[table.id]
+    assert list(links.rows) == [row.name for row in table.rows] or set(links.rows) == {
+        row.name for row in table.rows
+    }
+    for name, link in links.rows.items():
+        if isinstance(link, Absent):
+            assert link.reason
+            continue
+        assert len(link.places) == len(table.measures), name
+        assert (link.run or links.run) in RUNS, name
+
+
+def test_no_link_is_left_over() -> None:
+    assert set(LINKS) == set(IDS)
+
+
+def test_extras_fit_their_table() -> None:
+    for table in TABLES:
+        for extra in LINKS[table.id].extras:
+            assert isinstance(extra.link, Measured)
+            assert len(extra.link.places) == len(table.measures), (table.id, extra.name)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "values"),
+    [
+        ("cosinet-4", "Cosinet list + BiRNN", (75.62, 77.13, 1_120_000, 8.9)),
+        ("cosinet-5", "CA list + BiRNN", (86.32, 92.05, 4_870_000, 1_710)),
+        ("cascade-2", "CT 12 layers", (89.9, 91.0, 92.4, 96.7)),
+        ("cascade-3", "CT α 0.3", (65.3, 65.3, 52.9, 65.3, -37)),
+        ("sequential-5", "BERT-base after CA", (52.8, 0.924)),
+        ("report", "BiLSTM", (67.4, 61.69)),
+        ("phrases-2", "EfficientQA", (74.9, 83.1)),
+    ],
+)
+def test_some_figures_as_the_papers_have_them(
+    table: str, row: str, values: tuple[float, ...]
+) -> None:
+    own = next(each for each in TABLES if each.id == table)
+    assert next(each for each in own.rows if each.name == row).values == values
