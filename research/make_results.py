@@ -1,5 +1,5 @@
 """
-Write docs/results.md, and the README's table of quality, latency and size, from the result files.
+Write research/results.md, and the README's table of quality, latency and size, from the result files.
 
     python -m research.make_results
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from research.tables import ResultFiles, page, with_headline
 
 ROOT = Path(__file__).parent.parent
-TARGET = ROOT / "docs" / "results.md"
+TARGET = ROOT / "research" / "results.md"
 README = ROOT / "README.md"
 
 

@@ -3,7 +3,7 @@ No figure without a run behind it.
 
 The rule for Markdown tables: a figure with a decimal point stands in one of the result files that
 its page names (`research/results/NAME.json`), rounded as the page rounds it, or a paper prints it.
-`docs/results.md` is made from the files and compared as a whole.
+`research/results.md` is made from the files and compared as a whole.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ import pytest
 from research.tables import ResultFiles, page, published, with_headline
 
 ROOT = Path(__file__).parent.parent
-MADE = ROOT / "docs" / "results.md"
+MADE = ROOT / "research" / "results.md"
 GENERATED = {MADE, ROOT / "docs" / "cli.md", ROOT / "docs" / "http.md"}
 PAGES = [
     path
-    for path in (ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")))
+    for path in (
+        ROOT / "README.md",
+        *sorted(ROOT.glob("docs/**/*.md")),
+        *sorted(ROOT.glob("research/**/*.md")),
+    )
     if path not in GENERATED
 ]
 FIGURE = re.compile(r"(?<![\w.,-])(\d[\d,]*\.\d+)(?![\w.]|e-?\d)")

@@ -3,7 +3,7 @@ What a ranker gets to read of a sentence.
 
 In a document with a title, and under a heading, a sentence need not say what it is about: "MIT."
 says enough below "Licence". So where title or heading have words of the question that the sentence
-lacks, they stand before it (docs/decisions/corpus-store.md has the figures).
+lacks, they stand before it (research/decisions/corpus-store.md has the figures).
 """
 
 from __future__ import annotations

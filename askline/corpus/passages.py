@@ -3,7 +3,7 @@ Passages: runs of neighbouring sentences, which is what the search index holds.
 
 A sentence alone often lacks the words that a question about it uses, for they stand next to it. So
 retrieval looks for passages first, and for sentences inside them
-(docs/decisions/corpus-store.md has the figures).
+(research/decisions/corpus-store.md has the figures).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """
 How the parts of an encoder are drawn as ONNX operators.
 
-The fused operators are ONNX Runtime's own; docs/decisions/engine.md has what each of them gained.
+The fused operators are ONNX Runtime's own: research/decisions/engine.md.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Sentences, as exact character offsets into the text they were found in.
 Lines come first: a blank line, a heading and a list item each end what stood before them, while any
 other line break is white space, so that hard-wrapped paragraphs stay whole. Within such a block
 every mark that may end a sentence is judged by the words on either side of it. The rules know
-English and French; docs/decisions/sentence-splitting.md has the figures behind them.
+English and French; research/decisions/sentence-splitting.md has the figures behind them.
 """
 
 from __future__ import annotations

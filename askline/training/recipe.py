@@ -20,7 +20,7 @@ class Recipe:
 
     Cosinet's authors took one question a step with a peak of 2e-4 for lists, and 2e-3 for points;
     three epochs, and the last one is kept. Steps of several questions at a higher rate come to the
-    same accuracy in a third of the time: `docs/light-rankers.md`.
+    same accuracy in a third of the time: `research/notes/light-rankers.md`.
     """
 
     loss: Loss = "list"

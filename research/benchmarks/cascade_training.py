@@ -1,5 +1,5 @@
 """
-The tables of docs/cascade-training.md, out of what a training run left behind.
+The tables of research/notes/cascade.md, out of what a training run left behind.
 
     python -m research.benchmarks.cascade_training RUN [--first RUN] [--longer RUN] [--readers RUN]
 

@@ -62,7 +62,7 @@ COSINET, CA = CosinetLayout(), CompareAggregateLayout()
 # What an earlier try found helpful: 6,000 more parameters, and dropout.
 RICH = CosinetLayout(channels=("related", "exact", "idf"))
 
-# Rates by cross-validation (docs/light-rankers.md); all else is alike.
+# Rates by cross-validation (research/notes/light-rankers.md); all else is alike.
 POINT = Recipe(loss="point", rate=4e-3, batch=4)
 ALONE = Recipe(rate=4e-3, batch=4)
 LISTS = Recipe(rate=1e-3, batch=16)

@@ -4,7 +4,7 @@ What to retrieve: sentences, sentences with what stands around them, paragraphs,
     ASKLINE_DATA=/path/to/data python -m research.benchmarks.retrieval_units --questions 300 --write
 
 Every paragraph of a set is a document; the figures are the share of questions whose answer sentence
-is among the first so many. Behind docs/decisions/corpus-store.md; no test set is looked at.
+is among the first so many. Behind research/decisions/corpus-store.md; no test set is looked at.
 """
 
 from __future__ import annotations

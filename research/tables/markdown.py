@@ -1,4 +1,4 @@
-"""The report as Markdown: `docs/results.md`."""
+"""The report as Markdown: `research/results.md`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Made from `research/results/*.json` by `make docs`. Each figure has three parts:
 the paper prints, **what was measured here**, and the difference. ± is the deviation over seeds; a
 range in brackets is the 95 % bootstrap interval over questions. Below a rule stand rows of ours
 that no paper has. How each measure is taken, and where the papers contradict themselves:
-[measures](measures.md).
+[measures](notes/measures.md).
 """
 
 

@@ -35,7 +35,7 @@ class Written:
 
 
 def page(folder: str | PathLike[str]) -> str:
-    """`docs/results.md` as it should be for the result files of that folder."""
+    """`research/results.md` as it should be for the result files of that folder."""
     results = ResultFiles(folder)
     return markdown(results, sections(results))
 

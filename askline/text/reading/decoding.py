@@ -41,7 +41,7 @@ _CONTROLS = bytes({*range(9), *range(14, 27), 28, 29, 30, 31, 127})
 _DECLARED = re.compile(
     rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I
 )
-_CERTAIN = 0.2  # coherence with a language; see docs/decisions/reading-files.md
+_CERTAIN = 0.2  # coherence with a language; see research/decisions/reading-files.md
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WIDE_ENOUGH = 10  # East Asian letters after which chance is no explanation
 _MULTIBYTE = re.compile(r"big5|gb|hz|cp9[345]|euc|shift|iso2022|johab|utf")

@@ -3,7 +3,7 @@ Markdown to text: blocks by rules on lines, markup taken out, the way back kept.
 
 CommonMark's blocks with GitHub's tables and a front matter, as far as sentences need them: every
 heading, list item, table cell and code block is a block of its own, quotation marks and list marks
-fall away, and so do comments and the definitions of links. See docs/decisions/reading-files.md.
+fall away, and so do comments and the definitions of links. See research/decisions/reading-files.md.
 """
 
 from __future__ import annotations

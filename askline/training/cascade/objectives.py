@@ -3,7 +3,7 @@ What a cascade minimises.
 
 "drawn" is the paper's: of each batch, the loss of one classifier drawn evenly. "joint" adds all of
 them up, and lets each early classifier learn from the last one's scores as well as from the labels;
-on a small encoder with little data nothing else came near: docs/cascade-training.md.
+on a small encoder with little data nothing else came near: research/notes/cascade.md.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ __all__ = ["ADAPT", "FIT", "TRANSFER", "CascadeRecipe", "anchored"]
 
 @dataclass(frozen=True, slots=True)
 class CascadeRecipe:
-    """AdamW under a triangular rate; docs/cascade-training.md has what chose the values."""
+    """AdamW under a triangular rate; research/notes/cascade.md has what chose the values."""
 
     objective: CascadeObjective = field(default_factory=CascadeObjective)
     epochs: int = 2

@@ -23,7 +23,7 @@ __all__ = ["GeneralRecipe", "general_run", "merged", "run_file"]
 
 @dataclass(frozen=True, slots=True)
 class GeneralRecipe:
-    """Chosen on four dev sets, by MAP and by what padding costs: docs/transformers.md."""
+    """Chosen on four dev sets, by MAP and by what padding costs: research/notes/transformers.md."""
 
     transfer: TransformerRecipe = field(default_factory=lambda: TransformerRecipe(keep="last"))
     seeds: tuple[int, ...] = (1, 2, 3)

@@ -1,4 +1,4 @@
-"""The reader learns where answers start and end; docs/cascade-training.md has what it came to."""
+"""The reader learns where answers start and end; research/notes/cascade.md has what it came to."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ Weights between weights.
 The mean of several trainings from one start ranks like their ensemble at the cost of one model, and
 a point between the start and what was trained keeps what the start knew about other texts
 (Wortsman et al., 2022). On lists padded to 400 candidates nothing else helped as much:
-docs/transformers.md.
+research/notes/transformers.md.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 Sentences that do not answer a question and come from elsewhere than its own paragraph.
 
 A ranker that stands behind retrieval meets such sentences; one trained on paragraphs alone lost
-seven points of MAP on lists padded to 400 candidates (docs/transformers.md). Found once, on the
-CPU, by BM25 over all sentences and by article, and kept in a file that training reads.
+seven points of MAP on lists padded to 400 candidates (research/notes/transformers.md). Found
+once, on the CPU, by BM25 over all sentences and by article, and kept in a file that training reads.
 """
 
 from __future__ import annotations

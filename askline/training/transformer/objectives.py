@@ -21,7 +21,8 @@ class Objective:
     The weight of each loss.
 
     Lists with a share of points did best on the transfer sets, points alone when adapting to
-    WikiQA, whose questions without an answer have no list to learn from: docs/transformers.md.
+    WikiQA, whose questions without an answer have no list to learn from:
+    research/notes/transformers.md.
     """
 
     point: float = 0.3
