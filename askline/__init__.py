@@ -26,7 +26,6 @@ if TYPE_CHECKING:
         RankerError,
         SpecError,
     )
-    from .pipeline import load, ranker_names
     from .rankers import (
         BM25,
         Cascade,
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
         answer_threshold,
         trace,
     )
+    from .rankers.registry import ranker_names
+    from .rankers.spec import load
     from .types import (
         Candidate,
         Cost,
@@ -98,7 +99,7 @@ __all__ = [
     "trace",
 ]
 
-_ROOMS = ("types", "errors", "pipeline", "rankers", "corpus")
+_ROOMS = ("types", "errors", "rankers.registry", "rankers.spec", "rankers", "corpus")
 
 
 def __getattr__(name: str) -> Any:

@@ -15,8 +15,8 @@ from askline.cli import cli
 from askline.serving import Settings
 from askline.serving.app import create_app
 from askline.serving.metrics import Metrics
-from askline.serving.pool import Pool
-from askline.serving.reference import as_markdown
+from askline.serving.openapi_reference import as_markdown
+from askline.serving.worker_pool import Pool
 
 TARGET = Path(__file__).parent / "cli.md"
 HTTP_TARGET = Path(__file__).parent / "http.md"

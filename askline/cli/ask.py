@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .answering import show_answers
+from .answer_output import show_answers
 from .options import as_json, complete_ranker
-from .problems import SOME_FAILED, show_problems
+from .output import SOME_FAILED, show_problems
 from .progress import counting
 
 if TYPE_CHECKING:
@@ -164,7 +164,8 @@ def _function(name: str) -> Callable[[str], Sequence[float]]:
 
 
 def _ranker(spec: str | None) -> Ranker:
-    from ..pipeline import DEFAULT_SPEC, load
+    from ..rankers.registry import DEFAULT_SPEC
+    from ..rankers.spec import load
 
     return load(spec or DEFAULT_SPEC)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import as_json, complete_ranker, measured_set, measures, question_set
+from .output import print_table
 from .progress import progress
-from .tables import print_table
 
 if TYPE_CHECKING:
     from ..evaluation import Comparison
@@ -34,7 +34,7 @@ def compare(first: str, second: str, *, measures: str, as_json: bool, **which: A
     askline compare jaccard bm25 --on wikiqa:dev --data DIR
     """
     from .. import evaluation
-    from ..pipeline import load
+    from ..rankers.spec import load
 
     names = [measure.name for measure in evaluation.parse_measures(measures)]
     rankers = [load(first), load(second)]

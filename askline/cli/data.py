@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import as_json, complete_set, data_root
-from .tables import print_table
+from .output import print_table
 
 if TYPE_CHECKING:
     from ..data import SetStatistics

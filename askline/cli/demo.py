@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .answering import show_answers
+from .answer_output import show_answers
 from .options import complete_ranker
 
 __all__ = ["demo"]
@@ -20,7 +20,8 @@ def demo(question: str, spec: str | None) -> None:
     """Ask a question of the pages that come with askline."""
     from ..corpus import Corpus
     from ..demo import documents
-    from ..pipeline import DEFAULT_SPEC, load
+    from ..rankers.registry import DEFAULT_SPEC
+    from ..rankers.spec import load
 
     ranker = load(spec or DEFAULT_SPEC)
     with Corpus.in_memory(ranker=ranker) as corpus:

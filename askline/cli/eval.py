@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import as_json, complete_ranker, deadline, measured_set, measures, question_set
+from .output import print_table
 from .progress import progress
-from .tables import print_table
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
@@ -47,8 +47,8 @@ def eval_(
     askline eval 'jaccard % 100 >> bm25' --on wikiqa:test --data DIR
     """
     from ..evaluation import evaluate, judgements, parse_measures, write_qrels, write_run
-    from ..pipeline import load
     from ..rankers import Within
+    from ..rankers.spec import load
 
     if run_file and len(specs) > 1:
         raise click.UsageError("--run takes the run of one ranker; name one SPEC.")

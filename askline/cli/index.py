@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import as_json
-from .problems import SOME_FAILED, show_problems
+from .output import SOME_FAILED, show_problems
 from .progress import counting
 
 if TYPE_CHECKING:

@@ -168,7 +168,7 @@ def complete_ranker(
     incomplete: str,
 ) -> list[str]:
     """Names of rankers for the shell, after whatever part of a spec is already there."""
-    from ..pipeline import ranker_names
+    from ..rankers.registry import ranker_names
 
     cut = max(incomplete.rfind(mark) for mark in " (>") + 1
     done, begun = incomplete[:cut], incomplete[cut:]

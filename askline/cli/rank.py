@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import as_json, complete_ranker, deadline
-from .tables import print_funnel, print_hanging
+from .output import print_funnel, print_hanging
 
 if TYPE_CHECKING:
     from ..types import Ranking
@@ -50,8 +50,9 @@ def rank(
     \b
     printf 'Emma is a novel.\\nJane Austen wrote Emma.\\n' | askline rank 'Who wrote Emma?'
     """
-    from ..pipeline import DEFAULT_SPEC, load
     from ..rankers import trace
+    from ..rankers.registry import DEFAULT_SPEC
+    from ..rankers.spec import load
 
     if (question is None) == (requests is None):
         raise click.UsageError("Give either a QUESTION or --requests FILE.")
@@ -69,7 +70,7 @@ def rank(
 
 def _one(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
     """One question over the lines of a file; blank lines are no candidates."""
-    from ..data.files import DataFile
+    from ..data.data_files import DataFile
 
     lines = DataFile(file)
     candidates = [line for _, line in lines.lines() if line.strip()]
@@ -79,8 +80,7 @@ def _one(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
 
 def _many(file: str) -> Iterator[tuple[str, list[str]]]:
     """One question a line. All lines are read and checked before the first is answered."""
-    from ..data.files import DataFile
-    from ..data.records import Record, text, texts
+    from ..data.data_files import DataFile, Record, text, texts
 
     def parse(_: int, record: Record) -> tuple[str, list[str]]:
         return text(record, "question"), texts(record, "candidates", blank=True)

@@ -10,7 +10,7 @@ __all__ = ["rankers"]
 @click.command()
 def rankers() -> None:
     """List the rankers that a spec may name."""
-    from ..pipeline import ranker_names
+    from ..rankers.registry import ranker_names
 
     for name in ranker_names():
         click.echo(name)

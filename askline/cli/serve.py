@@ -119,7 +119,7 @@ def serve(
     if any(find_spec(module) is None for module in ("fastapi", "uvicorn", "prometheus_client")):
         raise MissingExtraError("Serving", "serve")  # they are imported while the model loads
     from ..serving import Limits, Settings
-    from ..serving.keys import Keys
+    from ..serving.api_keys import Keys
     from ..serving.server import serve as run
 
     limits = Limits(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import as_json
-from .problems import from_here
+from .output import from_here
 
 if TYPE_CHECKING:
     from ..corpus import Status

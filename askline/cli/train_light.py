@@ -24,8 +24,8 @@ from .options import (
 from .progress import progress
 
 if TYPE_CHECKING:
-    from ..models.layouts import Layout
-    from ..models.vectors import WordVectors
+    from ..models.light_config import Layout
+    from ..models.word_vectors import WordVectors
     from ..training import DevSet, Epoch, Recipe
     from ..types import QuestionSet
 
@@ -198,8 +198,8 @@ def _questions(name: str, root: Path | None) -> QuestionSet:
 def _vectors(network: str, path: Path | None, start: Path | None) -> WordVectors:
     """The file's; else those that the weights to start from were trained over; else askline's."""
     from ..models.folder import ModelFolder
-    from ..models.vector_files import read_vectors
-    from ..models.vectors import WordVectors
+    from ..models.vector_formats import read_vectors
+    from ..models.word_vectors import WordVectors
 
     if path is None and start is not None:
         return ModelFolder.open(start, kind=network).vectors()
@@ -209,19 +209,19 @@ def _vectors(network: str, path: Path | None, start: Path | None) -> WordVectors
 
 
 def _layout(network: str, vectors: WordVectors, options: dict[str, Any]) -> Layout:
-    from ..models import layouts
+    from ..models import light_config
 
     size = vectors.dimensions
     if options["channels"] and network != "cosinet":
         raise InputError(f"--channel is for cosinet; {network} has none to choose.")
     if network == "cosinet":
         channels = options["channels"] or ("related",)
-        return layouts.CosinetLayout(size, list_layer=options["variant"], channels=channels)
+        return light_config.CosinetLayout(size, list_layer=options["variant"], channels=channels)
     if network == "compare-aggregate":
-        return layouts.CompareAggregateLayout(size, list_layer=options["variant"])
+        return light_config.CompareAggregateLayout(size, list_layer=options["variant"])
     if options["variant"] != "none":
         raise InputError("relational-cnn reads no list: leave --variant out.")
-    return layouts.RelationalCNNLayout(size)
+    return light_config.RelationalCNNLayout(size)
 
 
 def _recipe(layout: Layout, options: dict[str, Any]) -> Recipe:

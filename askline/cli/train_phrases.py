@@ -188,7 +188,7 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
 
 def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
     """What training needs, and the tokeniser as the text of its file."""
-    from ..phrases.tokenising import load_tokeniser
+    from ..phrases.tokenization import load_tokeniser
     from ..training.phrases.steps import Means
 
     if Path(init).is_dir():
@@ -246,8 +246,7 @@ def _some(paragraphs: Sequence[Paragraph], count: int = 60) -> list[str]:
 
 
 def _pairs(options: dict[str, Any]) -> list[PairText]:
-    from ..data.files import DataFile
-    from ..data.records import text
+    from ..data.data_files import DataFile, text
     from ..training.phrases.teaching import join_pairs
 
     if not options["pairs"]:

@@ -101,7 +101,7 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
     askline train reader --on squadshifts:train --on squad1:train --device cuda --out DIR
     """
     torch_on(options["device"])
-    from ..models.cascade_layout import Adapter
+    from ..models.cascade_config import Adapter
     from ..rankers.cascade import shipped_folder
     from ..training.reader.fitting import ReaderRecipe
     from ..training.reader.making import ReaderMaking, make_reader

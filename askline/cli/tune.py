@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import as_json, complete_ranker, complete_set, data_root
+from .output import print_table
 from .progress import progress
-from .tables import print_table
 
 if TYPE_CHECKING:
     from ..rankers import Cascade
     from ..tuning import ScoreTable, Tuned
-    from ..tuning.found import Found
+    from ..tuning.results import Found
     from ..types import QuestionSet, Ranker
 
 __all__ = ["tune"]
@@ -111,7 +111,7 @@ def cascade(
     """
     from ..rankers.cascade import shipped_folder
     from ..tuning import tune as fit
-    from ..tuning.storing import store, write_report
+    from ..tuning.schedule_fitting import store, write_report
 
     folder = folder or shipped_folder()
     if bool(options["on"]) == bool(options["files"]):
@@ -140,10 +140,10 @@ def cascade(
 
 def _score(folder: Path, kept: Path, options: dict[str, Any]) -> list[ScoreTable]:
     """The dev sets at every depth, from the files kept where there are some."""
-    from ..pipeline import load
     from ..rankers import Cascade
+    from ..rankers.spec import load
     from ..tuning import score_set
-    from ..tuning.storing import fingerprint
+    from ..tuning.schedule_fitting import fingerprint
 
     judge: Cascade = Cascade.load(folder)
     first: Ranker | None = load(options["first"]) if options["first"] else None
@@ -170,9 +170,9 @@ def _score(folder: Path, kept: Path, options: dict[str, Any]) -> list[ScoreTable
 
 def _read(options: dict[str, Any]) -> list[ScoreTable]:
     """Tables made elsewhere; a first stage ranks their lists here."""
-    from ..pipeline import load
+    from ..rankers.spec import load
     from ..tuning import ScoreTable
-    from ..tuning.scoring import with_first
+    from ..tuning.score_tables import with_first
 
     tables = [ScoreTable.load(file) for file in options["files"]]
     if not options["first"]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from .answers import (
+from .ask import answer
+from .connectors import Connector, connect
+from .corpus import Corpus
+from .results import (
     AddReport,
     Answer,
     Answers,
@@ -13,9 +16,6 @@ from .answers import (
     Sentence,
     Status,
 )
-from .asking import answer
-from .connectors import Connector, connect
-from .corpus import Corpus
 from .retrieval import Neighbours, Retriever
 
 __all__ = [

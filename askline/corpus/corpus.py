@@ -10,19 +10,17 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import CorpusError, Problem
-from ..pipeline import load
+from ..rankers.spec import load
 from ..types import Ranker
-from .adding import Adding, OnFile
-from .answers import AddReport, Answers, DocumentInfo, Sentence, Status
-from .asking import BLEND, DEFAULT_RANKER, RETRIEVED, answer
-from .faults import SearchDamage
+from .ask import BLEND, DEFAULT_RANKER, RETRIEVED, answer
+from .corpus_phrases import PHRASES_NAME, Phrasebook
+from .ingest import Adding, OnFile, PathOrPaths, Texts, listed, taken
 from .lock import LOCK_NAME, writer_of, writing
-from .phrasebook import PHRASES_NAME, Phrasebook
+from .results import AddReport, Answers, DocumentInfo, Sentence, Status
 from .retrieval import EmbeddedRetriever, Retriever
-from .search import SearchIndex
-from .sources import PathOrPaths, Texts, listed, taken
+from .search_index import SEARCH_NAME, SearchIndex, follow, in_step
+from .storage_errors import SearchDamage
 from .store import Store
-from .upkeep import SEARCH_NAME, follow, in_step
 
 __all__ = ["Corpus"]
 
@@ -174,7 +172,7 @@ class Corpus:
         words = EmbeddedRetriever(self._store, self._search)
         if not phrases:
             return words
-        from .near import JoinedRetriever
+        from .phrase_retrieval import JoinedRetriever
 
         return JoinedRetriever(words, self._phrasebook.retriever())
 

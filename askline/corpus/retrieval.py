@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
-from .answers import Found, Unit
-from .rows import Described, SentenceRow
-from .scoring import bm25, stemmed
-from .search import PassageHit, SearchIndex
+from .bm25 import bm25, stemmed
+from .results import Found, Unit
+from .schema import Described, SentenceRow
+from .search_index import PassageHit, SearchIndex
 from .store import Store
 
 __all__ = ["EmbeddedRetriever", "Neighbours", "Retriever"]

@@ -17,9 +17,17 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CorpusError
-from .faults import store_faults
-from .rows import DOCUMENT_FIELDS, Described, DocumentRow, Known, RecordRow, SentenceRow
-from .schema import is_current, migrate
+from .schema import (
+    DOCUMENT_FIELDS,
+    Described,
+    DocumentRow,
+    Known,
+    RecordRow,
+    SentenceRow,
+    is_current,
+    migrate,
+)
+from .storage_errors import store_faults
 
 __all__ = ["Store"]
 

@@ -7,17 +7,22 @@ with a file is raised as one `DataError` with every bad row, and nothing of the 
 
 from __future__ import annotations
 
-from .asnq import read_asnq
-from .filters import select
-from .jsonl import read_jsonl, write_jsonl
-from .natural_questions import read_natural_questions
-from .padding import pad
-from .pairs import read_pairs
+from .jsonl_questions import read_jsonl, read_pairs, write_jsonl
+from .natural_questions import read_asnq, read_natural_questions
 from .registry import known_sets, load, load_paragraphs
 from .selqa import read_selqa
-from .squad import AnswerSpan, Paragraph, ParagraphSet, SpanQuestion, read_paragraphs
-from .squad_sentences import hold_out, read_squad, to_sentences
-from .stats import SetStatistics, statistics
+from .squad import (
+    AnswerSpan,
+    Paragraph,
+    ParagraphSet,
+    SpanQuestion,
+    hold_out,
+    read_paragraphs,
+    read_squad,
+    to_sentences,
+)
+from .statistics import SetStatistics, statistics
+from .transforms import pad, select
 from .trecqa import read_trecqa, read_trecqa_all
 from .wikiqa import read_wikiqa
 

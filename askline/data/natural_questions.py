@@ -4,6 +4,8 @@ Natural Questions in its simplified JSON lines, as NQ-LA: which paragraph of a p
 Candidates are the top-level paragraphs of the page (`<P>`) in page order, without their tags;
 tables and lists are left out. A paragraph is an answer when an annotator, one or more, chose it as
 the long answer.
+
+ASNQ: rows of question, sentence and label without a header, where label 4 is the answer.
 """
 
 from __future__ import annotations
@@ -13,10 +15,12 @@ from itertools import accumulate
 from os import PathLike
 
 from ..types import Candidate, Question, QuestionSet, Source
-from .files import DataFile
-from .records import Record, RowError, Unique, array, as_record, field, integer, text
+from .data_files import DataFile, Record, RowError, Unique, array, as_record, field, integer, text
 
-__all__ = ["read_natural_questions"]
+__all__ = [
+    "read_asnq",
+    "read_natural_questions",
+]
 
 Span = tuple[int, int]  # first token, token after the last
 
@@ -113,3 +117,51 @@ def _short_answers(notes: list[Record], page: _Page) -> tuple[str, ...]:
                 start, end = page.characters(span)
                 answers[page.text[start:end]] = None
     return tuple(answers)
+
+
+_ANSWER = "4"  # in the long answer, with the short answer; 1 to 3 lack one or both of these
+_LABELS = frozenset("1234")
+
+
+def read_asnq(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
+    """
+    Rows are grouped by the question's text, which is all that names a question here.
+
+    Questions get the ids Q1, Q2, … by first appearance. No quoting is undone. The whole train file
+    (20 million rows) becomes some eight gigabytes of candidates.
+    """
+    file = DataFile(path)
+    drafts: dict[str, list[tuple[str, bool]]] = {}
+    for line, row in file.lines():
+        fields = row.split("\t")
+        if len(fields) != 3:
+            if text:
+                file.problem(line, _columns(len(fields)))
+            continue
+        question, sentence, label = fields
+        if label not in _LABELS:
+            file.problem(line, f"Label must be 1, 2, 3 or 4, got {label!r:.40}.")
+        elif not question.strip() or not sentence.strip():
+            file.problem(line, "The question or the sentence is empty. Remove the row.")
+        else:
+            drafts.setdefault(question, []).append((sentence, label == _ANSWER))
+    questions = [
+        _question_asnq(f"Q{number}", asked, rows)
+        for number, (asked, rows) in enumerate(drafts.items(), 1)
+    ]
+    return file.question_set(name, questions)
+
+
+def _question_asnq(name: str, text: str, rows: list[tuple[str, bool]]) -> Question:
+    candidates = (
+        Candidate(f"{name}-{place}", sentence, is_answer)
+        for place, (sentence, is_answer) in enumerate(rows)
+    )
+    return Question(name, text, tuple(candidates))
+
+
+def _columns(found: int) -> str:
+    return (
+        f"Expected question, sentence and label, separated by tabs, got {found} columns. "
+        "Add the missing ones, or remove the row."
+    )

@@ -15,15 +15,12 @@ from typing import Protocol
 
 from ..errors import InputError, UnknownNameError
 from ..types import QuestionSet
-from .asnq import read_asnq
-from .filters import select
-from .jsonl import read_jsonl
-from .natural_questions import read_natural_questions
-from .pairs import read_pairs
-from .records import RowError, Unique
+from .data_files import RowError, Unique
+from .jsonl_questions import read_jsonl, read_pairs
+from .natural_questions import read_asnq, read_natural_questions
 from .selqa import read_selqa
-from .squad import Paragraph, read_paragraphs
-from .squad_sentences import hold_out, read_squad, to_sentences
+from .squad import Paragraph, hold_out, read_paragraphs, read_squad, to_sentences
+from .transforms import select
 from .trecqa import read_trecqa, read_trecqa_all
 from .wikiqa import read_wikiqa
 

@@ -6,8 +6,7 @@ from functools import partial
 from os import PathLike
 
 from ..types import Candidate, Question, QuestionSet
-from .files import DataFile
-from .records import Record, RowError, array, kind, text, texts
+from .data_files import DataFile, Record, RowError, array, kind, text, texts
 
 __all__ = ["read_selqa"]
 

@@ -20,9 +20,8 @@ from os import PathLike
 from random import Random
 
 from ..types import Candidate, Question, QuestionSet
-from .files import DataFile
-from .records import Record, RowError, Unique, array, as_record, labels, text
-from .records import field as value_of
+from .data_files import DataFile, Record, RowError, Unique, array, as_record, labels, text
+from .data_files import field as value_of
 
 __all__ = ["read_trecqa", "read_trecqa_all"]
 

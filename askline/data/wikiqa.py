@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from os import PathLike
 
 from ..types import Candidate, Question, QuestionSet
-from .files import DataFile
-from .records import RowError, Unique, as_text
+from .data_files import DataFile, RowError, Unique, as_text
 
 __all__ = ["read_wikiqa"]
 

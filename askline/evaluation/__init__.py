@@ -19,9 +19,11 @@ from .calibration import (
     choose_threshold,
     expected_calibration_error,
 )
-from .evaluation import Evaluation, evaluate
+from .evaluate import Evaluation, evaluate
+from .markdown_tables import evaluation_rows, markdown_table
 from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
-from .runs import Qrels, Ranked, Run, judgements
+from .phrase_scores import PhraseScores, exact_match, f1, normalise_phrase, score_phrases
+from .runs import Qrels, Ranked, Run, judgements, read_qrels, read_run, write_qrels, write_run
 from .significance import (
     Comparison,
     Interval,
@@ -30,9 +32,6 @@ from .significance import (
     randomisation_test,
     t_test,
 )
-from .squad import PhraseScores, exact_match, f1, normalise_phrase, score_phrases
-from .tables import evaluation_rows, markdown_table
-from .trec import read_qrels, read_run, write_qrels, write_run
 
 __all__ = [
     "DEFAULT_MEASURES",

@@ -1,17 +1,42 @@
-"""A run: what one ranker made of many questions, by ids, and the judgements to hold it against."""
+"""
+A run: what one ranker made of many questions, by ids, and the judgements to hold it against.
+
+TREC's text formats, read and written.
+
+A run has rows `question Q0 candidate rank score tag`, qrels `question 0 candidate relevance`.
+Columns are parted by ASCII white space, so an id with such white space in it cannot be written: it
+is refused, never changed, for a changed id would no longer meet its other file. Files are read and
+written as UTF-8, and written whole or not at all.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias, TypeVar, get_args
 
-from ..errors import InputError, RankerError
+import numpy as np
+
+from ..errors import DataError, InputError, Problem, RankerError, UnknownNameError
+from ..text.atomic_write import replacing
 from ..types import Hit, Question
 
-__all__ = ["Qrels", "Ranked", "Run", "judgements"]
+__all__ = [
+    "Qrels",
+    "Ranked",
+    "Run",
+    "Ties",
+    "judgements",
+    "read_qrels",
+    "read_run",
+    "write_qrels",
+    "write_run",
+]
 
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 """Question id → candidate id → relevance. Above 0 is an answer; a candidate left out is none."""
@@ -99,3 +124,192 @@ def _check_permutation(question: Question, indexes: Sequence[int]) -> None:
 def _few(indexes: Sequence[int]) -> str:
     shown = ", ".join(map(str, sorted(indexes)[:5]))
     return (shown + ", …" if len(indexes) > 5 else shown) or "none"
+
+
+Ties: TypeAlias = Literal["docno", "rank"]
+_T = TypeVar("_T")
+
+_RUN_COLUMNS = ("question", "Q0", "candidate", "rank", "score", "tag")
+_QRELS_COLUMNS = ("question", "0", "candidate", "relevance")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_UNWRITABLE = re.compile(r"[\x00\t-\r \ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    candidate: str
+    rank: int
+    score: float
+
+
+def read_run(path: str | os.PathLike[str], *, ties: Ties) -> Run:
+    """
+    Read a run; its name is the tag of its first row.
+
+    Rows are ordered by score, whatever order they stand in. `ties` settles equal scores: "docno" as
+    trec_eval does (scores compared as float32, then candidate ids from last to first), "rank" by
+    the rank column and then by the order in the file (scores compared as written).
+    """
+    if ties not in get_args(Ties):
+        raise UnknownNameError("tie rule", ties, get_args(Ties))
+    rows: dict[str, dict[str, _Row]] = {}
+    tag = ""
+
+    def keep(columns: Sequence[str]) -> None:
+        nonlocal tag
+        question, _, candidate, rank, score, row_tag = columns
+        row = _Row(candidate, _integer("rank", rank), _number("score", score))
+        _keep_once(rows, question, candidate, row)
+        tag = tag or row_tag
+
+    _read_rows(Path(path), _RUN_COLUMNS, keep)
+    return Run(tag, {question: _settle(found.values(), ties) for question, found in rows.items()})
+
+
+def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
+    """Read judgements; relevance is a whole number, and above 0 means an answer."""
+    qrels: dict[str, dict[str, int]] = {}
+
+    def keep(columns: Sequence[str]) -> None:
+        question, _, candidate, relevance = columns
+        _keep_once(qrels, question, candidate, _integer("relevance", relevance))
+
+    _read_rows(Path(path), _QRELS_COLUMNS, keep)
+    return qrels
+
+
+def write_run(run: Run, path: str | os.PathLike[str]) -> None:
+    """
+    Write a run so that trec_eval, and `read_run` by either tie rule, find the same ranking in it.
+
+    Where the scores of a question do not fall strictly as float32 (ties, or stages with scales of
+    their own), the score column counts down to 1 instead. White space in the name becomes `_`. A
+    question without candidates has no row.
+    """
+    _check_ids((question, ranked.ids) for question, ranked in run.rankings.items())
+    tag = _UNWRITABLE.sub("_", run.name) or "run"
+    _write_lines(path, _run_lines(run, tag))
+
+
+def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
+    """Write judgements. A question with no judged candidate has no row, so it is refused."""
+    empty = [question for question, relevance in qrels.items() if not relevance]
+    if empty:
+        raise InputError(
+            f"A qrels file needs a judged candidate for each question, got none for "
+            f"{', '.join(map(repr, empty[:5]))}. Leave these questions out."
+        )
+    _check_ids(qrels.items())
+    lines = (
+        f"{question} 0 {candidate} {relevance}\n"
+        for question, judged in qrels.items()
+        for candidate, relevance in judged.items()
+    )
+    _write_lines(path, lines)
+
+
+def _settle(rows: Iterable[_Row], ties: Ties) -> Ranked:
+    if ties == "docno":
+        # Code points sort as their UTF-8 bytes do, so this is the C library's strcmp.
+        by_name = sorted(rows, key=lambda row: row.candidate, reverse=True)
+        ordered = sorted(by_name, key=lambda row: -_single(row.score))
+    else:
+        ordered = sorted(rows, key=lambda row: (-row.score, row.rank))
+    return Ranked(tuple(row.candidate for row in ordered), tuple(row.score for row in ordered))
+
+
+def _single(score: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.float32(score))
+
+
+def _run_lines(run: Run, tag: str) -> Iterator[str]:
+    for question, ranked in run.rankings.items():
+        scores = _falling(ranked.scores)
+        for place, (candidate, score) in enumerate(zip(ranked.ids, scores, strict=True), start=1):
+            yield f"{question} Q0 {candidate} {place} {float(score)!r} {tag}\n"
+
+
+def _falling(scores: Sequence[float]) -> Sequence[float]:
+    with np.errstate(over="ignore"):
+        singles = np.asarray(scores, dtype=np.float32)
+    if np.isfinite(singles).all() and (np.diff(singles) < 0).all():
+        return scores
+    return [float(rest) for rest in range(len(scores), 0, -1)]
+
+
+def _read_rows(path: Path, columns: Sequence[str], keep: Callable[[Sequence[str]], None]) -> None:
+    """Give each row's columns to `keep`, and gather what it, or the row's form, finds wrong."""
+    problems: list[Problem] = []
+    rows = 0
+    with _opened(path) as file:
+        for number, line in enumerate(file, start=1):
+            parts = line.removeprefix(b"\xef\xbb\xbf").split() if number == 1 else line.split()
+            if not parts:
+                continue
+            rows += 1
+            try:
+                if len(parts) != len(columns):
+                    raise ValueError(
+                        f"expected {len(columns)} columns ({' '.join(columns)}), got {len(parts)}."
+                    )
+                keep([part.decode("utf-8") for part in parts])
+            except UnicodeDecodeError:
+                problems.append(Problem(str(path), number, "not UTF-8. Convert the file to UTF-8."))
+            except ValueError as error:
+                problems.append(Problem(str(path), number, str(error)))
+    if not rows:
+        problems.append(Problem(str(path), 0, f"expected rows of {' '.join(columns)}, got none."))
+    if problems:
+        raise DataError(problems)
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise DataError([Problem(str(path), 0, f"cannot be read: {error.strerror}.")]) from error
+
+
+def _keep_once(table: dict[str, dict[str, _T]], question: str, candidate: str, value: _T) -> None:
+    found = table.setdefault(question, {})
+    if candidate in found:
+        raise ValueError(
+            f"candidate {_short(candidate)} stands twice under question {_short(question)}. "
+            f"Keep one row."
+        )
+    found[candidate] = value
+
+
+def _integer(column: str, text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError(f"{column} must be a whole number, got {_short(text)}.")
+    return int(text)
+
+
+def _number(column: str, text: str) -> float:
+    value = float(text) if _NUMBER.fullmatch(text) else float("nan")
+    if not np.isfinite(value):
+        raise ValueError(f"{column} must be a finite number, got {_short(text)}.")
+    return value
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+def _check_ids(table: Iterable[tuple[str, Iterable[str]]]) -> None:
+    ids = (id_ for question, candidates in table for id_ in (question, *candidates))
+    bad = list(dict.fromkeys(id_ for id_ in ids if not id_ or _UNWRITABLE.search(id_)))
+    if bad:
+        more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+        raise InputError(
+            f"TREC files part columns by white space, so an id must be text without any; got "
+            f"{', '.join(map(_short, bad[:5]))}{more}. Rename these ids."
+        )
+
+
+def _write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
+    with replacing(path) as stream:
+        stream.writelines(line.encode() for line in lines)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, UnknownNameError, require_extra
-from .evaluation import Evaluation
+from .evaluate import Evaluation
 from .measures import FloatArray, parse_measure
 
 __all__ = [

@@ -20,8 +20,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ..errors import ModelError
-from ..text.writing import replacing
-from .vectors import SHIPPED, WordVectors
+from ..text.atomic_write import replacing
+from .word_vectors import SHIPPED, WordVectors
 
 __all__ = ["ModelFolder", "about_pickles", "check_shapes", "write_folder"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .answering import PhraseAnswer, judged, nearest
+from .answers import PhraseAnswer, judged, nearest
 from .index import PhraseHit, PhraseIndex
 from .model import CodedPhrases, CodedQuestion, Phrase, PhraseModel
 

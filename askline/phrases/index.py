@@ -1,4 +1,8 @@
 """
+The manifest of a phrase index: which segments count, and which of their documents are gone.
+
+The best phrases among those of several segments, by their vectors and the words around them.
+
 The phrase index: a folder of segments and a manifest that names those that count.
 
 Adding writes a segment, then the manifest; deleting writes the manifest alone. The manifest is put
@@ -10,21 +14,127 @@ writes at a time; any number may read.
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorpusError, InputError
-from .lists import can_build_lists
-from .manifest import Manifest
-from .model import CodedPhrases, CodedQuestion
-from .searching import nearest_rows
-from .segments import Rows, Segment, joined, write_segment
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["PhraseHit", "PhraseIndex"]
+from ..errors import CorpusError, InputError
+from ..text.atomic_write import replacing
+from .model import CodedPhrases, CodedQuestion
+from .segments import Rows, Segment, joined, write_segment
+from .vector_search import can_build_lists
+
+__all__ = [
+    "Manifest",
+    "PhraseHit",
+    "PhraseIndex",
+    "nearest_rows",
+]
+
+_NAME = "phrases.json"
+_FORMAT = 1
+
+
+@dataclass(slots=True)
+class Manifest:
+    """Put in place whole, so that whoever opens the index finds one state or the next."""
+
+    next: int = 0
+    """Number of the segment that is written next; none is given twice."""
+    segments: dict[str, list[int]] = field(default_factory=dict)
+    """The segments that count, each with the places of its documents that are gone."""
+    stamp: dict[str, Any] = field(default_factory=dict)
+    model: str = ""
+    """The identity of the model that the vectors are of; empty where it is not known."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Manifest | None:
+        """That of the index in a folder; None where there is none."""
+        path = folder / _NAME
+        try:
+            entries = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise CorpusError(f"{path} is damaged ({error}).") from error
+        kinds = {"next": int, "segments": dict}
+        if not isinstance(entries, dict) or any(
+            not isinstance(entries.get(name), kind) for name, kind in kinds.items()
+        ):
+            raise CorpusError(f"{path} is damaged (it names no segments).")
+        if entries.pop("format", None) != _FORMAT:
+            raise CorpusError(f"{path} is of another version of askline.")
+        try:
+            return cls(**entries)
+        except TypeError as error:
+            raise CorpusError(f"{path} is damaged ({error}).") from error
+
+    def write(self, folder: Path) -> None:
+        """In place of the one before."""
+        with replacing(folder / _NAME) as stream:
+            stream.write(json.dumps({"format": _FORMAT, **asdict(self)}).encode())
+
+    @staticmethod
+    def signature(folder: Path) -> tuple[int, int, int] | None:
+        """What tells one manifest from the next: each is a file of its own."""
+        try:
+            found = (folder / _NAME).stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+Places = NDArray[np.int64]
+
+
+def nearest_rows(
+    parts: Sequence[tuple[Segment, Collection[int]]],
+    question: CodedQuestion,
+    k: int,
+    *,
+    near: int,
+    probes: int,
+) -> list[tuple[int, int, float]]:
+    """
+    Segment, row and score of the `k` best, best first; none of the documents gone from a segment.
+
+    Of all segments together the `near` nearest by their vectors are put in order with their words:
+    what is found does not depend on how the phrases are dealt out, where search is exact.
+    """
+    if not parts:
+        return []
+    found = [
+        segment.nearest(question.dense, near, probes=probes, gone=gone) for segment, gone in parts
+    ]
+    owners = np.repeat(np.arange(len(found)), [len(rows) for rows, _ in found])
+    rows, scores = map(np.concatenate, zip(*found, strict=True))
+    kept = np.argsort(-scores, kind="stable")[:near]
+    rows, scores, owners = rows[kept], scores[kept], owners[kept]
+    words, weights = _words([segment for segment, _ in parts], owners, rows)
+    scores = scores + question.lexical(words, weights)
+    best = np.argsort(-scores, kind="stable")[:k]
+    return [(int(owners[at]), int(rows[at]), float(scores[at])) for at in best]
+
+
+def _words(
+    segments: Sequence[Segment], owners: Places, rows: Places
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Words around these phrases and their weights, (rows, k)."""
+    size = segments[0].words.shape[1]
+    words = np.zeros((len(rows), size), np.int32)
+    weights = np.zeros((len(rows), size), np.float32)
+    for owner in np.unique(owners).tolist():
+        own = owners == owner
+        words[own], weights[own] = segments[owner].lexical(rows[own])
+    return words, weights
+
 
 EXACT = 200_000
 """Phrases up to which `optimise` leaves search exact: those of about 2,000 paragraphs."""

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
-from ..text.writing import replacing
-from .lists import Lists, build_lists
+from ..text.atomic_write import replacing
 from .model import CodedPhrases
+from .vector_search import Lists, build_lists
 
 __all__ = ["Rows", "Segment", "joined", "write_segment"]
 

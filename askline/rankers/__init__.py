@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from .algebra import (
+from .base import by_score
+from .cascade import Cascade
+from .compare_aggregate import CompareAggregate
+from .cosinet import Cosinet
+from .lexical import (
+    BM25,
+    IdfOverlap,
+    Jaccard,
+    OriginalOrder,
+    RandomOrder,
+    TieRule,
+    WordOverlap,
+    WordOverlapThenOrder,
+)
+from .pipeline import (
     Calibrated,
     Composable,
     Cut,
@@ -10,20 +24,11 @@ from .algebra import (
     Pipeline,
     ScoringRanker,
     Traceable,
+    Within,
     answer_threshold,
     trace,
 )
-from .bm25 import BM25
-from .cascade import Cascade
-from .compare_aggregate import CompareAggregate
-from .cosinet import Cosinet
-from .jaccard import Jaccard
-from .original_order import OriginalOrder
-from .overlap import IdfOverlap, TieRule, WordOverlap, WordOverlapThenOrder
-from .random_order import RandomOrder
 from .relational_cnn import RelationalCNN
-from .sorting import by_score
-from .within import Within
 
 __all__ = [
     "BM25",

@@ -9,15 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..models.channels import FloatArray, IntArray
+from ..engine.convolution import pooled_convolutions
+from ..engine.list_layers import list_shapes, read_list
+from ..engine.numpy_ops import FloatArray, IntArray
+from ..engine.word_matches import Block, Pairs
 from ..models.folder import ModelFolder, check_shapes
-from ..models.layouts import CompareAggregateLayout
-from ..models.vectors import WordVectors
-from ..runtime.convolution import pooled_convolutions
-from ..runtime.lists import list_shapes, read_list
-from . import sorting
-from .algebra import ScoringRanker
-from .pairs import Block, Pairs
+from ..models.light_config import CompareAggregateLayout
+from ..models.word_vectors import WordVectors
+from .pipeline import ScoringRanker
 
 __all__ = ["CompareAggregate", "shapes"]
 
@@ -46,7 +45,7 @@ class CompareAggregate(ScoringRanker):
         check_shapes(tensors, shapes(layout), path=opened.path)
         return cls(fspath(folder), layout, tensors, opened.vectors())
 
-    def score(self, question: str, candidates: Sequence[str]) -> sorting.FloatArray:
+    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """One number a candidate, in the order given."""
         pairs = Pairs.of(question, candidates, self.vectors, channels=())
         gated = self._gated(pairs.lexicon.unit * np.float32(self.layout.vector_scale))

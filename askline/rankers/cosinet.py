@@ -16,16 +16,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..models.evidence import Listing
-from ..models.filter_layout import FilterLayout
+from ..engine.cosinet_network import CosinetNetwork, cosinet_shapes
+from ..engine.first_stage import FilterNetwork
+from ..engine.word_matches import Listing, Pairs
 from ..models.folder import ModelFolder, check_shapes
-from ..models.layouts import CosinetLayout
-from ..models.vectors import WordVectors
-from ..runtime.cosinet import CosinetNetwork, cosinet_shapes
-from ..runtime.filter import FilterNetwork
-from . import sorting
-from .algebra import ScoringRanker
-from .pairs import Pairs
+from ..models.light_config import CosinetLayout, FilterLayout
+from ..models.word_vectors import WordVectors
+from .base import FloatArray
+from .pipeline import ScoringRanker
 
 __all__ = ["Cosinet"]
 
@@ -48,7 +46,7 @@ class Cosinet(ScoringRanker):
         opened = ModelFolder.open(path, kind=(CosinetLayout.kind, FilterLayout.kind))
         return cls(fspath(folder), _network(opened), opened.vectors())
 
-    def score(self, question: str, candidates: Sequence[str]) -> sorting.FloatArray:
+    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """One number a candidate, in the order given."""
         if isinstance(self.network, FilterNetwork):
             scores = self.network.scores(Listing.of(question, candidates, self.vectors))

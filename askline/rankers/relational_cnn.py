@@ -9,14 +9,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..models.channels import FloatArray, IntArray
+from ..engine.convolution import pooled_convolution
+from ..engine.numpy_ops import FloatArray, IntArray
+from ..engine.word_matches import Block, Pairs
 from ..models.folder import ModelFolder, check_shapes
-from ..models.layouts import RelationalCNNLayout
-from ..models.vectors import WordVectors
-from ..runtime.convolution import pooled_convolution
-from . import sorting
-from .algebra import ScoringRanker
-from .pairs import Block, Pairs
+from ..models.light_config import RelationalCNNLayout
+from ..models.word_vectors import WordVectors
+from .pipeline import ScoringRanker
 
 __all__ = ["RelationalCNN", "shapes"]
 
@@ -41,7 +40,7 @@ class RelationalCNN(ScoringRanker):
         check_shapes(tensors, shapes(layout), path=opened.path)
         return cls(fspath(folder), layout, tensors, opened.vectors())
 
-    def score(self, question: str, candidates: Sequence[str]) -> sorting.FloatArray:
+    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """One number a candidate, in the order given; each by itself."""
         pairs = Pairs.of(question, candidates, self.vectors, channels=self.layout.reads)
         vectors = pairs.lexicon.unit * np.float32(self.layout.vector_scale)

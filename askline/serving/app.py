@@ -12,14 +12,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from .. import __version__
-from .faults import Fault, fault_response
-from .gate import Gate
+from .access_log import Watch
+from .auth import Gate
+from .http_errors import Fault, fault_response
 from .metrics import Metrics
-from .pool import Pool
 from .routes import ROUTERS
 from .service import Service, Writers
 from .settings import Settings
-from .watch import Watch
+from .worker_pool import Pool
 
 __all__ = ["create_app"]
 

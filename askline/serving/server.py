@@ -13,10 +13,10 @@ from importlib import import_module
 import uvicorn
 
 from ..errors import InputError
+from .access_log import ACCESS
 from .metrics import Metrics
-from .pool import Pool
 from .settings import Settings, check_exposure
-from .watch import ACCESS
+from .worker_pool import Pool
 
 __all__ = ["serve"]
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from starlette.requests import Request
 
-from .faults import Fault, Overloaded, Unfit
-from .frames import Frame
-from .member import Done
+from .http_errors import Fault, Overloaded, Unfit
+from .messages import Frame
 from .metrics import Metrics
-from .pool import Pool
 from .settings import Settings
+from .worker_pool import Done, Pool
 
 __all__ = ["ClientGone", "Service", "Writers", "new_id", "notes", "service_of", "stated_deadline"]
 

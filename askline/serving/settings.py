@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import InputError
-from .keys import Keys
+from .api_keys import Keys
 
 __all__ = ["Limits", "Settings", "check_exposure", "is_loopback"]
 

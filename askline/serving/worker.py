@@ -21,7 +21,7 @@ from threading import Lock
 from typing import BinaryIO
 
 from ..errors import AsklineError, CorpusError, InputError, ModelError
-from .frames import Frame, packed, read_frame
+from .messages import Frame, packed, read_frame
 
 __all__ = ["Worker", "failure", "main"]
 
@@ -165,7 +165,7 @@ def main() -> None:
     if plan is None:
         return
     try:
-        from .desk import Desk
+        from .job_handler import Desk
 
         desk = Desk.open(plan)
     except Exception as error:

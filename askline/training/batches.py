@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..models.channels import FloatArray, IntArray
+from ..engine.numpy_ops import FloatArray, IntArray
 
 __all__ = ["Batch", "Ragged", "Texts"]
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..text.writing import replacing
+from ..text.atomic_write import replacing
 from .recipe import Epoch
 
 __all__ = ["Checkpoint"]

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..engine.numpy_ops import IntArray
+from ..engine.word_matches import Lexicon, pair_channels
 from ..errors import InputError
-from ..models.channels import IntArray, Lexicon, pair_channels
-from ..models.layouts import Layout
-from ..models.vectors import WordVectors
+from ..models.light_config import Layout
+from ..models.word_vectors import WordVectors
 from ..text.words import words
 from ..types import QuestionSet
 from .batches import Batch, Ragged, Texts

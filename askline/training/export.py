@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from ..errors import ModelError
 from ..models.folder import write_folder
-from ..models.layouts import Layout
-from ..models.vectors import WordVectors
+from ..models.light_config import Layout
+from ..models.word_vectors import WordVectors
 from ..text.words import TOKENISER
 from .card import card
 from .loop import Trained

@@ -12,15 +12,15 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.batching import Crew
+from ..engine.encoder import OnnxEncoder, open_session
+from ..engine.pair_windows import Windows
+from ..engine.tokenizer import WordPiece
 from ..errors import InputError, ModelError
-from ..models.cascade_layout import CascadeLayout, Precision
-from ..models.cascade_source import CascadeSource
+from ..models.cascade_config import CascadeLayout, Precision
 from ..models.folder import write_folder
-from ..runtime.batches import Crew
-from ..runtime.encoder import OnnxEncoder, open_session
-from ..runtime.windows import Windows
-from ..runtime.wordpiece import WordPiece
-from ..text.writing import replacing
+from ..models.huggingface import CascadeSource
+from ..text.atomic_write import replacing
 from .export_check import Agreement, agreement, check_tokens, torch_scores
 from .export_onnx import onnx_file
 from .observing import Pair

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
+from ..engine.pair_windows import Windows
+from ..engine.tokenizer import WordPiece
 from ..errors import ModelError
-from ..models.cascade_source import CascadeSource
-from ..runtime.windows import Windows
-from ..runtime.wordpiece import WordPiece
+from ..models.huggingface import CascadeSource
 from .observing import Pair
 from .transformer.network import transformers
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.cascade_layout import CascadeLayout
-from ..runtime.sheet import STATES, Sheet
+from ..engine.graphs import STATES, Sheet
+from ..models.cascade_config import CascadeLayout
 
 __all__ = ["Standard", "onnx_file"]
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ..models.channels import IntArray
+from ..engine.numpy_ops import IntArray
 
 __all__ = ["Hands", "halves", "hands"]
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from ..errors import InputError
-from ..models.layouts import Layout
+from ..models.light_config import Layout
 from .checkpoint import Checkpoint
 from .encoding import EncodedSet
 from .hands import Hands, hands

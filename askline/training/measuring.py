@@ -10,7 +10,7 @@ from torch import nn
 
 from ..evaluation import Run, judgements, score_run
 from ..evaluation.measures import FloatArray
-from ..rankers.sorting import by_score
+from ..rankers.base import by_score
 from ..types import QuestionSet
 from .encoding import EncodedSet
 

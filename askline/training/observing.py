@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.cascade_layout import CascadeLayout
-from ..runtime import graphs
-from ..runtime.encoder import open_session
-from ..runtime.windows import Windows
-from ..runtime.wordpiece import WordPiece
+from ..engine import graphs
+from ..engine.encoder import open_session
+from ..engine.pair_windows import Windows
+from ..engine.tokenizer import WordPiece
+from ..models.cascade_config import CascadeLayout
 from ..types import QuestionSet
 
 __all__ = ["observe", "some_pairs"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.cascade_layout import DENSE, CascadeLayout
-from ..models.quantising import InputSteps, fit_inputs, quantise_rows, round_rows
-from ..runtime.wordpiece import WordPiece
+from ..engine.quantization import InputSteps, fit_inputs, quantise_rows, round_rows
+from ..engine.tokenizer import WordPiece
+from ..models.cascade_config import DENSE, CascadeLayout
 from .observing import Pair, observe
 
 __all__ = ["quantised", "quantised_layer"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..errors import InputError, UnknownNameError
-from ..models.layouts import CompareAggregateLayout, CosinetLayout, Layout
+from ..models.light_config import CompareAggregateLayout, CosinetLayout, Layout
 from .losses import LOSSES, Loss
 
 __all__ = ["Epoch", "Recipe", "recipe_for"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ..models.channels import IntArray
+from ..engine.numpy_ops import IntArray
 from .adam import Adam
 from .encoding import EncodedSet
 from .hands import Hands, halves

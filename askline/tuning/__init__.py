@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .fitting import tune
-from .found import Tuned
-from .scoring import score_set
-from .tables import ScoreTable
+from .results import Tuned
+from .schedule_fitting import tune
+from .score_tables import ScoreTable, score_set
 
 __all__ = ["ScoreTable", "Tuned", "score_set", "tune"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from .found import ALPHAS, Found, Tuned
-from .search import Trial
+from .results import ALPHAS, Found, Tuned
+from .schedule_search import Trial
 
 __all__ = ["svg"]
 

@@ -4,7 +4,7 @@ What a tuned drop schedule saves, and what it loses, beside full depth and the p
 The schedule is tuned on dev sets and tested on WikiQA, TrecQA (clean) and SQuAD-sent, each question
 padded to 400 candidates, and on WikiQA padded to 1,300 (more than once: docs/schedules.md says why,
 and see `FIRST_LOOK`). Everything is computed from score tables, one file a set
-(`askline/tuning/tables.py`), which `--model DIR` makes with the engine where they are missing:
+(`askline/tuning/score_tables.py`), which `--model DIR` makes with the engine where they are missing:
 
     ASKLINE_DATA=DIR python -m research.benchmarks.cascade_cost --scores DIR [--model DIR] [--first-layers N]
 
@@ -27,16 +27,16 @@ import numpy as np
 
 import askline
 from askline import data
+from askline.engine.protocols import StagedEncoder
 from askline.evaluation import markdown_table
 from askline.evaluation.significance import bootstrap_interval
 from askline.rankers.schedule import Drop, Schedule, Step
-from askline.runtime.staged import StagedEncoder
 from askline.tuning import ScoreTable, Tuned, score_set, tune
-from askline.tuning.lists import Lists, lists_of
+from askline.tuning.candidate_lists import Lists, lists_of
 from askline.tuning.plot import svg
-from askline.tuning.scoring import with_first
-from askline.tuning.search import Trial, measure
-from askline.tuning.storing import fingerprint, store
+from askline.tuning.schedule_fitting import fingerprint, store
+from askline.tuning.schedule_search import Trial, measure
+from askline.tuning.score_tables import with_first
 from askline.types import QuestionSet
 
 from . import report

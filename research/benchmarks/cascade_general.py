@@ -23,7 +23,7 @@ import askline
 from askline import data
 from askline.evaluation import Evaluation, evaluate
 from askline.evaluation.significance import compare
-from askline.models.cascade_layout import CascadeLayout
+from askline.models.cascade_config import CascadeLayout
 from askline.models.folder import ModelFolder, write_folder
 from askline.rankers.cascade import shipped_folder
 from askline.rankers.schedule import Keeps

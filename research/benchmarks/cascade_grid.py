@@ -21,8 +21,8 @@ import numpy as np
 
 from askline.rankers.schedule import Step
 from askline.tuning import ScoreTable
-from askline.tuning.lists import lists_of
-from askline.tuning.search import measure
+from askline.tuning.candidate_lists import lists_of
+from askline.tuning.schedule_search import measure
 
 from .report import save
 

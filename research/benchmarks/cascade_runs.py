@@ -37,11 +37,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from askline import data
+from askline.engine.tokenizer import WordPiece
 from askline.evaluation import Run, judgements, score_phrases, score_run
-from askline.models.cascade_layout import Adapter
-from askline.models.cascade_source import CascadeSource
-from askline.rankers.sorting import by_score
-from askline.runtime.wordpiece import WordPiece
+from askline.models.cascade_config import Adapter
+from askline.models.huggingface import CascadeSource
+from askline.rankers.base import by_score
 from askline.training.cascade.answers import measure_reading
 from askline.training.cascade.folder import save_cascade
 from askline.training.cascade.lists import WholeSource

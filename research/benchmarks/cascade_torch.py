@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from askline.models.cascade_layout import CascadeLayout
-from askline.models.encoder_layout import renamed
+from askline.models.cascade_config import CascadeLayout
+from askline.models.encoder_config import renamed
 from askline.models.folder import ModelFolder
 from askline.training.cascade.network import CascadeNetwork, CascadeShape
 from askline.training.reader.network import float_tensors

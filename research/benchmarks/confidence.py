@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 import askline
 from askline import data
 from askline.evaluation import Abstention, auroc, expected_calibration_error
-from askline.pipeline import DEFAULT_SPEC
-from askline.rankers.algebra import answer_threshold
+from askline.rankers.pipeline import answer_threshold
+from askline.rankers.registry import DEFAULT_SPEC
 from askline.types import QuestionSet, Ranker
 
 from . import report

@@ -13,10 +13,10 @@ import numpy as np
 
 from askline import load
 from askline.corpus import Corpus, Retriever, answer
-from askline.corpus.answers import Answer, Found
-from askline.corpus.asking import BLEND
-from askline.evaluation.squad import exact_match, f1
-from askline.rankers.reading import phrases_in
+from askline.corpus.ask import BLEND
+from askline.corpus.results import Answer, Found
+from askline.evaluation.phrase_scores import exact_match, f1
+from askline.rankers.answer_spans import phrases_in
 from askline.types import Ranker, Source
 
 from .corpus_library import Asking, library

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from askline import load
 from askline.corpus import Answer, Corpus, answer
-from askline.corpus.asking import BESIDE_ODDS, BLEND
+from askline.corpus.ask import BESIDE_ODDS, BLEND
 from askline.evaluation import markdown_table
-from askline.pipeline import DEFAULT_SPEC
-from askline.rankers.calibration import log_odds
+from askline.rankers.probability import log_odds
+from askline.rankers.registry import DEFAULT_SPEC
 
 from .corpus_answers import ACCURATE_AT, first_right
 from .corpus_library import Library, library

@@ -26,9 +26,9 @@ import numpy as np
 import askline
 from askline import data
 from askline.evaluation import markdown_table
-from askline.rankers.algebra import Pipeline
+from askline.rankers.base import prepare, trace_until
 from askline.rankers.deadline import Deadline, Stop
-from askline.rankers.tracing import prepare, trace_until
+from askline.rankers.pipeline import Pipeline
 from askline.types import Question
 
 from . import report

@@ -23,11 +23,10 @@ from numpy.typing import NDArray
 
 import askline
 from askline import data
+from askline.engine.encoder import OnnxEncoder, open_encoder, open_session
+from askline.engine.onnx_writer import Graph
+from askline.engine.pair_windows import Windows
 from askline.models.folder import ModelFolder
-from askline.models.onnx_graph import Graph
-from askline.runtime.encoder import OnnxEncoder, open_session
-from askline.runtime.opening import open_encoder
-from askline.runtime.windows import Windows
 
 from .costs import Cost, cost
 from .padded_pass import padded_pass

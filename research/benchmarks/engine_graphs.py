@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askline.models.cascade_layout import DENSE, CascadeLayout
-from askline.models.onnx_graph import Graph
-from askline.runtime.encoder import open_session
-from askline.runtime.sheet import STATES, Sheet
+from askline.engine.encoder import open_session
+from askline.engine.graphs import STATES, Sheet
+from askline.engine.onnx_writer import Graph
+from askline.models.cascade_config import DENSE, CascadeLayout
 
 __all__ = ["WAYS", "Way", "float_tensors", "large_product"]
 

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline import data
+from askline.engine.encoder import OnnxEncoder, open_encoder
 from askline.evaluation.measures import score_run
 from askline.evaluation.runs import Run
 from askline.models.folder import ModelFolder
-from askline.rankers.sorting import by_score
-from askline.runtime.encoder import OnnxEncoder
-from askline.runtime.opening import open_encoder
+from askline.rankers.base import by_score
 from askline.types import Question
 
 from .report import data_root, save

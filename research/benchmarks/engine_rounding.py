@@ -21,10 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline import data
-from askline.models import quantising
+from askline.engine import quantization
+from askline.engine.encoder import OnnxEncoder, open_encoder
 from askline.models.folder import ModelFolder
-from askline.runtime.encoder import OnnxEncoder
-from askline.runtime.opening import open_encoder
 from askline.training import quantised
 from askline.training.observing import some_pairs
 from askline.types import Question
@@ -39,7 +38,7 @@ _CLIPPED: dict[str, Any] = {"_STRENGTHS": (0.0,)}
 
 
 def _nearest(weight: FloatArray, _: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
-    return quantising.quantise_rows(weight, quantising._MOST)
+    return quantization.quantise_rows(weight, quantization._MOST_QUANTISING)
 
 
 # What is left out of the export, in each step less; and the pairs that it is fitted to.
@@ -95,7 +94,7 @@ def _made(
     floats = {name: value.astype(np.float32) for name, value in exact.tensors.items()}
     with ExitStack() as stack:
         for name, value in left_out.items():
-            stack.enter_context(patch.object(quantising, name, value))
+            stack.enter_context(patch.object(quantization, name, value))
         if not corrected:
             stack.enter_context(patch.object(quantised, "round_rows", _nearest))
         layout, tensors = quantised.quantised(exact.layout, floats, exact.tokeniser, pairs)

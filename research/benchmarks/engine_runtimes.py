@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline import data
+from askline.engine.encoder import open_encoder
+from askline.engine.pair_windows import Windows
+from askline.engine.tokenizer import WordPiece
 from askline.models.folder import ModelFolder
-from askline.runtime.opening import open_encoder
-from askline.runtime.windows import Windows
-from askline.runtime.wordpiece import WordPiece
 
 from .engine import FloatArray, a_list, ranked, rounds
 from .padded_pass import padded_inputs

@@ -26,11 +26,10 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from askline.engine.batching import Crew
+from askline.engine.encoder import OnnxEncoder, open_encoder
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
-from askline.runtime.batches import Crew
-from askline.runtime.encoder import OnnxEncoder
-from askline.runtime.opening import open_encoder
 
 from .engine_graphs import WAYS, Way, float_tensors, large_product
 from .report import save

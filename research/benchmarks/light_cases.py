@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from askline.models.layouts import (
+from askline.models.light_config import (
     CompareAggregateLayout,
     CosinetLayout,
     Layout,

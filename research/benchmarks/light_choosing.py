@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from askline.models.layouts import Layout
+from askline.models.light_config import Layout
 from askline.training import Recipe, encode, train
 from askline.training.measuring import DevSet
 from askline.types import QuestionSet

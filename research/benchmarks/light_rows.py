@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from askline.models.layouts import (
+from askline.models.light_config import (
     CompareAggregateLayout,
     CosinetLayout,
     Layout,

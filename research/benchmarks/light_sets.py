@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 
 from askline import data
-from askline.models.layouts import Layout
-from askline.models.vectors import WordVectors
+from askline.models.light_config import Layout
+from askline.models.word_vectors import WordVectors
 from askline.training import EncodedSet, encode
 from askline.types import QuestionSet
 

@@ -17,8 +17,8 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-from askline.text.reading import Block, walk
-from askline.text.reading.markdown import read_markdown
+from askline.text.readers import Block, walk
+from askline.text.readers.markdown import read_markdown
 
 from .report import save
 

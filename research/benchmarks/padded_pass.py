@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askline.models.quantising import quantise_rows
-from askline.runtime.encoder import OnnxEncoder
-from askline.runtime.sheet import STATES
-from askline.runtime.windows import Windows
+from askline.engine.encoder import OnnxEncoder
+from askline.engine.graphs import STATES
+from askline.engine.pair_windows import Windows
+from askline.engine.quantization import quantise_rows
 from askline.training.export_onnx import Standard
 
 __all__ = ["padded_inputs", "padded_pass"]

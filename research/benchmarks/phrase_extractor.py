@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import get_args
 
 from askline.data.squad import Paragraph, read_paragraphs
-from askline.phrases.decoding import Decoding
-from askline.phrases.tokenising import load_tokeniser
+from askline.phrases.extraction import Decoding
+from askline.phrases.tokenization import load_tokeniser
 from askline.training.phrases import Means, PhraseRecipe, fit_extractor
 from askline.training.phrases.extractor import Ends
 from askline.training.phrases.measuring import candidate_recall

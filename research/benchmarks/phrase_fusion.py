@@ -18,9 +18,9 @@ from typing import Any, cast
 
 from askline import data, load
 from askline.corpus import Corpus, Retriever
-from askline.corpus.answers import Found
-from askline.corpus.asking import BLEND
-from askline.corpus.near import WEIGHT, JoinedRetriever, PhraseRetriever
+from askline.corpus.ask import BLEND
+from askline.corpus.phrase_retrieval import WEIGHT, JoinedRetriever, PhraseRetriever
+from askline.corpus.results import Found
 from askline.corpus.retrieval import EmbeddedRetriever
 from askline.evaluation import markdown_table
 from askline.types import Ranker

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
-from askline.evaluation.squad import Language, exact_match, f1
+from askline.evaluation.phrase_scores import Language, exact_match, f1
 from askline.phrases.index import PhraseIndex
 from askline.phrases.model import CodedPhrases, PhraseModel
 

@@ -16,10 +16,10 @@ from functools import lru_cache
 import numpy as np
 
 from askline.data.squad import read_paragraphs
-from askline.evaluation.squad import exact_match, f1
+from askline.evaluation.phrase_scores import exact_match, f1
 from askline.phrases.model import CodedPhrases, PhraseModel
-from askline.pipeline import load
-from askline.rankers.reading import phrases_in
+from askline.rankers.answer_spans import phrases_in
+from askline.rankers.spec import load
 from askline.text.sentences import split_sentences
 from askline.types import Ranker
 

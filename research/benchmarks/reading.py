@@ -33,11 +33,10 @@ import numpy as np
 
 from askline import data
 from askline.data.squad import SpanQuestion
+from askline.engine.encoder import OnnxEncoder, open_encoder
 from askline.evaluation import score_phrases
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
-from askline.runtime.encoder import OnnxEncoder
-from askline.runtime.opening import open_encoder
 
 from .report import RESULTS, data_root, load, save
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from askline.evaluation import markdown_table
-from tests.text.reading.samples import lines, make_docx, make_pdf
+from tests.text.readers.samples import lines, make_docx, make_pdf
 
 from .report import save
 
@@ -44,7 +44,7 @@ FORMATS: dict[str, Callable[[int], str | bytes]] = {
 def characters(library: str, path: str) -> int:
     """The characters that a library finds on all pages."""
     if library == "askline":
-        return len(import_module("askline.text.reading").read_document(path).text)
+        return len(import_module("askline.text.readers").read_document(path).text)
     if library == "pypdfium2":
         pages: Any = import_module("pypdfium2").PdfDocument(path)
         return sum(len(page.get_textpage().get_text_range()) for page in pages)
@@ -60,7 +60,7 @@ def measure(library: str, path: str) -> dict[str, Any]:
     import resource
 
     import_module(
-        "askline.text.reading" if library == "askline" else PACKAGES[library].split(".")[0]
+        "askline.text.readers" if library == "askline" else PACKAGES[library].split(".")[0]
     )
     start = time.process_time()
     count = characters(library, path)

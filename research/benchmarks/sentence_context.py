@@ -14,8 +14,8 @@ from typing import Any
 
 from askline import Ranker, load
 from askline.corpus import Corpus, Found, Neighbours
-from askline.corpus.asking import in_document_order
-from askline.corpus.scoring import standard
+from askline.corpus.ask import in_document_order
+from askline.corpus.bm25 import standard
 from askline.evaluation import markdown_table
 
 from .corpus_answers import first_right

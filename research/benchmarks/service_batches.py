@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from askline import load
-from askline.rankers.algebra import Pipeline
+from askline.rankers.pipeline import Pipeline
 
 from . import report
 from .service_load import bodies

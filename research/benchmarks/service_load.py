@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from askline.demo import documents
-from askline.pipeline import DEFAULT_SPEC
+from askline.rankers.registry import DEFAULT_SPEC
 from askline.text.sentences import split_sentences
 
 from . import report

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from askline import data
+from askline.engine.encoder import open_encoder
+from askline.engine.protocols import StagedEncoder
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
-from askline.runtime.opening import open_encoder
-from askline.runtime.staged import StagedEncoder
 from askline.types import Question
 
 from . import report

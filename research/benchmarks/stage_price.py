@@ -20,8 +20,8 @@ from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
 from askline.rankers.schedule import Learned
 from askline.tuning import ScoreTable, tune
-from askline.tuning.lists import lists_of
-from askline.tuning.search import measure
+from askline.tuning.candidate_lists import lists_of
+from askline.tuning.schedule_search import measure
 
 from . import report
 from .cascade_cost import BUDGET, DEV, PADDED, Tables, dev_tables

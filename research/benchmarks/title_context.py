@@ -17,11 +17,12 @@ from typing import Any
 from unittest.mock import patch
 
 from askline import data, load
-from askline.corpus import Corpus, Found, Retriever, answer, asking
-from askline.corpus.context import InContext, in_context
+from askline.corpus import Corpus, Found, Retriever, answer
+from askline.corpus import ask as asking
+from askline.corpus.ask import InContext, in_context
 from askline.corpus.retrieval import LONGEST
 from askline.evaluation import markdown_table
-from askline.pipeline import DEFAULT_SPEC
+from askline.rankers.registry import DEFAULT_SPEC
 from askline.types import Ranker
 
 from .corpus_answers import ACCURATE_AT, first_right

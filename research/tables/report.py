@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from askline.text.writing import replacing
+from askline.text.atomic_write import replacing
 
 from .about import missing
 from .html import html

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.cli.answering import show_answers
+from askline.cli.answer_output import show_answers
 from askline.corpus import Answer, Answers, Corpus, Phrase
 
 from ..corpus.connectors.engine import Engine
@@ -74,7 +74,7 @@ def test_ask_remembers_what_it_read(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = run("ask", QUESTION, "notes")
-    monkeypatch.setattr("askline.corpus.reading.read_document", None)  # calling it would fail
+    monkeypatch.setattr("askline.corpus.ingest.read_document", None)  # calling it would fail
     again = run("ask", QUESTION, "notes")
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ..runtime.tiny_cascades import layout, trained_folder
+from ..engine.tiny_cascades import layout, trained_folder
 from .conftest import Run
 
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
 
-from askline.models.vectors import WordVectors
+from askline.models.word_vectors import WordVectors
 from askline.text.words import words
 
 from .conftest import Run

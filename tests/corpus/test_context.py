@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from askline.corpus import Found
-from askline.corpus.context import InContext, in_context
+from askline.corpus.ask import InContext, in_context
 
 
 def _found(text: str, title: str = "", heading: str = "") -> Found:

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus import Corpus, FileReport, adding
-from askline.corpus.passages import passages
+from askline.corpus import Corpus, FileReport
+from askline.corpus import ingest as adding
 from askline.corpus.retrieval import EmbeddedRetriever
+from askline.corpus.search_index import passages
 
 from .conftest import write
 
@@ -65,7 +66,7 @@ def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
     folder, pages, log = tmp_path / "index", tmp_path / "pages", tmp_path / "log"
     chance = random.Random(7)
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["askline.corpus", "askline.pipeline", __name__])
+    context.set_forkserver_preload(["askline.corpus", "askline.rankers", __name__])
     span = reported_before_kill = 0.0
     for turn in range(ROUNDS + 1):
         for number in chance.sample(range(FILES), FILES // 2) if turn else range(FILES):
@@ -129,7 +130,7 @@ def _die(folder: Path, pages: Path, point: str) -> None:
         "open": "askline.corpus.corpus:Store.open",
         "put": "askline.corpus.corpus:Store._insert",
         "follow": "askline.corpus.corpus:follow",
-        "stamp": "askline.corpus.search:passages",
+        "stamp": "askline.corpus.search_index:passages",
     }[point].partition(":")
     *owners, name = name.split(".")
     owner: object = importlib.import_module(module)

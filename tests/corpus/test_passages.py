@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from askline.corpus.passages import PASSAGE_CHARACTERS, passages
-from askline.corpus.rows import SentenceRow
+from askline.corpus.schema import SentenceRow
+from askline.corpus.search_index import PASSAGE_CHARACTERS, passages
 
 
 def _rows(*sentences: tuple[str, str]) -> list[SentenceRow]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.rows import DocumentRow, RecordRow, SentenceRow
+from askline.corpus.schema import DocumentRow, RecordRow, SentenceRow
 from askline.corpus.store import Store
 from askline.errors import CorpusError
 

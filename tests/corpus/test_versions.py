@@ -12,14 +12,13 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from askline.corpus.passages import passages
-from askline.corpus.reading import READING, Fresh, examine
-from askline.corpus.rows import DocumentRow, SentenceRow
-from askline.corpus.search import FORMAT
-from askline.corpus.stems import Stems
+from askline.corpus.bm25 import Stems
+from askline.corpus.ingest import READING, Fresh, examine
+from askline.corpus.schema import DocumentRow, SentenceRow
+from askline.corpus.search_index import FORMAT, passages
 from askline.text.words import words
 
-from ..text.reading.samples import lines, make_docx, make_pdf
+from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
 READING_NOW = ("3", "f525a28aa7b32726")
@@ -78,7 +77,7 @@ def test_reading_has_a_new_number_when_it_changes(tmp_path: Path) -> None:
     ]
     assert (READING, _digest(seen)) == READING_NOW, (
         "Files are read or split in another way than before: raise READING in "
-        "askline/corpus/reading.py, and put it here with the new digest."
+        "askline/corpus/ingest.py, and put it here with the new digest."
     )
 
 
@@ -92,6 +91,6 @@ def test_the_search_index_has_a_new_number_when_it_changes() -> None:
         ]
         seen += [(*found, words(found.text), stems.terms(found.text)) for found in passages(rows)]
     assert (FORMAT, _digest(seen)) == FORMAT_NOW, (
-        "Passages or words are other ones than before: raise FORMAT in askline/corpus/search.py, "
-        "and put it here with the new digest."
+        "Passages or words are other ones than before: raise FORMAT in "
+        "askline/corpus/search_index.py, and put it here with the new digest."
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from askline.errors import DataError, InputError, UnknownNameError
 from askline.evaluation import Ranked, Run, read_qrels, read_run, write_qrels, write_run
-from askline.evaluation.trec import Ties
+from askline.evaluation.runs import Ties
 
 RUN_TEXT = """\
 q1 Q0 d1 3 1.0 hand

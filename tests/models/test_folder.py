@@ -8,7 +8,7 @@ import pytest
 
 from askline.errors import ModelError
 from askline.models.folder import ModelFolder, check_shapes, write_folder
-from askline.models.vectors import SHIPPED, WordVectors
+from askline.models.word_vectors import SHIPPED, WordVectors
 
 VECTORS = WordVectors.from_rows(("sea",), np.ones((1, 2), np.float32))
 WEIGHT = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from askline.errors import CorpusError, InputError
-from askline.phrases.index import PhraseIndex
-from askline.phrases.manifest import Manifest
+from askline.phrases.index import Manifest, PhraseIndex
 from askline.phrases.model import CodedPhrases, CodedQuestion, Phrase, PhraseModel
 
 from .models import make_folder
@@ -160,7 +159,7 @@ def test_lists_find_nearly_what_exact_search_finds(tmp_path: Path, model: Phrase
 
 KILLED = """
 import os, sys
-from askline.phrases import PhraseIndex, PhraseModel, manifest, segments
+from askline.phrases import PhraseIndex, PhraseModel, index as manifest, segments
 
 model, index, step = PhraseModel.load(sys.argv[1]), PhraseIndex.open(sys.argv[2]), 0
 real = segments.replacing

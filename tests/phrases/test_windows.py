@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError
-from askline.phrases.windows import LONGEST, cut_windows
+from askline.phrases.tokenization import LONGEST, cut_windows
 
 TEXT = "Jane Austen wrote Emma. Dune is a novel of Frank Herbert."
 

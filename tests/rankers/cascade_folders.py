@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from askline.models.cascade_layout import CascadeLayout, EncoderShape
+from askline.models.cascade_config import CascadeLayout, EncoderShape
 from askline.models.folder import write_folder
 
 _WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "rock", "lighthouse", "lit", "in", "a", "##s")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from askline.models.folder import write_folder
-from askline.models.layouts import CompareAggregateLayout, ListLayerKind, RelationalCNNLayout
-from askline.models.vectors import WordVectors
+from askline.models.light_config import CompareAggregateLayout, ListLayerKind, RelationalCNNLayout
+from askline.models.word_vectors import WordVectors
 from askline.rankers import compare_aggregate, relational_cnn
 
 WORDS = ("the", "rock", "lighthouse", "was", "lit", "in", "first", "storm", "keepers", "coast")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from askline.runtime.staged import Span
+from askline.engine.protocols import Span
 from askline.text.words import words
 
 IntArray = NDArray[np.int64]

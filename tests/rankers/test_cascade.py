@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askline.engine.protocols import Span
 from askline.errors import InputError, ModelError, RankerError
 from askline.rankers import Cascade, OriginalOrder, WordOverlapThenOrder, answer_threshold, trace
-from askline.rankers.calibration import Line
+from askline.rankers.probability import Line
 from askline.rankers.schedule import Drop, Keeps, Schedule, Step
-from askline.runtime.staged import Span
 from askline.testing import CHECKS
 from askline.types import Hit, Ranker
 

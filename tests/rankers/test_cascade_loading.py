@@ -12,7 +12,7 @@ import pytest
 import askline
 from askline.errors import InputError, ModelError, SpecError
 from askline.rankers import Cascade, trace
-from askline.rankers.calibration import Line
+from askline.rankers.probability import Line
 from askline.rankers.schedule import Drop, Keeps, Learned, Row, Schedule, Step
 from askline.testing import CHECKS
 from askline.types import Ranker

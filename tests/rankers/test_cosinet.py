@@ -6,13 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from askline.engine.cosinet_network import cosinet_shapes
 from askline.errors import ModelError
-from askline.models.filter_layout import FilterLayout
 from askline.models.folder import write_folder
-from askline.models.layouts import CosinetLayout, ListLayerKind
-from askline.models.vectors import WordVectors
+from askline.models.light_config import CosinetLayout, FilterLayout, ListLayerKind
+from askline.models.word_vectors import WordVectors
 from askline.rankers.cosinet import Cosinet
-from askline.runtime.cosinet import cosinet_shapes
 from askline.testing import check_ranker
 
 WORDS = ("the", "rock", "first", "lighthouse", "was", "lit", "in", "november", "storm")

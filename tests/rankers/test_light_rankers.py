@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import askline
+from askline.engine import word_matches as pairs
 from askline.errors import ModelError, SpecError
-from askline.rankers import pairs
 from askline.rankers.compare_aggregate import CompareAggregate
 from askline.rankers.relational_cnn import RelationalCNN
 from askline.testing import CHECKS

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from askline.engine.encoder import OnnxEncoder, open_encoder
 from askline.models.folder import ModelFolder
+from askline.rankers.answer_spans import phrases_in
 from askline.rankers.cascade import Cascade, shipped_folder
-from askline.rankers.reading import phrases_in
-from askline.runtime.encoder import OnnxEncoder
-from askline.runtime.opening import open_encoder
 
 # Of encoder and classifiers, as they were measured: every published ranking rests on these bytes.
 MEASURED = "83fe449395cf0bd96b2532392153ebc24643aac91316e2310098e7c9f57b453e"

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from askline.rankers.algebra import ScoringRanker, trace
-from askline.rankers.sorting import FloatArray
-from askline.runtime.staged import Span
+from askline.engine.protocols import Span
+from askline.rankers.base import FloatArray
+from askline.rankers.pipeline import ScoringRanker, trace
 from askline.text.words import words
 from askline.types import Ranking
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from askline.errors import DataError, InputError
-from askline.serving.keys import Keys
+from askline.serving.api_keys import Keys
 
 KEY = "a-long-and-random-key"
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from askline.serving import Settings
 from askline.serving.app import create_app
 from askline.serving.metrics import Metrics
-from askline.serving.pool import Pool
+from askline.serving.worker_pool import Pool
 
 from .running import Server
 

@@ -4,7 +4,7 @@ import pytest
 
 from askline.errors import InputError
 from askline.serving import Limits, Settings
-from askline.serving.keys import Keys
+from askline.serving.api_keys import Keys
 from askline.serving.settings import check_exposure, is_loopback
 
 KEYS = Keys.of(["a-long-and-random-key"])

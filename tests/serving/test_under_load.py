@@ -19,8 +19,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message
 
 from askline.serving import Limits, Settings
-from askline.serving.desk import FEW
-from askline.serving.gate import _Measured
+from askline.serving.auth import _Measured
+from askline.serving.job_handler import FEW
 
 from .conftest import TEXTS
 from .running import Server, eventually

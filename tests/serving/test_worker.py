@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from askline.errors import CorpusError, InputError
-from askline.serving.frames import Frame, packed, read_frame
+from askline.serving.messages import Frame, packed, read_frame
 from askline.serving.worker import Worker, failure
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.models.vectors import WordVectors
+from askline.models.word_vectors import WordVectors
 from askline.types import Candidate, Question, QuestionSet
 
 WORDS = tuple(f"w{number}" for number in range(60))

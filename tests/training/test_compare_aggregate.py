@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch", reason="training needs torch: pip install '
 
 from torch import Tensor, nn  # noqa: E402
 
-from askline.models.layouts import CompareAggregateLayout  # noqa: E402
+from askline.models.light_config import CompareAggregateLayout  # noqa: E402
 from askline.training.modules.compare_aggregate import _Convolutions  # noqa: E402
 
 

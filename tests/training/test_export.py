@@ -13,16 +13,16 @@ pytest.importorskip("torch", reason="training needs torch: pip install 'askline[
 
 from askline.errors import ModelError
 from askline.models.folder import ModelFolder
-from askline.models.layouts import (
+from askline.models.light_config import (
     CompareAggregateLayout,
     CosinetLayout,
     Layout,
     RelationalCNNLayout,
 )
-from askline.models.vectors import WordVectors
-from askline.rankers.algebra import ScoringRanker
+from askline.models.word_vectors import WordVectors
 from askline.rankers.compare_aggregate import CompareAggregate
 from askline.rankers.cosinet import Cosinet
+from askline.rankers.pipeline import ScoringRanker
 from askline.rankers.relational_cnn import RelationalCNN
 from askline.training import Recipe, Trained, as_start, encode, export, train
 from askline.training.export import tensors_of

@@ -9,20 +9,19 @@ import pytest
 
 pytest.importorskip("torch", reason="exporting needs torch: pip install 'askline[train]'")
 
+from askline.engine.encoder import open_encoder, open_session
+from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError, ModelError
-from askline.models.cascade_layout import Head, Precision
-from askline.models.cascade_source import CascadeSource
+from askline.models.cascade_config import Head, Precision
 from askline.models.folder import ModelFolder
-from askline.runtime.encoder import open_session
-from askline.runtime.opening import open_encoder
-from askline.runtime.wordpiece import WordPiece
+from askline.models.huggingface import CascadeSource
 from askline.training import export_cascade
 from askline.training.export_cascade import export
 from askline.training.export_check import torch_scores
 from askline.training.observing import some_pairs
 from askline.types import Candidate, Question, QuestionSet
 
-from ..runtime.tiny_cascades import (
+from ..engine.tiny_cascades import (
     CANDIDATES,
     QUESTION,
     cross_encoder_folder,

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from askline.models.filter_layout import FilterLayout
 from askline.models.folder import write_folder
-from askline.models.vectors import WordVectors
+from askline.models.light_config import FilterLayout
+from askline.models.word_vectors import WordVectors
 from askline.rankers.cosinet import Cosinet
 from askline.types import Candidate, Question, QuestionSet
 

@@ -8,13 +8,13 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
 
-from askline.models.layouts import (  # noqa: E402
+from askline.models.light_config import (  # noqa: E402
     CompareAggregateLayout,
     CosinetLayout,
     Layout,
     RelationalCNNLayout,
 )
-from askline.models.vectors import WordVectors  # noqa: E402
+from askline.models.word_vectors import WordVectors  # noqa: E402
 from askline.training import Recipe, encode, train  # noqa: E402
 from askline.training.hands import Hands, halves, hands  # noqa: E402
 from askline.types import QuestionSet  # noqa: E402

@@ -4,7 +4,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
 
-from askline.models.layouts import ListLayerKind  # noqa: E402
+from askline.models.light_config import ListLayerKind  # noqa: E402
 from askline.training.modules.list_layer import ListLayer  # noqa: E402
 
 SIZES = (3, 1, 5, 2)

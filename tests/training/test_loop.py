@@ -13,13 +13,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
 
 from askline.errors import InputError  # noqa: E402
-from askline.models.layouts import (  # noqa: E402
+from askline.models.light_config import (  # noqa: E402
     CompareAggregateLayout,
     CosinetLayout,
     Layout,
     RelationalCNNLayout,
 )
-from askline.models.vectors import WordVectors  # noqa: E402
+from askline.models.word_vectors import WordVectors  # noqa: E402
 from askline.training import DevSet, Recipe, Trained, encode, train  # noqa: E402
 from askline.types import QuestionSet  # noqa: E402
 
@@ -103,7 +103,7 @@ _PROGRAM = """
 import sys
 from pathlib import Path
 import torch
-from askline.models.vectors import WordVectors
+from askline.models.word_vectors import WordVectors
 from askline.training import encode, train
 from tests.training.conftest import overlapping_questions
 from tests.training.test_loop import SMALL, _LONGER

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
 
-from askline.models.layouts import (
+from askline.models.light_config import (
     CompareAggregateLayout,
     CosinetLayout,
     Layout,

@@ -8,7 +8,7 @@ the id under which the server keeps the text, and its `start` and `end` slice th
 
 from __future__ import annotations
 
-from .connecting import Connector, connect
+from .connector import Connector, connect
 from .postgres import PostgresRetriever
 from .search_engines import SearchEngineRetriever
 

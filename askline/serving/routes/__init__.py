@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import ask, documents, page, rerank, score, state
+from . import ask, documents, health, page, rerank, score
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (rerank.router, score.router, ask.router, documents.router, state.router, page.router)
+ROUTERS = (rerank.router, score.router, ask.router, documents.router, health.router, page.router)

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from ..corpus_schemas import AskRequest, AskResponse
 from ..service import new_id, notes, service_of
-from ..wire.ask import AskRequest, AskResponse
 from .sharing import ERRORS, check_count, errors
 
 __all__ = ["router"]

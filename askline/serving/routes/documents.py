@@ -7,14 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 
+from ..corpus_schemas import AddRequest, AddResponse, DocumentResponse, ListResponse, RemoveResponse
 from ..service import notes, service_of
-from ..wire.documents import (
-    AddRequest,
-    AddResponse,
-    DocumentResponse,
-    ListResponse,
-    RemoveResponse,
-)
 from .sharing import ERRORS, check_count, errors
 
 __all__ = ["router"]

@@ -9,8 +9,8 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..faults import Fault
-from ..reference import as_html
+from ..http_errors import Fault
+from ..openapi_reference import as_html
 
 __all__ = ["router"]
 

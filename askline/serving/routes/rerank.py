@@ -8,9 +8,8 @@ from fastapi import APIRouter, Body
 from pydantic import Discriminator, Tag
 from starlette.requests import Request
 
-from ..frames import Frame
-from ..service import new_id, notes, service_of
-from ..wire.rerank import (
+from ..messages import Frame
+from ..rerank_schemas import (
     ApiVersion,
     Meta,
     RankedText,
@@ -20,9 +19,11 @@ from ..wire.rerank import (
     RerankRequestV2,
     RerankResponse,
     RerankResponseV2,
+    TeiItem,
+    TeiRequest,
     Usage,
 )
-from ..wire.tei import TeiItem, TeiRequest
+from ..service import new_id, notes, service_of
 from .sharing import ERRORS, check_count
 
 __all__ = ["router"]

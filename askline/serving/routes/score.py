@@ -7,9 +7,8 @@ import time
 from fastapi import APIRouter
 from starlette.requests import Request
 
+from ..rerank_schemas import ScoreItem, ScoreRequest, ScoreResponse, Usage
 from ..service import new_id, notes, service_of
-from ..wire.rerank import Usage
-from ..wire.score import ScoreItem, ScoreRequest, ScoreResponse
 from .sharing import ERRORS, check_count
 
 __all__ = ["router"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..faults import Fault
+from ..common_schemas import Problem
+from ..http_errors import Fault
 from ..service import Service
-from ..wire.common import Problem
 
 __all__ = ["ERRORS", "check_count", "errors"]
 

@@ -7,7 +7,7 @@ from typing import get_args
 import torch
 from torch import Tensor, nn
 
-from ...models.cascade_layout import Head
+from ...models.cascade_config import Head
 from ..packed.packing import Packed
 
 __all__ = ["HEADS", "FirstTokenClassifier", "Head", "MeanClassifier"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import InputError, UnknownNameError
-from ...models.cascade_layout import Read, what_is_read
+from ...models.cascade_config import Read, what_is_read
 from ..packed.bert import bert_embed, bert_layer, is_bert
 from ..packed.packing import Packed
 from ..transformer.network import encoder_layers, read_encoder

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...data import select
 from ...errors import InputError
 from ...evaluation import Run, judgements, score_run
-from ...rankers.sorting import by_score
+from ...rankers.base import by_score
 from ...types import QuestionSet
 from ..packed.packing import Rows, TokenTable, pack
 from ..packed.templates import PairTemplate

@@ -1,8 +1,8 @@
 """
 A cascade on a GPU, stage by stage: `Cascade(TorchEncoder.load(DIR), Drop(depths, 0.3))`.
 
-It is what `runtime/staged.py` asks of an engine. Candidates lie end to end with no padding between
-them, in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered into
+It implements `engine/protocols.py`. Candidates lie end to end with no padding between them,
+ in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered into
 full batches again, so a dropped candidate costs nothing more. The host knows every length, so it
 waits for the GPU once a stage: for the scores. On a CPU it is the float reference that the
 torch-free engine is held against.
@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ...engine.protocols import Span
 from ...errors import InputError, ModelError
-from ...runtime.staged import Span
 from ..packed.bert import is_bert
 from ..packed.frozen import FrozenClassifier, FrozenEmbedding, FrozenLayer, means
 from ..packed.packing import Packed, Rows, TokenTable, Window, pack

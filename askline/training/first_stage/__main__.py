@@ -9,9 +9,9 @@ import click
 import torch
 
 from ... import data
-from ...models.filter_layout import FilterLayout
 from ...models.folder import write_folder
-from ...models.vectors import WordVectors
+from ...models.light_config import FilterLayout
+from ...models.word_vectors import WordVectors
 from ...types import QuestionSet
 from .card import card
 from .fit import FilterRecipe, fit, tensors_of

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from ...models.features import FEATURES
-from ...models.filter_layout import FilterLayout
+from ...models.light_config import FEATURES, FilterLayout
 from .fit import FilterRecipe
 
 __all__ = ["card"]

@@ -16,8 +16,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.vector_files import read_vectors
-from ...models.vectors import SHIPPED, WordVectors
+from ...models.vector_formats import read_vectors
+from ...models.word_vectors import SHIPPED, WordVectors
 from ...text.words import words
 from .encoder import SentenceEncoder
 

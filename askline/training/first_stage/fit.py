@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...models.features import FEATURES
-from ...models.filter_layout import FilterLayout
+from ...models.light_config import FEATURES, FilterLayout
 from ..schedule import slanted_triangular
 from .lists import Example
 from .network import Filter, FilterBatch

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.channels import FloatArray, IntArray
-from ...models.evidence import Listing, Matches
-from ...models.features import features
-from ...models.filter_layout import LONGEST
-from ...models.vectors import WordVectors
+from ...engine.lexical_features import features
+from ...engine.numpy_ops import FloatArray, IntArray
+from ...engine.word_matches import Listing, Matches
+from ...models.light_config import LONGEST
+from ...models.word_vectors import WordVectors
 from ...types import Question, QuestionSet
 
 __all__ = ["Example", "Vocabulary", "examples"]

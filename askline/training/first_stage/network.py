@@ -1,5 +1,5 @@
 """
-The first-stage filter in torch, for training; `askline.runtime.filter` runs it without.
+The first-stage filter in torch, for training; `askline.engine.first_stage` runs it without.
 
 The second look, which needs the whole list, has nothing to learn and is only there.
 """
@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ...models.features import FEATURES
-from ...models.filter_layout import COVERAGE_SCALE, FILTER_CHANNELS, FilterLayout
+from ...models.light_config import COVERAGE_SCALE, FEATURES, FILTER_CHANNELS, FilterLayout
 from ..batches import Texts
 from ..modules.pooled_convolution import PooledConvolution
 from .lists import Example

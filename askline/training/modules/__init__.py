@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from torch import nn
 
-from ...models.layouts import CompareAggregateLayout, CosinetLayout, Layout, RelationalCNNLayout
+from ...models.light_config import (
+    CompareAggregateLayout,
+    CosinetLayout,
+    Layout,
+    RelationalCNNLayout,
+)
 from .compare_aggregate import CompareAggregate
 from .cosinet import Cosinet
 from .relational_cnn import RelationalCNN

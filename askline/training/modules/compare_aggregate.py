@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ...models.layouts import CompareAggregateLayout
+from ...models.light_config import CompareAggregateLayout
 from ..batches import Batch, Texts
 from .dropout import Dropout
 from .list_layer import ListLayer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ...models.layouts import CosinetLayout
+from ...models.light_config import CosinetLayout
 from ..batches import Batch
 from .dropout import Dropout
 from .list_layer import ListLayer

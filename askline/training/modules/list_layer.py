@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from ...models.layouts import ListLayerKind
+from ...models.light_config import ListLayerKind
 from .recurrence import read_lists
 
 __all__ = ["ListLayer"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ...models.layouts import RelationalCNNLayout
+from ...models.light_config import RelationalCNNLayout
 from ..batches import Batch
 from .dropout import Dropout
 from .pooled_convolution import PooledConvolution

@@ -15,11 +15,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ...errors import ModelError
-from ...models.encoder_layout import EncoderShape, renamed
-from ...phrases.folder import PhraseConfig, write_phrase_folder
-from ...phrases.tokenising import load_tokeniser
-from ...phrases.windows import overlap_for
-from ...text.writing import replacing
+from ...models.encoder_config import EncoderShape, renamed
+from ...phrases.model import PhraseConfig, write_phrase_folder
+from ...phrases.tokenization import load_tokeniser, overlap_for
+from ...text.atomic_write import replacing
 from ..transformer.network import read_encoder
 from .encoders import first_position
 from .extractor import ENDS, Extractor

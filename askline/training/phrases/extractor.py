@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import UnknownNameError
-from ...phrases.decoding import Decoding, decode
-from ...phrases.windows import LONGEST, Window
+from ...phrases.extraction import Decoding, decode
+from ...phrases.tokenization import LONGEST, Window
 from ..recipe import Epoch
 from .batches import like_lengths, pad
 from .fitting import OnStep, PhraseRecipe, device_of, fit, precision

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...phrases.windows import Window
+from ...phrases.tokenization import Window
 from .batches import pad
 from .extractor import Candidates
 from .material import Asked, Material, Spans, answer_spans

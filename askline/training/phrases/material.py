@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.squad import Paragraph, SpanQuestion
-from ...phrases.tokenising import question_tokens
-from ...phrases.windows import LONGEST, Window, cut_windows
+from ...phrases.tokenization import LONGEST, Window, cut_windows, question_tokens
 
 __all__ = ["Asked", "Material", "Spans", "answer_spans", "make_material"]
 

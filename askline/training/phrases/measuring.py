@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from ...data.squad import Paragraph
-from ...evaluation.squad import Language, PhraseScores, exact_match, f1, score_phrases
-from ...phrases.tokenising import question_tokens
+from ...evaluation.phrase_scores import Language, PhraseScores, exact_match, f1, score_phrases
+from ...phrases.tokenization import question_tokens
 from .extractor import Candidates
 from .fitting import device_of, precision
 from .lessons import Lesson, collate

@@ -8,12 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.nibbles import to_nibbles
-from ...phrases.encoder import PhraseEncoder, Sight, pairs_apart
-from ...phrases.folder import PhraseConfig, pack
-from ...phrases.model import PhraseModel
-from ...runtime import graphs
-from ...runtime.encoder import open_session
+from ...engine import graphs
+from ...engine.encoder import open_session
+from ...engine.quantization import to_nibbles
+from ...phrases.model import PhraseConfig, PhraseModel, pack
+from ...phrases.phrase_encoder import PhraseEncoder, Sight, pairs_apart
 from ..quantised import quantised_layer
 
 __all__ = ["quantised_phrases"]

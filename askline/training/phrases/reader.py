@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ...phrases.windows import Window
+from ...phrases.tokenization import Window
 from ..recipe import Epoch
 from .batches import like_lengths, pad
 from .encoders import accepted, second_type

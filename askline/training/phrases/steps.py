@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from ...data.squad import Paragraph
 from ...errors import InputError
-from ...evaluation.squad import Language, normalise_phrase
-from ...phrases.windows import overlap_for
+from ...evaluation.phrase_scores import Language, normalise_phrase
+from ...phrases.tokenization import overlap_for
 from ..recipe import Epoch
 from ..transformer.network import read_encoder
 from .encoders import check_window

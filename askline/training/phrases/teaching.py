@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...data.squad import Paragraph
-from ...phrases.tokenising import question_tokens
-from ...phrases.windows import LONGEST, Window
+from ...phrases.tokenization import LONGEST, Window, question_tokens
 from ..recipe import Epoch
 from .fitting import OnStep, PhraseRecipe
 from .lessons import TeacherTables

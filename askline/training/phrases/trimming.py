@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ...models.nibbles import from_nibbles, to_nibbles
+from ...engine.quantization import from_nibbles, to_nibbles
 from .network import PhraseNetwork
 
 __all__ = ["hold_words", "trim_positions", "trim_words"]

@@ -2,7 +2,7 @@
 A reader of its own on a cascade that stays as it is.
 
 The cascade's folder is what is trained on, as it ships: its weights, int8 or not, are the start,
-and none of them changes. What is learnt is an adapter (`models/cascade_layout.py`).
+and none of them changes. What is learnt is an adapter (`models/cascade_config.py`).
 """
 
 from __future__ import annotations

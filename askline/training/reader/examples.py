@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...data.squad import Paragraph
-from ...runtime.wordpiece import WordPiece
+from ...engine.tokenizer import WordPiece
 from ..cascade.examples import reading_set
 from ..cascade.reading import ReadingSet
 from ..packed.templates import PairTemplate

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ... import data
 from ...data.squad import Paragraph
+from ...engine.tokenizer import WordPiece
 from ...errors import InputError
-from ...models.cascade_layout import Adapter, CascadeLayout
+from ...models.cascade_config import Adapter, CascadeLayout
 from ...models.folder import ModelFolder
-from ...runtime.wordpiece import WordPiece
 from ..card import LICENCES
 from .examples import every_answer, template_of
 from .fitting import ReaderRecipe, fit_reader

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ...errors import InputError
-from ...models.cascade_layout import DENSE, CascadeLayout
+from ...models.cascade_config import DENSE, CascadeLayout
 from ..packed.bert import bert_layer
 from ..packed.packing import Packed
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...engine.quantization import quantise_rows, refit_inputs
+from ...engine.tokenizer import WordPiece
 from ...errors import InputError
-from ...models.cascade_layout import DENSE, Adapter, CascadeLayout, check_tensors, reading_tensors
+from ...models.cascade_config import DENSE, Adapter, CascadeLayout, check_tensors, reading_tensors
 from ...models.folder import ModelFolder, write_folder
-from ...models.quantising import quantise_rows, refit_inputs
-from ...runtime.wordpiece import WordPiece
 from ..observing import Pair, observe
 from .network import float_tensors
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...text.atomic_write import replacing
 from ...text.words import words
-from ...text.writing import replacing
 from ...types import Question, Ranker
 
 __all__ = ["Negatives", "mine", "pool_of"]

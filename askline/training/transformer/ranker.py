@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from ...evaluation.measures import FloatArray
-from ...rankers.algebra import ScoringRanker
+from ...rankers.pipeline import ScoringRanker
 from .folder import load_selector
 from .network import PairNetwork
 from .pairs import encode_texts

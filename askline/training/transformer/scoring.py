@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...evaluation import Run, judgements, score_run
 from ...evaluation.measures import FloatArray
-from ...rankers.sorting import by_score
+from ...rankers.base import by_score
 from ...types import QuestionSet
 from .network import PairNetwork
 from .pairs import PairSet, token_batches

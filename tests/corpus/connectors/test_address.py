@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from askline.corpus.connectors.address import Address
+from askline.corpus.connectors.connect import Address
 from askline.errors import InputError
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from askline.corpus import Neighbours, Retriever, answer, connect
 from askline.corpus.connectors import PostgresRetriever
-from askline.corpus.connectors.address import Address
-from askline.corpus.connectors.postgres import _rarest
-from askline.corpus.connectors.postgres_queries import MOST
+from askline.corpus.connectors.connect import Address
+from askline.corpus.connectors.postgres import MOST, _rarest
 from askline.errors import CorpusError, InputError, MissingExtraError
 
 psycopg = pytest.importorskip("psycopg")

@@ -11,7 +11,7 @@ import pytest
 
 from askline.corpus import Connector, Neighbours, Retriever, answer, connect
 from askline.corpus.connectors import SearchEngineRetriever
-from askline.corpus.connectors.address import Address
+from askline.corpus.connectors.connect import Address
 from askline.errors import CorpusError, InputError, MissingExtraError
 
 from .engine import Engine

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from askline.engine.protocols import StagedEncoder, StagedRun
 from askline.errors import InputError, ModelError
 from askline.rankers.cascade import Cascade
 from askline.rankers.schedule import Drop, Keeps
-from askline.runtime.staged import StagedEncoder, StagedRun
 from askline.training.cascade.folder import save_cascade
 from askline.training.cascade.network import CascadeNetwork
 from askline.training.cascade.staged import TorchEncoder

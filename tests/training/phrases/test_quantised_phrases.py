@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from askline.data.squad import Paragraph
-from askline.phrases.folder import PhraseConfig, read_phrase_folder, write_phrase_folder
-from askline.phrases.model import PhraseModel
+from askline.phrases.model import PhraseConfig, PhraseModel, read_phrase_folder, write_phrase_folder
 from askline.training.phrases.quantised import quantised_phrases
 
 from ...phrases.models import make_config, make_tensors

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from askline.models.nibbles import from_nibbles, to_nibbles
+from askline.engine.quantization import from_nibbles, to_nibbles
 from askline.training.phrases.network import PhraseNetwork
 from askline.training.phrases.trimming import hold_words, trim_positions, trim_words
 from askline.training.transformer.network import read_encoder

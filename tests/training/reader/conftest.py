@@ -9,18 +9,11 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed")
 
+from askline.engine.tokenizer import WordPiece
 from askline.models.folder import ModelFolder
-from askline.runtime.wordpiece import WordPiece
 from askline.training.quantised import quantised
 
-from ...runtime.tiny_cascades import (
-    CANDIDATES,
-    QUESTION,
-    layout,
-    runtime_folder,
-    tensors,
-    tokeniser,
-)
+from ...engine.tiny_cascades import CANDIDATES, QUESTION, layout, runtime_folder, tensors, tokeniser
 from ..cascade.conftest import squad_file
 
 __all__ = ["squad_file"]

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from askline.engine.encoder import open_encoder
+from askline.engine.spans import best_span
+from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError
-from askline.models.cascade_layout import Adapter, CascadeLayout
+from askline.models.cascade_config import Adapter, CascadeLayout
 from askline.models.folder import ModelFolder
-from askline.runtime.opening import open_encoder
-from askline.runtime.reading import best_span
-from askline.runtime.wordpiece import WordPiece
 from askline.training.packed.packing import TokenTable, pack
 from askline.training.reader.examples import Pieces, every_answer, template_of
 from askline.training.reader.fitting import ReaderRecipe, fit_reader
@@ -23,8 +23,8 @@ from askline.training.reader.making import ReaderMaking, make_reader
 from askline.training.reader.network import AdaptedReader, float_tensors
 from askline.training.reader.storing import carried_over, mean_of, write_reader
 
-from ...runtime.tiny_cascades import CANDIDATES, QUESTION, runtime_folder, tensors
-from ...runtime.tiny_cascades import layout as tiny
+from ...engine.tiny_cascades import CANDIDATES, QUESTION, runtime_folder, tensors
+from ...engine.tiny_cascades import layout as tiny
 from .conftest import PAIRS
 
 ADAPTER = Adapter(1, 4)

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from askline.cli.train_reader import reader
 from askline.errors import InputError, ModelError
-from askline.models.cascade_layout import Adapter, CascadeLayout
+from askline.models.cascade_config import Adapter, CascadeLayout
 from askline.models.folder import ModelFolder
 
 

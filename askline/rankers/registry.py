@@ -1,0 +1,90 @@
+"""
+Rankers by name: the same name in code, on the command line and in result tables.
+
+A ranker is imported when it is first asked for. Other packages add theirs through the entry point
+group `askline.rankers`: `my-ranker = "my_package:MyRanker"`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from ..errors import SpecError, unknown_name_message
+from ..types import Ranker
+
+__all__ = [
+    "DEFAULT_SPEC",
+    "OptionValue",
+    "build",
+    "ranker_names",
+]
+
+OptionValue = bool | int | float | str
+
+DEFAULT_SPEC = "cosinet % 100 >> cascade"
+"""What is used where no ranker is named: the best that comes with askline."""
+
+_BUILT_IN = {
+    "bm25": "askline.rankers.lexical:BM25",
+    "cascade": "askline.rankers.cascade:Cascade",
+    "compare-aggregate": "askline.rankers.compare_aggregate:CompareAggregate",
+    "cosinet": "askline.rankers.cosinet:Cosinet",
+    "idf-overlap": "askline.rankers.lexical:IdfOverlap",
+    "jaccard": "askline.rankers.lexical:Jaccard",
+    "random": "askline.rankers.lexical:RandomOrder",
+    "relational-cnn": "askline.rankers.relational_cnn:RelationalCNN",
+    "rr": "askline.rankers.lexical:OriginalOrder",
+    "wo": "askline.rankers.lexical:WordOverlap",
+    "wo+rr": "askline.rankers.lexical:WordOverlapThenOrder",
+}
+
+
+def ranker_names() -> list[str]:
+    """Every name that a spec may use, sorted."""
+    return sorted(_BUILT_IN.keys() | _third_party().keys())
+
+
+def build(name: str, positional: list[OptionValue], options: dict[str, OptionValue]) -> Ranker:
+    """The ranker of that name with those options."""
+    factory = _factory(name)
+    signature = inspect.signature(factory)
+    try:
+        signature.bind(*positional, **options)
+    except TypeError as error:
+        takes = ", ".join(signature.parameters) or "none"
+        raise SpecError(f"Ranker {name!r}: {error}. Its options: {takes}.") from error
+    given = signature.bind(*positional, **options).arguments
+    for key, value in given.items():
+        _check_type(name, key, value, signature.parameters[key].default)
+    try:
+        return factory(*positional, **options)
+    except TypeError as error:  # an option without a default, which has no kind to check by
+        raise SpecError(f"Ranker {name!r}: {error}.") from error
+
+
+def _check_type(name: str, key: str, value: OptionValue, default: object) -> None:
+    if isinstance(default, (bool, int, float, str)):
+        fits = (int, float) if type(default) is float else type(default)
+        if not isinstance(value, fits) or (isinstance(value, bool) and type(default) is not bool):
+            raise SpecError(
+                f"Ranker {name!r}: {key} must be of the kind of {default!r}, got {value!r}."
+            )
+
+
+def _factory(name: str) -> Callable[..., Ranker]:
+    if name in _BUILT_IN:
+        module, _, attribute = _BUILT_IN[name].partition(":")
+        target = getattr(import_module(module), attribute)
+    elif name in (others := _third_party()):
+        target = others[name].load()
+    else:
+        raise SpecError(unknown_name_message("ranker", name, ranker_names()))
+    # A class that reads its weights from a folder is built by its `load`.
+    return getattr(target, "load", target)  # type: ignore[no-any-return]
+
+
+def _third_party() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="askline.rankers")}

@@ -1,0 +1,293 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from askline.corpus import Corpus, FileReport
+from askline.corpus import ingest as corpus_adding
+from askline.corpus import ingest as corpus_reading
+from askline.corpus.results import AddReport
+from askline.errors import InputError
+from askline.text.readers import read_document
+
+from .conftest import write
+
+
+@pytest.fixture
+def corpus() -> Iterator[Corpus]:
+    with Corpus.in_memory() as corpus:
+        yield corpus
+
+
+def _sums(report: AddReport) -> tuple[int, int, int, int, int]:
+    return report.added, report.changed, report.unchanged, report.removed, report.failed
+
+
+@pytest.fixture
+def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files may be looked at, but whoever reads one fails."""
+
+    def refuse(path: Path) -> None:
+        raise AssertionError(f"{path} was read again")
+
+    monkeypatch.setattr(corpus_reading, "read_document", refuse)
+
+
+def test_every_file_is_reported_once_and_counted(corpus: Corpus, pages: Path) -> None:
+    reports: list[FileReport] = []
+    report = corpus.add(pages, on_file=reports.append)
+    assert _sums(report) == (3, 0, 0, 0, 0)
+    assert [Path(each.document).name for each in reports] == ["bread.txt", "lens.md", "rock.txt"]
+    assert report.sentences == sum(each.sentences for each in reports) == 10
+    assert corpus.status().documents == 3
+
+
+def test_a_report_comes_after_its_file_is_stored(corpus: Corpus, pages: Path) -> None:
+    def check(report: FileReport) -> None:
+        assert report.document in corpus._store.names()
+
+    corpus.add(pages, on_file=check)
+
+
+@pytest.mark.usefixtures("no_reading")
+def test_unchanged_files_are_not_read_again(pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as allowed, Corpus.in_memory() as corpus:
+        allowed.setattr(corpus_reading, "read_document", read_document)
+        corpus.add(pages)
+        allowed.undo()
+        assert _sums(corpus.add(pages)) == (0, 0, 3, 0, 0)
+
+
+def test_a_new_date_alone_is_no_change(corpus: Corpus, pages: Path) -> None:
+    corpus.add(pages)
+    generation = corpus.status().generation
+    os.utime(pages / "bread.txt", (1_000_000_000, 1_000_000_000))
+    assert _sums(corpus.add(pages)) == (0, 0, 3, 0, 0)
+    assert corpus.status().generation == generation
+    known = corpus._store.known(str(pages / "bread.txt"))
+    assert known is not None
+    assert known.modified == 10**18
+
+
+def test_a_changed_file_is_read_alone(corpus: Corpus, pages: Path) -> None:
+    corpus.add(pages)
+    write(pages / "bread.txt", "Rye bread keeps for a week.", age=30)
+    changed: list[str] = []
+    report = corpus.add(
+        pages, on_file=lambda each: changed.append(each.document) if each.sentences else None
+    )
+    assert _sums(report) == (0, 1, 2, 0, 0)
+    assert changed == [str(pages / "bread.txt")]
+    assert corpus.ask("Why does dough rise?").best is None
+    assert corpus.ask("How long does rye keep?").best is not None
+
+
+def test_a_change_within_the_clocks_tick_is_seen(corpus: Corpus, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.txt", "Red.", age=0)
+    then = file.stat().st_mtime_ns
+    corpus.add(file)
+    file.write_text("Tan.", encoding="utf-8")
+    os.utime(file, ns=(then, then))  # the same size and the same date
+    assert corpus.add(file).changed == 1
+
+
+def test_files_that_have_gone_are_removed_with_their_folder_alone(
+    corpus: Corpus, pages: Path
+) -> None:
+    corpus.add(pages)
+    (pages / "bread.txt").unlink()
+    (pages / "lamps" / "rock.txt").unlink()
+    assert corpus.add(pages / "lamps").removed == 1
+    assert corpus.status().documents == 2
+    assert corpus.add(pages).removed == 1
+    assert corpus.status().documents == 1
+
+
+def test_nothing_is_removed_when_the_folder_itself_is_out_of_reach(
+    corpus: Corpus, pages: Path
+) -> None:
+    corpus.add(pages)
+    pages.rename(pages.with_name("unplugged"))
+    report = corpus.add(pages)
+    assert _sums(report) == (0, 0, 0, 0, 1)
+    assert "no such file" in str(report.problems[0])
+    assert corpus.status().documents == 3
+
+
+def test_only_removes_what_is_not_under_the_paths(corpus: Corpus, pages: Path) -> None:
+    corpus.add(pages)
+    assert corpus.add(pages / "lamps", only=True).removed == 1
+    assert corpus.status().documents == 2
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(corpus: Corpus, pages: Path) -> None:
+    write(pages / "image.txt", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
+    report = corpus.add(pages)
+    assert _sums(report) == (3, 0, 0, 0, 1)
+    assert "image.txt: It is named as text and holds an image." in str(report.problems[0])
+    assert [problem.path for problem in corpus.status().unreadable] == [str(pages / "image.txt")]
+
+
+def test_a_bad_file_is_reported_again_and_not_read_again(
+    corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = write(pages / "bad.txt", b"\x00\x01\x02")
+    first = corpus.add(pages)
+    monkeypatch.setattr(corpus_reading, "read_document", None)  # calling it would fail
+    again = corpus.add(pages)
+    assert again.problems == first.problems
+    assert again.failed == 1
+    monkeypatch.undo()
+    write(bad, "Mended.", age=30)
+    assert _sums(corpus.add(pages)) == (0, 1, 3, 0, 0)
+    assert corpus.status().unreadable == ()
+
+
+def test_a_file_that_turns_bad_no_longer_answers(corpus: Corpus, pages: Path) -> None:
+    corpus.add(pages)
+    write(pages / "bread.txt", b"\x00\x01\x02", age=30)
+    assert corpus.add(pages).failed == 1
+    assert corpus.ask("Why does dough rise?").best is None
+
+
+def test_a_file_that_goes_while_it_is_read_is_a_problem(
+    corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(path: Path) -> object:
+        if path.name == "bread.txt":
+            path.unlink()
+        return read_document(path)
+
+    monkeypatch.setattr(corpus_reading, "read_document", read)
+    report = corpus.add(pages)
+    assert _sums(report) == (2, 0, 0, 0, 1)
+    assert "bread.txt: It cannot be read: No such file" in str(report.problems[0])
+    assert corpus.status().unreadable == ()  # no verdict on what was not seen
+
+
+def test_rows_that_are_left_out_are_problems_of_a_file_that_is_added(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "rows.jsonl", '{"text": "Salt keeps fish."}\nnot json\n')
+    report = corpus.add(file)
+    assert _sums(report) == (1, 0, 0, 0, 0)
+    assert [problem.line for problem in report.problems] == [2]
+
+
+def test_a_name_that_is_no_text_is_a_problem(corpus: Corpus, tmp_path: Path) -> None:
+    folder = os.fsencode(tmp_path)
+    try:
+        Path(os.fsdecode(folder + b"/bad\xff.txt")).write_text("Text.", encoding="utf-8")
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names alone")
+    report = corpus.add(tmp_path)
+    assert report.failed == 1
+    assert "Rename it" in str(report.problems[0])
+
+
+def test_texts_are_added_under_ids_and_replaced_by_them(corpus: Corpus) -> None:
+    assert _sums(corpus.add({"a": "Salt is cheap.", "b": "Gold is dear."})) == (2, 0, 0, 0, 0)
+    assert _sums(corpus.add([("a", "Salt is cheap."), ("b", "Gold is heavy.")])) == (0, 1, 1, 0, 0)
+    assert _sums(corpus.add_texts({"a": "Salt is cheap."})) == (0, 0, 1, 0, 0)
+    best = corpus.ask("What is gold?").best
+    assert best is not None
+    assert (best.document, best.text) == ("b", "Gold is heavy.")
+
+
+def test_a_stream_of_texts_is_stored_while_it_comes(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_adding, "_BATCH_FILES", 2)
+    seen: list[str] = []
+
+    def stream() -> Iterator[tuple[str, str]]:
+        for number in range(5):
+            assert len(seen) >= number - 1  # at most two of them wait
+            yield f"note {number}", f"Lamp {number} burns."
+
+    report = corpus.add(stream(), on_file=lambda each: seen.append(each.document))
+    assert seen == [f"note {number}" for number in range(5)]
+    assert (report.added, report.sentences) == (5, 5)
+
+
+def test_a_stream_that_breaks_off_leaves_what_was_reported(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus_adding, "_BATCH_FILES", 1)
+
+    def stream() -> Iterator[tuple[str, str]]:
+        yield "a", "Salt is cheap."
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError):
+        corpus.add(stream())
+    assert [each.name for each in corpus.documents()] == ["a"]
+    assert corpus.ask("What is salt?").best is not None
+
+
+def test_paths_may_come_as_a_stream_too(corpus: Corpus, pages: Path) -> None:
+    assert corpus.add(path for path in (pages / "lamps", pages / "bread.txt")).added == 3
+
+
+@pytest.mark.parametrize("source", [[], {}, iter(())], ids=["list", "mapping", "iterator"])
+def test_nothing_can_be_added(corpus: Corpus, source: Iterable[str]) -> None:
+    assert _sums(corpus.add(source)) == (0, 0, 0, 0, 0)
+
+
+def test_only_these_texts_are_kept(corpus: Corpus) -> None:
+    corpus.add({"a": "Salt is cheap.", "b": "Gold is dear."})
+    assert _sums(corpus.add({"b": "Gold is dear.", "c": "Tin is soft."}, only=True)) == (
+        (1, 0, 1, 1, 0)
+    )
+    assert [each.name for each in corpus.documents()] == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([("a", "Salt."), "pages"], r"Expected a pair \(id, text\), got 'pages'"),
+        ([("a", "Salt.", 3)], r"Expected a pair \(id, text\), got \('a', 'Salt.', 3\)"),
+        ([("a", b"Salt.")], r"Expected a pair \(id, text\), got \('a', b'Salt.'\)"),
+        ([("", "Salt.")], "The id of a text must be a text itself, got ''"),
+        ({7: "Salt."}, "The id of a text must be a text itself, got 7"),
+        ([("\ud800", "Salt.")], "The id of a text must be UTF-8"),
+        ([Path("pages"), ("a", "Salt.")], "Expected a path, got .* one after the other"),
+        ([b"pages"], "Expected a path, got b'pages'"),
+    ],
+)
+def test_what_is_neither_paths_nor_texts_is_refused(
+    corpus: Corpus, source: Any, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        corpus.add(source)
+
+
+def test_half_a_character_is_stored_as_a_question_mark(corpus: Corpus) -> None:
+    corpus.add({"a": "The lamp \ud800 burns."})
+    best = corpus.ask("What of the lamp?").best
+    assert best is not None
+    assert best.text == "The lamp ? burns."
+
+
+def test_remove_takes_ids_files_and_folders(corpus: Corpus, pages: Path) -> None:
+    corpus.add(pages)
+    corpus.add({"note": "A lamp note."})
+    removed = corpus.remove(["note", pages / "lamps", "unheard of"])
+    assert [Path(name).name for name in removed] == ["lens.md", "rock.txt", "note"]
+    assert corpus.status().documents == 1
+    assert corpus.ask("Which lamp?").best is None
+
+
+def test_files_and_texts_are_read_again_when_the_rules_of_reading_change(
+    corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus.add(pages)
+    corpus.add({"note": "The lift is out of order."})
+    monkeypatch.setattr(corpus_reading, "READING", "another")
+    assert corpus.add(pages).changed == 3
+    assert corpus.add({"note": "The lift is out of order."}).changed == 1
+    assert corpus.add({"note": "The lift is out of order."}).unchanged == 1

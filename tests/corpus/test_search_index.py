@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from askline.corpus.ingest import text_row
+from askline.corpus.search_index import SearchIndex
+from askline.corpus.store import Store
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    store = Store.in_memory()
+    store.put([text_row("rock", "The lamp was lit in 1698."), text_row("bread", "Yeast rises.")])
+    yield store
+    store.close()
+
+
+def _names(store: Store, index: SearchIndex, text: str) -> list[str]:
+    hits = index.search(index.terms(text), 10)
+    return [found[0] for hit in hits if (found := store.document(hit.document))]
+
+
+def test_follow_makes_passages_findable_by_any_form_of_a_word(store: Store) -> None:
+    index = SearchIndex.in_memory()
+    assert index.stamp() is None
+    index.follow(store)
+    assert index.stamp() == (store.identity, store.generation)
+    assert _names(store, index, "LAMPS lit") == ["rock"]
+    assert _names(store, index, "rising") == ["bread"]
+    assert _names(store, index, "") == []
+
+
+def test_passages_are_found_by_the_title_too(store: Store) -> None:
+    index = SearchIndex.in_memory()
+    index.follow(store)
+    assert _names(store, index, "rock") == ["rock"]
+
+
+def test_follow_takes_up_what_came_and_what_went(store: Store) -> None:
+    index = SearchIndex.in_memory()
+    index.follow(store)
+    store.put([text_row("rock", "The tower fell."), text_row("lens", "A lens of glass.")])
+    store.remove(["bread"])
+    index.follow(store)
+    assert _names(store, index, "lamp yeast") == []
+    assert _names(store, index, "tower glass") == ["rock", "lens"]
+    assert len(index.search(index.terms("tower glass"), 10)) == 2
+
+
+def test_follow_twice_finds_everything_once(store: Store) -> None:
+    index = SearchIndex.in_memory()
+    index.follow(store)
+    index.follow(store)
+    assert _names(store, index, "lamp") == ["rock"]
+
+
+@pytest.mark.parametrize("forgotten", [False, True], ids=["remembered", "forgotten"])
+def test_an_older_copy_of_the_index_catches_up(
+    store: Store, tmp_path: Path, forgotten: bool
+) -> None:
+    index = SearchIndex.create(tmp_path / "search")
+    index.follow(store)
+    store.remove(["bread"])
+    if forgotten:
+        store.forget_removals(store.generation)
+    later = SearchIndex.open(tmp_path / "search")
+    assert later is not None
+    later.follow(store)
+    assert later.search(later.terms("yeast"), 10) == []
+    assert _names(store, later, "lamp") == ["rock"]
+
+
+def test_an_index_of_another_store_is_built_anew(store: Store) -> None:
+    index = SearchIndex.in_memory()
+    index.follow(store)
+    other = Store.in_memory()
+    other.put([text_row("salt", "Salt slows the yeast.")])
+    index.follow(other)
+    assert _names(other, index, "lamp lit") == []
+    assert _names(other, index, "yeast") == ["salt"]
+    other.close()
+
+
+def test_an_index_ahead_of_a_store_put_back_is_built_anew(tmp_path: Path) -> None:
+    path, copy = tmp_path / "store.sqlite", tmp_path / "copy.sqlite"
+    index = SearchIndex.in_memory()
+    for name in ("old", "new"):
+        store = Store.open(path, may_migrate=True)
+        assert store is not None
+        store.put([text_row(name, f"The {name} lamp.")])
+        index.follow(store)
+        store.close()
+        if not copy.exists():
+            shutil.copy(path, copy)
+    back = Store.open(copy, may_migrate=False)
+    assert back is not None
+    index.follow(back)
+    assert _names(back, index, "lamp") == ["old"]
+    assert index.stamp() == (back.identity, back.generation)
+    back.close()
+
+
+def test_weights_know_rare_words_from_common_ones(store: Store) -> None:
+    store.put([text_row(f"{number}", "The lamp burns.") for number in range(9)])
+    index = SearchIndex.in_memory()
+    index.follow(store)
+    weights = index.weights(["lamp", "yeast", "unheard"])
+    assert weights["yeast"] > weights["lamp"] > 0
+    assert "unheard" not in weights
+
+
+@pytest.mark.parametrize("text", ["a" * 200, "naïve CAFÉ", "灯台", "\x00", "?!"], ids=ascii)
+def test_hard_texts_are_indexed(text: str) -> None:
+    store, index = Store.in_memory(), SearchIndex.in_memory()
+    store.put([text_row("a", f"{text} lamp")])
+    index.follow(store)
+    assert len(index.search(index.terms("lamp"), 10)) == 1
+    store.close()
+
+
+def test_accents_do_not_matter() -> None:
+    store, index = Store.in_memory(), SearchIndex.in_memory()
+    store.put([text_row("a", "Le café est fermé.")])
+    index.follow(store)
+    assert _names(store, index, "cafe FERME") == ["a"]
+    store.close()
+
+
+def test_open_gives_nothing_for_what_is_missing_or_damaged(tmp_path: Path) -> None:
+    assert SearchIndex.open(tmp_path / "nowhere") is None
+    folder = tmp_path / "search"
+    SearchIndex.create(folder)
+    (folder / "meta.json").write_text("{", encoding="utf-8")
+    assert SearchIndex.open(folder) is None

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from askline.engine.first_stage import FilterNetwork
+from askline.engine.word_matches import Listing, Matches
+from askline.errors import ModelError
+from askline.models.light_config import FEATURES, FilterLayout
+from askline.models.word_vectors import WordVectors
+
+WORDS = ("the", "was", "renewed", "cancelled", "show", "harbour", "glades")
+VECTORS = WordVectors.from_rows(WORDS, np.eye(7, 96, dtype=np.float32))
+LAYOUT = FilterLayout(dimensions=96, filters=2, terms=3, hidden=4, feedback=0.0)
+
+
+def _lexical(layout: FilterLayout) -> FilterNetwork:
+    """Weights that look at one feature alone."""
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in layout.shapes().items()}
+    tensors["features.scale"] += 1
+    tensors["direct.weight"][0, FEATURES.index("covered_here")] = 10
+    return FilterNetwork(layout, tensors)
+
+
+def _scores(network: FilterNetwork, *texts: str) -> list[float]:
+    listing = Listing.of("the glades", texts, VECTORS)
+    return [float(score) for score in network.scores(listing)]
+
+
+def test_the_second_look_lifts_what_shares_its_subject_with_the_best() -> None:
+    texts = ("the glades show", "the show was renewed", "the harbour was renewed")
+    best, same_subject, other = _scores(_lexical(LAYOUT), *texts)
+    assert same_subject == other < best
+    best, same_subject, other = _scores(_lexical(replace(LAYOUT, feedback=1.0)), *texts)
+    assert other < same_subject < best
+
+
+def test_the_second_look_leaves_a_lone_candidate_alone() -> None:
+    first = _scores(_lexical(LAYOUT), "the glades")
+    assert _scores(_lexical(replace(LAYOUT, feedback=5.0)), "the glades") == first
+
+
+def test_the_convolution_reads_the_first_words_of_a_long_candidate() -> None:
+    network = _lexical(LAYOUT)
+    rng = np.random.default_rng(0)
+    tensors = {
+        **network.tensors,
+        "candidate.weight": rng.normal(size=(2, 100, 5)).astype(np.float32),
+    }
+    listing = Listing.of("the glades", ["show " * 64, "show " * 64 + "harbour " * 900], VECTORS)
+
+    short, long = FilterNetwork(LAYOUT, tensors)._candidates(listing, Matches.of(listing))
+    assert short == pytest.approx(long, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"features": ["length"]}, "was trained on the features"),
+        ({"filters": 0}, "positive number for filters"),
+        ({"width": "5"}, "positive number for width"),
+        ({"feedback": -1}, "feedback as 0 or more, got -1"),
+    ],
+    ids=["features", "zero", "text", "feedback"],
+)
+def test_a_config_that_cannot_be(change: dict[str, object], message: str) -> None:
+    assert FilterLayout.from_config(LAYOUT.as_config()) == LAYOUT
+    with pytest.raises(ModelError, match=message):
+        FilterLayout.from_config(LAYOUT.as_config() | change)

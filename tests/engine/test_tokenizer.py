@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from askline.engine.tokenizer import WordPiece
+from askline.errors import ModelError
+
+from .tiny_cascades import VOCABULARY, tokeniser
+
+
+@pytest.fixture
+def pieces(tmp_path: Path) -> WordPiece:
+    return _load(tmp_path)
+
+
+def _load(folder: Path, **options: bool) -> WordPiece:
+    path = folder / "tokenizer.json"
+    path.write_text(json.dumps(tokeniser(**options)), encoding="utf-8")
+    return WordPiece.load(path)
+
+
+def _texts(tokens: WordPiece, text: str) -> list[str]:
+    return [VOCABULARY[number] for number in tokens.numbers(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Who wrote EMMA?", ["who", "wrote", "emma", "?"]),
+        ("don't", ["d", "##o", "##n", "'", "t"]),
+        ("opened", ["o", "##p", "##en", "##ed"]),
+        ("it\u200b\x00 \tshe\n", ["it", "she"]),
+        ("Élan", ["e", "##l", "##a", "##n"]),
+        ("東a", ["[UNK]", "a"]),
+        ("it \ufffd it", ["it", "it"]),
+        ("x" * 101, ["[UNK]"]),
+        ("[SEP]", ["[", "s", "##e", "##p", "]"]),
+        ("", []),
+        (" \n ", []),
+    ],
+    ids=[
+        *("case", "punctuation", "longest piece first", "unseen characters", "accents"),
+        *("ideographs", "replacement character", "too long", "a mark in the text"),
+        *("empty", "blank"),
+    ],
+)
+def test_pieces(pieces: WordPiece, text: str, expected: list[str]) -> None:
+    assert _texts(pieces, text) == expected
+
+
+def test_case_and_accents_stay_where_the_tokeniser_keeps_them(tmp_path: Path) -> None:
+    assert _texts(_load(tmp_path, lower=False), "It é") == ["[UNK]", "[UNK]"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Who wrote Emma?", "  naïve,\x00 ZÜRICH! \u200bit\n东", "e\u0301lan ﬁn İt", "x" * 120],
+    ids=["plain", "unseen", "combining", "too long"],
+)
+def test_places_point_at_what_was_read(pieces: WordPiece, text: str) -> None:
+    found = pieces.pieces(text)
+    assert [number for number, _, _ in found] == pieces.numbers(text)
+    ends = [0]
+    for number, start, end in found:
+        assert ends[-1] <= start < end <= len(text)
+        ends.append(end)
+        piece = VOCABULARY[number].removeprefix("##")
+        assert piece == "[UNK]" or piece[0] in pieces._normalised(text[start:end])
+
+
+def test_memory_starts_anew_and_changes_nothing(
+    pieces: WordPiece, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("askline.engine.tokenizer._REMEMBERED", 2)
+    first = pieces.numbers("who wrote the novel she wrote")
+    assert pieces.numbers("who wrote the novel she wrote") == first
+    assert len(pieces._memory) <= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda it: it["model"].update(type="BPE"), "got \\['BPE', 'BertNormalizer'"),
+        (lambda it: it.update(normalizer=None), "must be a tokeniser of"),
+        (lambda it: it["model"]["vocab"].pop("[SEP]"), "must have \\[SEP\\]"),
+    ],
+    ids=["model", "normaliser", "mark"],
+)
+def test_other_tokenisers_are_refused(tmp_path: Path, change: object, message: str) -> None:
+    entries = tokeniser()
+    assert callable(change)
+    change(entries)
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(entries), encoding="utf-8")
+    with pytest.raises(ModelError, match=message):
+        WordPiece.load(path)
+
+
+def test_damaged_and_missing_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="No tokenizer.json"):
+        WordPiece.load(tmp_path / "tokenizer.json")
+    (tmp_path / "tokenizer.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ModelError, match="must be a JSON object"):
+        WordPiece.load(tmp_path / "tokenizer.json")
+
+
+TEXTS = [
+    "Who wrote “Emma” – in 1815?",
+    "naïve ΟΔΟΣ İstanbul 東京タワー a\u200bb x\u0085y \ufffd\u2028z",
+    "½ ﬁ ｆｕｌｌ 한국어 हिन्दी العَرَبِيَّة \U0001f600 e\u0301",
+    "ß ẞ ŉ ǰ \x1c$x^2$ `~|",
+    "a" * 101,
+]
+
+
+@pytest.mark.parametrize("lower", [True, False], ids=["lower", "cased"])
+def test_the_same_as_hugging_face_s(tmp_path: Path, lower: bool) -> None:
+    tokenizers = pytest.importorskip("tokenizers", reason="the oracle is the tokenizers package")
+    own = _load(tmp_path, lower=lower)
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in TEXTS:
+        encoded = theirs.encode(text, add_special_tokens=False)
+        assert own.numbers(text) == encoded.ids
+        assert [(start, end) for _, start, end in own.pieces(text)] == encoded.offsets

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from askline.engine.protocols import Span
+from askline.errors import InputError
+from askline.phrases.answers import judged, nearest
+from askline.phrases.index import PhraseIndex
+from askline.phrases.model import PhraseModel
+from askline.rankers import WordOverlap
+
+TEXTS = {
+    "austen": "Jane Austen wrote Emma. Emma is a novel.",
+    "paris": "Paris is the capital of France. It is a city.",
+}
+
+
+@pytest.fixture
+def index(tmp_path: Path, model: PhraseModel) -> PhraseIndex:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    index.add([(name, text, model.encode(text)) for name, text in TEXTS.items()])
+    return index
+
+
+def test_the_nearest_phrase_comes_with_its_sentence(model: PhraseModel, index: PhraseIndex) -> None:
+    answers = nearest("who wrote emma ?", model, index, k=5)
+    assert [answer.score for answer in answers] == sorted(
+        (answer.score for answer in answers), reverse=True
+    )
+    for answer in answers:
+        text = TEXTS[answer.phrase.document]
+        assert text[answer.start : answer.start + len(answer.sentence)] == answer.sentence
+        assert answer.start <= answer.phrase.start < answer.start + len(answer.sentence)
+
+
+def test_a_ranker_judges_the_sentences(model: PhraseModel, index: PhraseIndex) -> None:
+    answers = judged("what is the capital of france", model, index, WordOverlap(), k=2)
+    assert answers[0].sentence == "Paris is the capital of France."
+    assert answers[0].phrase.document == "paris"
+    assert answers[0].score >= answers[1].score
+
+
+def test_a_sentence_deep_in_a_long_document_is_found(tmp_path: Path, model: PhraseModel) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    text = "It is a city. " * 900 + "Jane Austen wrote Emma."
+    index.add([("long", text, model.encode(text))])
+    for answer in nearest("who wrote emma ?", model, index, k=50):
+        assert text[answer.start :].startswith(answer.sentence)
+        assert answer.sentence in ("It is a city.", "Jane Austen wrote Emma.")
+
+
+class Reading(WordOverlap):
+    """Points at a sentence's first word, or at nothing."""
+
+    def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
+        return [
+            Span(0, text.index(" "), 3.0, 9.0 if text.startswith("It") else 1.0)
+            for text in candidates
+        ]
+
+
+def test_a_ranker_that_reads_says_what_in_the_sentence_answers(
+    model: PhraseModel, index: PhraseIndex
+) -> None:
+    question = "what is the capital of france"
+    answers = judged(question, model, index, Reading(), k=9)
+    phrase = answers[0].phrase
+    assert (phrase.text, phrase.start, phrase.end, phrase.score) == ("Paris", 0, 5, 3.0)
+    others = judged(question, model, index, Reading(), k=9, read=False)
+    for answer, other in zip(answers, others, strict=True):
+        assert (answer.phrase == other.phrase) == answer.sentence.startswith("It")
+
+
+def test_every_sentence_comes_once(model: PhraseModel, index: PhraseIndex) -> None:
+    answers = judged("who wrote emma ?", model, index, WordOverlap(), k=100)
+    places = [(answer.phrase.document, answer.start) for answer in answers]
+    assert len(set(places)) == len(places)
+
+
+@pytest.mark.parametrize("question", ["", "  \n"], ids=["empty", "white"])
+def test_no_question_is_refused(model: PhraseModel, index: PhraseIndex, question: str) -> None:
+    with pytest.raises(InputError, match="Expected a question"):
+        nearest(question, model, index)
+
+
+def test_an_empty_index_has_no_answer(tmp_path: Path, model: PhraseModel) -> None:
+    empty = PhraseIndex.open(tmp_path / "empty", create=True)
+    assert nearest("who ?", model, empty) == []
+    assert judged("who ?", model, empty, WordOverlap()) == []
+    with pytest.raises(InputError, match="phrases must be at least 1"):
+        judged("who ?", model, empty, WordOverlap(), phrases=0)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from askline.errors import InputError, UnknownNameError
+from askline.phrases.extraction import Decoding, decode
+
+NO = -np.inf
+
+
+def _tables() -> tuple[np.ndarray, np.ndarray]:
+    starts = np.log(np.array([0.6, 0.3, 0.1], np.float32))
+    with np.errstate(divide="ignore"):
+        ends = np.log(np.array([[0.98, 0.02, 0.0], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]], np.float32))
+    return starts, ends
+
+
+def test_joint_takes_the_likeliest_spans() -> None:
+    spans, chances = decode(*_tables(), limit=3)
+    assert spans.tolist() == [[0, 0], [1, 1], [1, 2]]
+    assert np.exp(chances) == pytest.approx([0.588, 0.15, 0.15], rel=1e-4)
+
+
+def test_beam_gives_each_start_its_ends() -> None:
+    spans, _ = decode(*_tables(), limit=4, how="beam")
+    assert sorted(spans.tolist()) == [[0, 0], [0, 1], [1, 1], [1, 2]]
+
+
+@pytest.mark.parametrize("how", ["joint", "beam"])
+def test_what_may_not_be_never_comes(how: Decoding) -> None:
+    spans, chances = decode(*_tables(), limit=100, how=how)
+    assert len(spans) == 5
+    assert np.isfinite(chances).all()
+    assert (spans[:, 0] <= spans[:, 1]).all()
+
+
+@pytest.mark.parametrize("how", ["joint", "beam"])
+def test_nothing_possible_is_nothing_found(how: Decoding) -> None:
+    spans, chances = decode(np.full(3, NO, np.float32), np.full((3, 2), NO, np.float32), how=how)
+    assert spans.shape == (0, 2)
+    assert len(chances) == 0
+
+
+def test_joint_agrees_with_trying_every_span() -> None:
+    rng = np.random.default_rng(1)
+    starts, ends = rng.normal(size=9).astype(np.float32), rng.normal(size=(9, 4)).astype(np.float32)
+    spans, chances = decode(starts, ends, limit=7)
+    every = sorted(
+        ((starts[at] + ends[at, more], at, at + more) for at in range(9) for more in range(4)),
+        reverse=True,
+    )
+    assert spans.tolist() == [[at, end] for _, at, end in every[:7]]
+    assert chances == pytest.approx([score for score, _, _ in every[:7]])
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(InputError, match="limit and beam must be at least 1, got 0 and 2"):
+        decode(*_tables(), limit=0)
+    with pytest.raises(UnknownNameError, match="No decoding 'greedy'. Known: beam, joint"):
+        decode(*_tables(), how="greedy")  # type: ignore[arg-type]

@@ -1,0 +1,115 @@
+"""The engine against the same network step by step, with who looks at whom written out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from askline.phrases.model import PhraseConfig
+from askline.phrases.phrase_encoder import PhraseEncoder, pairs_apart
+
+from .models import make_config, make_tensors
+
+Floats = NDArray[np.float32]
+TOKENS = np.array([2, 9, 14, 30, 7, 21, 3], np.int32)
+SPANS = np.array([[1, 2], [3, 3], [2, 5]], np.int32)
+
+
+@pytest.fixture(params=[{}, {"kinds": 1, "first_position": 2}], ids=["bert", "roberta"])
+def config(request: pytest.FixtureRequest, tokeniser: Any) -> PhraseConfig:
+    whole = make_config(tokeniser)
+    return replace(whole, encoder=replace(whole.encoder, **request.param))
+
+
+def _reference(
+    config: PhraseConfig, weights: dict[str, Floats], tokens: Any, places: Any, sight: Floats
+) -> Floats:
+    """All tokens at once; `sight` (tokens, tokens) is 0 or minus infinity."""
+    shape, text = config.encoder, len(TOKENS)
+    kinds = [0] * text + [min(1, shape.kinds - 1)] * (len(tokens) - text)
+    states = weights["words.weight"][tokens] + weights["kinds.weight"][kinds]
+    states = states + weights["positions.weight"][places + shape.first_position]
+    states = _norm(states, weights, "norm")
+    size = shape.width // shape.heads
+    for layer in range(shape.layers):
+        stem = f"layers.{layer}"
+        query, key, value = (
+            _dense(weights, f"{stem}.{name}", states).reshape(-1, shape.heads, size)
+            for name in ("query", "key", "value")
+        )
+        scores = np.einsum("qhd,khd->hqk", query, key) / math.sqrt(size) + sight
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        context = np.einsum("hqk,khd->qhd", shares, value).reshape(len(states), -1)
+        attended = _dense(weights, f"{stem}.attended", context)
+        states = _norm(states + attended, weights, f"{stem}.attention_norm")
+        inner = _dense(weights, f"{stem}.inner", states)
+        bent = np.vectorize(math.erf)(inner / math.sqrt(2))
+        outer = _dense(weights, f"{stem}.outer", inner * (1 + bent) / 2)
+        states = _norm(states + outer, weights, f"{stem}.output_norm")
+    return np.asarray(states, np.float32)
+
+
+def _dense(weights: dict[str, Floats], name: str, inputs: Floats) -> Floats:
+    return np.asarray(inputs @ weights[f"{name}.weight"].T + weights[f"{name}.bias"])
+
+
+def _norm(states: Floats, weights: dict[str, Floats], name: str) -> Floats:
+    centred = states - states.mean(-1, keepdims=True)
+    scaled = centred / np.sqrt(np.square(centred).mean(-1, keepdims=True) + 1e-12)
+    return np.asarray(scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"])
+
+
+def test_states_of_a_text_and_of_its_markers_are_the_networks(config: PhraseConfig) -> None:
+    weights = make_tensors(config)
+    encoder = PhraseEncoder(config, weights)
+    states, sight = encoder.encode(TOKENS, keep=True)
+    marks = encoder.encode_markers(TOKENS[SPANS], SPANS, sight)
+    count, pairs = len(TOKENS), 2 * len(SPANS)
+    may = np.full((count + pairs, count + pairs), -np.inf, np.float32)
+    may[:, :count] = 0
+    for pair in range(len(SPANS)):
+        own = slice(count + 2 * pair, count + 2 * pair + 2)
+        may[own, own] = 0
+    tokens = np.concatenate([TOKENS, TOKENS[SPANS].ravel()])
+    places = np.concatenate([np.arange(count), SPANS.ravel()])
+    wanted = _reference(config, weights, tokens, places, may)
+    assert np.abs(states - wanted[:count]).max() < 1e-4
+    assert np.abs(marks.reshape(pairs, -1) - wanted[count:]).max() < 1e-4
+
+
+def test_markers_do_not_see_each_other(config: PhraseConfig) -> None:
+    encoder = PhraseEncoder(config, make_tensors(config))
+    _, sight = encoder.encode(TOKENS, keep=True)
+    together = encoder.encode_markers(TOKENS[SPANS], SPANS, sight)
+    for at, span in enumerate(SPANS):
+        alone = encoder.encode_markers(TOKENS[span][None], span[None], sight)
+        assert np.abs(alone[0] - together[at]).max() < 1e-5
+
+
+def test_a_text_without_markers_keeps_nothing(config: PhraseConfig) -> None:
+    states, sight = PhraseEncoder(config, make_tensors(config)).encode(TOKENS)
+    assert states.shape == (len(TOKENS), config.encoder.width)
+    assert sight == {}
+
+
+def test_sight_bars_other_pairs_alone() -> None:
+    open_ones = pairs_apart(2, 3)[0, 0] == 0
+    assert open_ones.astype(int).tolist() == [
+        [1, 1, 1, 1, 1, 0, 0],
+        [1, 1, 1, 1, 1, 0, 0],
+        [1, 1, 1, 0, 0, 1, 1],
+        [1, 1, 1, 0, 0, 1, 1],
+    ]
+
+
+def test_words_kept_in_int8_have_real_vectors(config: PhraseConfig) -> None:
+    table = np.array([[1, -2], [3, 4]], np.int8)
+    scale = np.array([0.5, 2.0], np.float32)
+    encoder = PhraseEncoder(config, {"words.weight": table, "words.scale": scale})
+    assert encoder.word_vectors(np.array([1, 0])).tolist() == [[6, 8], [0.5, -1]]

@@ -1,0 +1,212 @@
+"""Several questions at once: each gets what it gets alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askline.engine.encoder import OnnxEncoder
+from askline.engine.protocols import SharedEncoder, StagedEncoder
+from askline.errors import InputError
+from askline.rankers import Cascade, Cut, OriginalOrder, WordOverlapThenOrder
+from askline.rankers.base import Asked
+from askline.rankers.schedule import Drop, Keeps, Learned, Row, Schedule, Step
+from askline.types import Hit, Ranker, Ranking
+
+from ..engine.tiny_cascades import CANDIDATES, QUESTION, encoder, layout
+from .staged_encoders import WordEncoder
+
+LONG = " ".join(f"she wrote novel {number}," for number in range(120))
+REQUESTS: list[tuple[str, list[str]]] = [
+    (QUESTION, CANDIDATES),
+    ("who", []),
+    ("who wrote it ?", [LONG, *CANDIDATES[:3]]),
+    ("", CANDIDATES[2:3]),
+    ("what did she write when she was young ?", [*CANDIDATES, *CANDIDATES]),
+]
+# Plans differ by length: some questions wait at a depth that others are judged at.
+LEARNED = Learned((1, 3), (Row(4, ()), Row(16, (Step(1, 4),))))
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> OnnxEncoder:
+    return encoder(tmp_path / "tiny", layout("mean"), threads=2)
+
+
+def close(found: Sequence[Hit], wanted: Sequence[Hit]) -> None:
+    assert [(hit.index, hit.stage) for hit in found] == [(hit.index, hit.stage) for hit in wanted]
+    assert [hit.score for hit in found] == pytest.approx([hit.score for hit in wanted], abs=1e-3)
+
+
+def counts(ranking: Ranking) -> list[tuple[Any, ...]]:
+    return [
+        (stage.ranker, stage.entered, stage.kept, stage.skipped, stage.cost)
+        for stage in ranking.stages
+    ]
+
+
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
+@pytest.mark.parametrize("schedule", [Keeps((1, 3)), Drop((1, 3), 0.5), LEARNED])
+def test_a_cascade_gives_each_what_it_gives_it_alone(
+    tmp_path: Path, head: Any, schedule: Schedule
+) -> None:
+    engine = encoder(tmp_path / "tiny", layout(head), threads=2)
+    assert isinstance(engine, SharedEncoder)
+    ranker = Cascade(engine, schedule)
+    for (question, texts), found in zip(REQUESTS, ranker.trace_many(REQUESTS), strict=True):
+        wanted = ranker.trace(question, texts)
+        close(found.hits, wanted.hits)
+        assert counts(found) == counts(wanted)
+
+
+def rankers(engine: StagedEncoder) -> dict[str, Any]:
+    cascade = Cascade(engine, Drop(engine.depths, 0.5))
+    light = WordOverlapThenOrder()
+    return {
+        "cut": cascade % 3,
+        "pipeline": light % 4 >> cascade,
+        "cascade first": cascade % 5 >> light % 3 >> OriginalOrder(),
+        "nested": (light % 6 >> cascade) % 2 >> cascade,
+    }
+
+
+@pytest.mark.parametrize("name", ["cut", "pipeline", "cascade first", "nested"])
+def test_the_algebra_gives_each_what_it_gives_it_alone(tiny: OnnxEncoder, name: str) -> None:
+    ranker = rankers(tiny)[name]
+    together = ranker.rank_many(REQUESTS)
+    for (question, texts), hits, ranking in zip(
+        REQUESTS, together, ranker.trace_many(REQUESTS), strict=True
+    ):
+        close(hits, ranker.rank(question, texts))
+        assert counts(ranking) == counts(ranker.trace(question, texts))
+
+
+def test_questions_that_go_together_share_batches(
+    tiny: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    embed = OnnxEncoder.embed
+
+    def counted(self: OnnxEncoder, numbers: Any, kinds: Any, level: int) -> Any:
+        sizes.append(len(numbers))
+        return embed(self, numbers, kinds, level)
+
+    monkeypatch.setattr(OnnxEncoder, "embed", counted)
+    same = [("who wrote it", CANDIDATES[:1]), ("it wrote who", CANDIDATES[:1])]
+    Cascade(tiny, Keeps((1, 3))).rank_many(same)
+    assert sizes == [2]
+
+
+def test_an_engine_that_knows_one_question_at_a_time_is_asked_so() -> None:
+    engine = WordEncoder()
+    assert not isinstance(engine, SharedEncoder)
+    ranker = Cascade(engine, Drop((2, 4, 6), 0.5))
+    requests = [("a b", ["a b", "x a", "x x", "b"]), ("x", ["a x", "x x x x x x"])]
+    for request, found in zip(requests, ranker.rank_many(requests), strict=True):
+        assert found == ranker.rank(*request)
+    assert {depth for depth, _ in engine.log} == {2, 4, 6}
+
+
+def test_a_question_that_waits_keeps_its_states(tiny: OnnxEncoder) -> None:
+    alone = tiny.begin(QUESTION, CANDIDATES)
+    wanted = alone.advance(np.arange(len(CANDIDATES)), 3)
+    run = tiny.begin_many([(QUESTION, CANDIDATES), ("who", CANDIDATES)])
+    here = np.arange(len(CANDIDATES))
+    there = here + len(CANDIDATES)
+    run.advance(here, 1, waiting=there)
+    run.advance(there, 1, waiting=here)
+    held = [states is not None for states in run._states]
+    assert all(held)
+    assert run.advance(here, 3) == pytest.approx(wanted, abs=1e-4)
+    owned = zip(run._states, run._windows.owner.tolist(), strict=True)
+    left = [states for states, owner in owned if owner in there]
+    assert left == [None] * len(left)
+
+
+class _After:
+    """A clock that says no so many times, then yes."""
+
+    def __init__(self, batches: int) -> None:
+        self.left = batches
+
+    def __call__(self) -> bool:
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("batches", [0, 1, 5, 12])
+@pytest.mark.parametrize("name", ["cut", "pipeline", "nested"])
+def test_a_deadline_leaves_every_ranking_whole(tiny: OnnxEncoder, name: str, batches: int) -> None:
+    asked = [Asked(*request) for request in REQUESTS]
+    for one, ranking in zip(
+        asked, rankers(tiny)[name].trace_all(asked, _After(batches)), strict=True
+    ):
+        assert sorted(hit.index for hit in ranking.hits) == list(range(len(one.candidates)))
+
+
+def test_time_that_runs_out_runs_out_on_all_questions_alike() -> None:
+    engine = WordEncoder(batch=2, seconds_a_batch=0.01)
+    texts = ["a b c d"] * 40
+    start = time.perf_counter()
+    found = Cascade(engine, Keeps(engine.depths)).trace_many([("a", texts)] * 3, deadline_ms=50)
+    assert time.perf_counter() - start < 0.5
+    assert sum(ranking.skipped for ranking in found) > 60
+
+
+def test_the_most_promising_of_each_question_are_judged_first(tiny: OnnxEncoder) -> None:
+    ranker = Cascade(tiny, Keeps((1, 3)))
+    many = [CANDIDATES[number % 4] for number in range(160)]
+    found = ranker.trace_all(_asked(many, 2), _After(12))
+    judged = [len(many) - ranking.unjudged for ranking in found]
+    assert all(judged)
+    assert abs(judged[0] - judged[1]) <= 32
+
+
+def _asked(texts: list[str], times: int) -> list[Any]:
+    return [Asked(QUESTION, texts, list(range(len(texts)))) for _ in range(times)]
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [((QUESTION, "it"), "got one string"), ((QUESTION, [3]), "Candidate 0"), ((3, []), "question")],
+    ids=["a string", "a number", "no question"],
+)
+def test_one_wrong_request_is_refused(tiny: OnnxEncoder, request_: Any, message: str) -> None:
+    for ranker in (Cascade(tiny, Keeps((1, 3))), OriginalOrder() % 2 >> OriginalOrder()):
+        with pytest.raises(InputError, match=message):
+            ranker.rank_many([(QUESTION, CANDIDATES), request_])
+
+
+def test_nothing_asked_nothing_answered(tiny: OnnxEncoder) -> None:
+    for ranker in (Cascade(tiny, Keeps((1, 3))), OriginalOrder() % 2 >> OriginalOrder()):
+        assert ranker.rank_many([]) == []
+
+
+def counting(log: list[int]) -> Ranker:
+    class Counting:
+        def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
+            log.append(len(candidates))
+            return OriginalOrder().rank(question, candidates)
+
+    return Counting()
+
+
+@pytest.mark.parametrize(
+    ("texts", "clock", "expected"),
+    [(4, None, []), (5, None, [5]), (4, lambda: False, [4])],
+    ids=["keeps all", "drops one", "with a deadline its order counts"],
+)
+def test_a_cut_that_would_keep_all_is_passed_over(
+    texts: int, clock: Callable[[], bool] | None, expected: list[int]
+) -> None:
+    log: list[int] = []
+    pipeline = Cut(counting(log), 4) >> WordOverlapThenOrder()
+    ranking = pipeline.trace_until("a", ["x a", "a", "b", "a a", "c"][:texts], clock, None)
+    assert log == expected
+    assert [(stage.entered, stage.kept) for stage in ranking.stages] == [(texts, 4), (4, 4)]
+    assert {hit.stage for hit in ranking.hits[:4]} == {1}

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from askline.serving.openapi_reference import as_html, as_markdown
+
+API = {
+    "paths": {
+        "/lamp/{id}": {
+            "get": {
+                "summary": "Light it",
+                "description": "With `oil` & wick.",
+                "parameters": [
+                    {
+                        "name": "hours",
+                        "schema": {"type": "integer", "minimum": 0, "maximum": 5000, "default": 0},
+                        "description": "How long | at most.",
+                    }
+                ],
+                "responses": {
+                    "200": {"content": {"application/json": {"schema": {"$ref": "#/c/Lamp"}}}},
+                    "404": {},
+                },
+            }
+        }
+    },
+    "components": {
+        "schemas": {
+            "Lamp": {
+                "description": "A <lamp>.",
+                "required": ["oil"],
+                "properties": {
+                    "oil": {"type": "array", "items": {"type": "string"}},
+                    "colour": {"enum": ["red", "green"], "default": "red"},
+                    "age": {"anyOf": [{"type": "number"}, {"type": "null"}]},
+                },
+            }
+        }
+    },
+}
+
+
+def test_markdown() -> None:
+    assert as_markdown(API) == (
+        "## `GET /lamp/{id}`\n\n"
+        "Light it. With `oil` & wick. Gives Lamp. Errors: 404.\n\n"
+        "| parameter | kind | default | meaning |\n"
+        "| --- | --- | --- | --- |\n"
+        "| `hours` | integer ≥ 0 ≤ 5,000 | 0 | How long \\| at most. |\n\n"
+        "## Records\n\n"
+        "Fields without a default must be there.\n\n"
+        "### Lamp\n\n"
+        "A <lamp>.\n\n"
+        "| field | kind | default | meaning |\n"
+        "| --- | --- | --- | --- |\n"
+        "| `oil` | list of string |  |  |\n"
+        '| `colour` | `red` or `green` | "red" |  |\n'
+        "| `age` | number or null | null |  |\n"
+    )
+
+
+def test_html_is_escaped() -> None:
+    page = as_html(API)
+    assert "<p>A &lt;lamp&gt;.</p>" in page
+    assert "With <code>oil</code> &amp; wick." in page
+    assert '<h2 id="GET-/lamp/{id}"><code>GET /lamp/{id}</code></h2>' in page

@@ -1,0 +1,149 @@
+"""The architecture: which package may import which, no import cycles, and what start-up costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import askline
+
+PACKAGE = Path(askline.__file__).parent
+
+# Each package with those that it may import. Every package may import `errors` and `types`.
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "types": set(),
+    "text": set(),
+    "demo": set(),
+    "data": {"text"},
+    "evaluation": {"text"},
+    "models": {"text"},
+    "engine": {"text", "models"},
+    "rankers": {"text", "models", "engine"},
+    "phrases": {"text", "models", "engine", "rankers"},
+    "corpus": {"text", "models", "engine", "rankers", "phrases"},
+    "testing": {"rankers"},
+    "tuning": {"text", "data", "evaluation", "engine", "rankers"},
+    "training": {"text", "data", "evaluation", "models", "engine", "rankers", "phrases"},
+}
+ENTRY_POINTS = {"__init__", "__main__", "cli", "serving"}  # these may import every package
+FOUNDATION = {"errors", "types"}
+MODULES = {
+    ".".join(("askline", *path.relative_to(PACKAGE).with_suffix("").parts)): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+
+def _package(module: str) -> str:
+    return module.split(".")[1]
+
+
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """Modules of askline that a module imports, also inside functions and for type checking."""
+    return frozenset(_read_imports(module))
+
+
+def _read_imports(module: str) -> Iterator[str]:
+    own_package = module.split(".")[:-1]
+    for node in ast.walk(_tree(module)):
+        if isinstance(node, ast.Import):
+            yield from filter(None, (_module(alias.name) for alias in node.names))
+        elif isinstance(node, ast.ImportFrom):
+            base = own_package[: len(own_package) - node.level + 1] if node.level else []
+            stem = ".".join([*base, *([node.module] if node.module else [])])
+            for alias in node.names:
+                found = _module(f"{stem}.{alias.name}") or _module(stem)
+                if found:
+                    yield found
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text("utf-8"))
+
+
+def _module(name: str) -> str | None:
+    """The key in MODULES of what an import statement names; None outside askline."""
+    return next((key for key in (name, f"{name}.__init__") if key in MODULES), None)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_one_way(module: str) -> None:
+    package = _package(module)
+    if package in ENTRY_POINTS:
+        return
+    imported = {_package(name) for name in _imported(module)} - {package}
+    allowed = MAY_IMPORT[package] | (set() if package in FOUNDATION else FOUNDATION)
+    assert imported <= allowed, f"{package} must not import {sorted(imported - allowed)}"
+
+
+def test_there_is_no_import_cycle() -> None:
+    """Imports inside functions and under TYPE_CHECKING count too."""
+    done: set[str] = set()
+    cycles: list[list[str]] = []
+
+    def visit(module: str, path: list[str]) -> None:
+        if module in path:
+            cycles.append([*path[path.index(module) :], module])
+        elif module not in done:
+            for imported in sorted(_imported(module) - {module}):
+                visit(imported, [*path, module])
+            done.add(module)
+
+    for module in MODULES:
+        visit(module, [])
+    assert not cycles, "\n".join(" -> ".join(cycle) for cycle in cycles)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_torch_is_imported_in_training_alone(module: str) -> None:
+    tops = {
+        alias.name.split(".")[0]
+        for node in ast.walk(_tree(module))
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    } | {
+        (node.module or "").split(".")[0]
+        for node in ast.walk(_tree(module))
+        if isinstance(node, ast.ImportFrom) and not node.level
+    }
+    assert "torch" not in tops or _package(module) == "training"
+
+
+def test_public_names_are_sorted_and_there() -> None:
+    assert askline.__all__ == sorted(askline.__all__, key=_by_ruff_order)
+    for name in askline.__all__:
+        assert getattr(askline, name) is not None
+    assert set(askline.__all__) <= set(dir(askline))
+
+
+def _by_ruff_order(name: str) -> tuple[int, str]:
+    """Constants, then classes, then functions: the order that the linter keeps."""
+    kind = 0 if name.isupper() or name == "BM25" else 1 if name[0].isupper() else 2
+    return kind, name
+
+
+def test_unknown_names_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'rerank'"):
+        _ = askline.rerank
+
+
+def test_the_package_runs_as_the_command() -> None:
+    command = [sys.executable, "-m", "askline", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"askline, version {askline.__version__}\n"
+
+
+@pytest.mark.parametrize("program", ["import askline", "import askline.cli"])
+def test_start_up_brings_in_nothing_heavy(program: str) -> None:
+    heavy = ["torch", "numpy", "fastapi", "scipy", "rich", "ir_measures", "tantivy", "sqlite3"]
+    check = f"{program}\nimport sys\nprint(*(name for name in {heavy} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []

@@ -1,0 +1,119 @@
+"""Tiny files made by hand, and what every test of an offset asks."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from askline.errors import DataError
+from askline.text.readers import Document, read_document, sentences
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+Row = tuple[float, float, float, str]
+"""Size of type, left, baseline, text."""
+
+
+def read(folder: Path, name: str, content: str | bytes) -> Document:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return read_document(path)
+
+
+def refusal(folder: Path, name: str, content: str | bytes) -> str:
+    """What is said of a file that cannot be read, without its path."""
+    try:
+        read(folder, name, content)
+    except DataError as error:
+        [problem] = error.problems
+        assert problem.path == str(folder / name)
+        return f"{problem.line}: {problem.message}" if problem.line else problem.message
+    raise AssertionError("it was read")
+
+
+def shown(document: Document) -> list[tuple[str, str]]:
+    """Kind and text of every sentence."""
+    return [(s.kind, document.text[s.start : s.end]) for s in sentences(document)]
+
+
+def originals(document: Document) -> list[str]:
+    """Every sentence as it stands in the file."""
+    assert document.encoding
+    original = Path(document.path).read_bytes().decode(document.encoding)
+    spans = [document.span(s.start, s.end) for s in sentences(document)]
+    return [original[span[0] : span[1]] for span in spans if span]
+
+
+def check(document: Document) -> None:
+    """What holds for every document: order, places, blocks."""
+    end = 0
+    for sentence in sentences(document):
+        piece = document.text[sentence.start : sentence.end]
+        assert piece == piece.strip() != ""
+        assert end <= sentence.start < sentence.end <= len(document.text)
+        end = sentence.end
+    end = 0
+    for block in document.blocks:
+        assert end <= block.start < block.end <= len(document.text)
+        end = block.end
+    numbers = [document.place(offset).number for offset in range(len(document.text))]
+    assert numbers == sorted(numbers)
+    assert all(1 <= number <= len(document.starts) for number in numbers)
+    if document.encoding:
+        spans = [document.span(at, at + 1) or (0, 0) for at in range(len(document.text))]
+        assert all(start <= stop for start, stop in spans)
+        assert all(spans[at][1] <= spans[at + 1][0] for at in range(len(spans) - 1))
+
+
+def lines(*texts: str, size: float = 11, top: float = 700, step: float = 14) -> list[Row]:
+    """Lines one below the other, as a paragraph has them."""
+    return [(size, 72, top - number * step, text) for number, text in enumerate(texts)]
+
+
+def make_pdf(pages: Sequence[Sequence[Row]], *, title: str = "", locked: bool = False) -> bytes:
+    """A pdf of the plainest kind. A locked one asks for a password that nobody knows."""
+    first = 4
+    kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+    ]
+    for number, page in enumerate(pages):
+        stream = "\n".join(
+            f"BT /F1 {size} Tf {left} {baseline} Td ({text}) Tj ET"
+            for size, left, baseline, text in page
+        )
+        objects += [
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R"
+            f" >> >> /Contents {first + 2 * number + 1} 0 R >>",
+            f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
+        ]
+    objects.append(f"<< /Title ({title}) >>")
+    body = "%PDF-1.4\n"
+    offsets = []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    lock = f"/Encrypt << /Filter /Standard /V 1 /R 2 /O <{'11' * 32}> /U <{'22' * 32}> /P -4 >>"
+    trailer = f"/Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R /ID [<33> <33>]"
+    body += (
+        f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
+        f"trailer\n<< {trailer} {lock if locked else ''} >>\nstartxref\n{len(body)}\n%%EOF\n"
+    )
+    return body.encode("cp1252")
+
+
+def make_docx(body: str, **parts: str) -> bytes:
+    """A Word file: the body's xml, and other parts by names such as `word_styles`."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "word/document.xml",
+            f'<w:document xmlns:w="{WORD}"><w:body>{body}</w:body></w:document>',
+        )
+        for name, content in parts.items():
+            archive.writestr(name.replace("_", "/", 1) + ".xml", content)
+    return packed.getvalue()

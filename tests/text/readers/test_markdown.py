@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from askline.text.readers import sentences
+from askline.text.readers.markdown import read_markdown
+
+from .samples import check, originals, read, shown
+
+PAGE = """---
+title: "Front"
+---
+# On *bridges* #
+
+The **old** bridge ([the first](http://x.org/a_(b) "t")) was
+built of `wood_work`. It
+> quoted on
+> two lines.
+
+Stone
+-----
+- one item
+  goes on
+- [ ] another
+  1. inner
+* * *
+| Year | Built `a|b` |
+|------|:-----:|
+| 1931 | no \\| yes |
+
+```python
+# no heading
+x = 1
+
+y = 2
+```
+
+    indented code
+
+<!-- hidden
+text --> shown
+
+[ref]: http://x.org
+See [here][ref] and ![a picture](p.png), 2 * 3, snake_case and \\*stars\\* &amp; so on.[^1]
+
+[^1]: The note.
+"""
+
+
+def test_every_block_is_by_itself(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.md", PAGE)
+    assert document.title == "Front"
+    assert shown(document) == [
+        ("heading", "On bridges"),
+        ("sentence", "The old bridge (the first) was\nbuilt of wood_work."),
+        ("sentence", "It\nquoted on\ntwo lines."),
+        ("heading", "Stone"),
+        ("sentence", "one item\ngoes on"),
+        ("sentence", "another"),
+        ("sentence", "inner"),
+        ("columns", "Year\nBuilt a|b"),
+        ("row", "1931\nno | yes"),
+        ("code", "# no heading\nx = 1"),
+        ("code", "y = 2"),
+        ("code", "indented code"),
+        ("sentence", "shown"),
+        ("sentence", "See here and a picture, 2 * 3, snake_case and *stars* & so on."),
+        ("sentence", "The note."),
+    ]
+    assert {s.heading for s in sentences(document)} == {
+        "",
+        "On bridges",
+        "Stone",
+        "Stone · Year | Built a|b",
+    }
+    check(document)
+
+
+def test_offsets_slice_the_source_with_the_marks_inside(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.md", PAGE)
+    found = originals(document)
+    assert found[0] == "On *bridges"
+    assert found[1].startswith("The **old** bridge ([the first](http://x.org/a_(b)")
+    assert found[2] == "It\n> quoted on\n> two lines."
+    assert found[8] == "1931 | no \\| yes"
+    assert [document.place(s.start).number for s in sentences(document)][:5] == [4, 6, 7, 11, 13]
+
+
+def test_windows_line_ends_count_once(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.md", PAGE.replace("\n", "\r\n"))
+    assert [kind for kind, _ in shown(document)].count("row") == 1
+    assert document.place(document.text.index("The note.")).number == PAGE.count("\n")
+    check(document)
+
+
+@pytest.mark.parametrize(
+    ("source", "kinds"),
+    [
+        ("Title\n=====\n", [("heading", "Title")]),
+        ("a\n\n---\n\nb", [("text", "a"), ("text", "b")]),
+        ("#hashtag", [("text", "#hashtag")]),
+        ("1. a\n2. b", [("text", "a"), ("text", "b")]),
+        ("in\n1986. that was", [("text", "in\n1986. that was")]),
+        ("~~~\nnever closed\n", [("code", "never closed\n")]),
+        ("a | b\nno table", [("text", "a | b\nno table")]),
+        ("**a *b* c** __d__ ~~e~~", [("text", "a b c d e")]),
+        ("unpaired ** and _x and `tick", [("text", "unpaired ** and _x and `tick")]),
+        ("<b>bold</b> <https://x.org>", [("text", "bold https://x.org")]),
+        ("", []),
+    ],
+    ids=[
+        *("setext", "rule", "hashtag", "numbers", "year", "open-fence", "no-table", "emphasis"),
+        *("unpaired", "tags", "empty"),
+    ],
+)
+def test_marks_of_markdown(source: str, kinds: list[tuple[str, str]]) -> None:
+    content = read_markdown(source)
+    found = [(b.kind, content.text[b.start : b.end].strip("\n")) for b in content.blocks]
+    assert found == [(kind, text.strip("\n")) for kind, text in kinds]
+
+
+@pytest.mark.parametrize(
+    "piece", ["`", "`a``", "[", "](", "![a](", "*a ", "_a", "<a ", "> ", "- ", "|", "&", "\n<!--"]
+)
+def test_the_time_grows_with_the_length_alone(piece: str) -> None:
+    start = time.process_time()
+    read_markdown(piece * (100_000 // len(piece)))
+    assert time.process_time() - start < 2

@@ -1,0 +1,156 @@
+"""Csv and jsonl, which share what a row is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from askline.errors import DataError
+from askline.text.readers import Document, read_document, sentences
+from askline.text.readers.csv import read_csv
+from askline.text.readers.jsonl import read_jsonl
+
+from .samples import check, originals, read, refusal, shown
+
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+
+
+def parts(document: Document) -> list[tuple[int, str, str, str]]:
+    return [(p.row, p.id, p.title, document.text[p.start : p.end]) for p in document.parts]
+
+
+def test_jsonl_lines_are_documents(tmp_path: Path) -> None:
+    rows = [
+        '{"id": 7, "title": "Bridges", "text": "It \\u00e9tait \\"old\\".\\nIt fell."}',
+        "",
+        '{"n": [{"text": "no"}], "Body": "Second \\ud83d\\ude00 one."}',
+    ]
+    document = read(tmp_path, "a.jsonl", "\n".join(rows))
+    assert parts(document) == [
+        (1, "7", "Bridges", 'It était "old".\nIt fell.'),
+        (3, "", "", "Second 😀 one."),
+    ]
+    assert originals(document) == [
+        'It \\u00e9tait \\"old\\".',
+        "It fell.",
+        "Second \\ud83d\\ude00 one.",
+    ]
+    assert [(document.place(s.start).number, s.heading) for s in sentences(document)] == [
+        (1, "Bridges"),
+        (1, "Bridges"),
+        (3, ""),
+    ]
+    last = document.part(document.text.index("Second"))
+    assert last is not None
+    assert (last.row, last.id) == (3, "")
+    assert document.part(len(document.text)) is None
+    check(document)
+
+
+def test_bad_lines_are_left_out_and_reported(tmp_path: Path) -> None:
+    rows = [
+        '{"text": "Good."}',
+        '{"text": ',
+        "[1]",
+        '{"text": 5}',
+        '{"a": 1}',
+        '{"text": "\\ud800"}',
+    ]
+    document = read(tmp_path, "a.jsonl", "\n".join(rows))
+    assert [text for _, text in shown(document)] == ["Good."]
+    assert [(p.path, p.line, p.message[:38]) for p in document.problems] == [
+        (document.path, 2, "Not JSON: Expecting value at column 10"),
+        (document.path, 3, "Not JSON: Expecting '{' at column 1."),
+        (document.path, 4, "'text' must be a text, got 5."),
+        (document.path, 5, "No field is called text, content, body"),
+        (document.path, 6, "'text' holds half a character. Write t"),
+    ]
+
+
+def test_a_file_of_bad_lines_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path, "a.jsonl", "\n{").startswith("2: Not JSON: ")
+
+
+CSV = (
+    'id;Title;text\r\n1;One;"He said ""no"".\nThen; he left."\r\n\r\n2;;Plain text.\r\n3;Three;\r\n'
+)
+
+
+def test_csv_rows_are_documents(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.csv", CSV)
+    assert parts(document) == [
+        (2, "1", "One", 'He said "no".\nThen; he left.'),
+        (4, "2", "", "Plain text."),
+    ]
+    assert originals(document) == ['He said ""no"".', "Then; he left.", "Plain text."]
+    assert [document.place(s.start).number for s in sentences(document)] == [2, 3, 5]
+    check(document)
+
+
+def test_the_text_column_can_be_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("name,about\nBridge,Old and long.\n")
+    assert read_document(path, text_field="about").text == "Old and long.\n"
+    with pytest.raises(DataError, match="No column 'abuot'. There: 'name', 'about'."):
+        read_document(path, text_field="abuot")
+    with pytest.raises(
+        DataError, match="No column is called text, .* There: 'name', 'about'. Name"
+    ):
+        read_document(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "The first row is empty. Begin with"),
+        ('id,text\n1,"open', "2: A quotation mark is not closed, or"),
+        ('id,text\n1,"a"b', "2: A quotation mark is not closed, or"),
+        ("id,text\n1,a,b", "2: 3 fields where the header has 2."),
+    ],
+    ids=["empty", "open", "inside", "fields"],
+)
+def test_csv_that_cannot_be_read_says_why(tmp_path: Path, content: str, message: str) -> None:
+    assert refusal(tmp_path, "a.csv", content).startswith(message)
+
+
+def test_a_row_with_too_many_fields_is_left_out(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.tsv", "id\ttext\n1\tGood.\n2\ta\tb\n")
+    assert [text for _, text in shown(document)] == ["Good."]
+    assert [(p.line, p.message) for p in document.problems] == [
+        (3, "3 fields where the header has 2.")
+    ]
+
+
+@given(st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5))
+def test_csv_agrees_with_the_standard_library(rows: list[tuple[str, str]]) -> None:
+    written = io.StringIO()
+    csv.writer(written, quoting=csv.QUOTE_ALL).writerows([("n", "text"), *rows])
+    content = read_csv(written.getvalue())
+    assert [content.text[p.start : p.end] for p in content.parts] == [text for _, text in rows]
+
+
+@given(st.lists(TEXT, min_size=1, max_size=5), st.booleans())
+def test_jsonl_agrees_with_the_standard_library(texts: list[str], ascii_only: bool) -> None:
+    rows = [json.dumps({"n": 1.5, "text": text}, ensure_ascii=ascii_only) for text in texts]
+    source = "\n".join(rows)
+    content = read_jsonl(source)
+    assert [content.text[p.start : p.end] for p in content.parts] == texts
+    assert content.segments is not None
+    for part, text in zip(content.parts, texts, strict=True):
+        start, end = content.segments.span(part.start, part.end)
+        assert json.loads(f'"{source[start:end]}"') == text
+
+
+def test_of_many_bad_rows_the_first_hundred_are_told(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.jsonl", '{"text": "One."}\n' + "bad\n" * 1_234)
+    assert len(document.problems) == 101
+    assert (document.problems[-1].line, document.problems[-1].message) == (
+        0,
+        "1,134 more rows were left out.",
+    )

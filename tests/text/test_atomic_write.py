@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from askline.errors import InputError
+from askline.text.atomic_write import replacing
+
+
+def test_replacing_puts_the_new_file_in_place(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_bytes(b"old")
+    with replacing(target) as stream:
+        stream.write(b"new")
+        assert target.read_bytes() == b"old"
+    assert target.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path: Path) -> None:
+    target = tmp_path / "a.txt"
+    target.write_bytes(b"old")
+    with pytest.raises(ZeroDivisionError), replacing(target) as stream:  # noqa: PT012
+        stream.write(b"half")
+        raise ZeroDivisionError
+    assert target.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_replacing_says_which_file_cannot_be_written(tmp_path: Path) -> None:
+    with (
+        pytest.raises(InputError, match=r"nowhere/a\.txt cannot be written: No such file"),
+        replacing(tmp_path / "nowhere" / "a.txt"),
+    ):
+        pass

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askline.errors import InputError, ModelError
+from askline.evaluation.calibration import expected_calibration_error
+from askline.rankers.probability import read_calibration, read_threshold
+from askline.rankers.schedule import Learned
+from askline.tuning import Tuned, tune
+from askline.tuning.depth_calibration import calibrate
+from askline.tuning.plot import svg
+from askline.tuning.schedule_fitting import fingerprint, store, write_report
+
+from .drawn import DEPTHS, table
+
+
+@pytest.fixture(scope="module")
+def tuned() -> Tuned:
+    tables = [
+        table(60, 24, seed=1, light=True, name="a"),
+        table(30, 24, seed=2, light=True, name="b"),
+    ]
+    return tune(tables, budget=0.6, counts=(6, 12, 24), first=True)
+
+
+def test_a_row_for_each_length_and_for_the_cut_of_the_first_stage(tuned: Tuned) -> None:
+    counts = [row.count for row in tuned.rows]
+    assert counts == sorted(counts)
+    assert tuned.first in counts
+    assert [whole.count for whole in tuned.pipelines] == [24]
+
+
+def test_shorter_lists_keep_no_smaller_share(tuned: Tuned) -> None:
+    for shorter, longer in pairwise(tuned.schedule.rows):
+        for depth in DEPTHS[:-1]:
+            # As far as whole candidates allow.
+            share = longer.at(depth) / longer.count
+            assert shorter.at(depth) >= int(share * shorter.count)
+
+
+def test_the_budget_holds_for_the_longest_lists(tuned: Tuned) -> None:
+    assert tuned.rows[-1].choice.trial.price <= 0.6
+
+
+def test_shorter_lists_may_cost_more_rather_than_lose(tuned: Tuned) -> None:
+    strict = tune([table(60, 12, seed=1)], budget=0.4, loss=0.01, counts=(6, 12))
+    short = strict.rows[0].choice
+    assert short.trial.price > 0.4 or short.full.p1 - short.trial.p1 <= 0.01
+
+
+def test_looks_that_cost_more_are_fewer() -> None:
+    cheap, dear = (
+        tune([table(60, 12, seed=1)], budget=0.6, counts=(6, 12), stage=stage)
+        for stage in (0.0, 12.0)
+    )
+    few, many = dear.schedule.rows[0], cheap.schedule.rows[0]
+    assert len(few.keeps) <= len(many.keeps)
+    assert dear.schedule.plan(few.count)[:-1] == few.keeps
+    assert dear.schedule.rows[-1] == cheap.schedule.rows[-1]  # long lists are chosen as ever
+    assert dear.as_config()["schedule"]["stage"] == 12.0
+
+
+def test_short_lists_come_from_the_table_that_is_just_long_enough() -> None:
+    long, short = table(20, 24, light=True), table(40, 12, light=True)
+    both = tune([long, short], budget=0.7, counts=(12, 24), first=True)
+    assert [whole.count for whole in both.pipelines] == [12, 24]
+    assert [(row.count, row.questions) for row in both.rows if row.count in (12, 24)][-1] == (
+        24,
+        20,
+    )
+    assert {row.questions for row in both.rows if row.count == 12} <= {40}
+    assert both.sets == ("drawn",)
+
+
+def test_a_budget_is_a_share() -> None:
+    with pytest.raises(InputError, match="budget must be above 0 and at most 1, got 2"):
+        tune([table()], budget=2)
+
+
+def test_what_is_stored_is_what_is_read(tuned: Tuned, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"kind": "cascade", "threshold": 0.1}')
+    (tmp_path / "weights.safetensors").write_bytes(b"w")
+    before = fingerprint(tmp_path)
+    store(tuned, tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["kind"] == "cascade"
+    assert Learned.from_config(DEPTHS, config["schedule"]) == tuned.schedule
+    assert config["schedule"]["tuned_on"] == ["a", "b"]
+    assert read_calibration(config) == tuned.calibration
+    assert read_threshold(config) == tuned.threshold
+    assert fingerprint(tmp_path) == before
+    (tmp_path / "weights.safetensors").write_bytes(b"v")
+    assert fingerprint(tmp_path) != before
+
+
+def test_a_folder_without_a_config_is_refused(tuned: Tuned, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="must be a JSON object"):
+        store(tuned, tmp_path)
+
+
+def test_the_report_is_json_and_a_picture(tuned: Tuned, tmp_path: Path) -> None:
+    figures, picture = write_report(tuned, tmp_path / "new")
+    report = json.loads(figures.read_text("utf-8"))
+    assert [row["count"] for row in report["rows"]] == [row.count for row in tuned.rows]
+    assert set(report["rows"][0]["alpha"]) == {"0.3", "0.4", "0.5"}
+    costs = [point["cost"] for point in report["pipelines"][0]["front"]]
+    assert costs == sorted(costs)
+    assert ET.fromstring(picture.read_text("utf-8")).tag.endswith("svg")
+
+
+def test_the_picture_has_a_line_and_a_ring_for_each_length(tuned: Tuned) -> None:
+    drawn = svg(tuned)
+    assert drawn.count("<polyline") == drawn.count("<circle") == len(tuned.rows) + 1
+    assert drawn == svg(tuned)
+
+
+def test_calibration_is_of_each_depth_and_over_own_candidates() -> None:
+    drawn = table(200, 12, seed=4)
+    lines = calibrate([drawn])
+    own = ~drawn.added
+    for row, depth in enumerate(DEPTHS):
+        chances = lines[depth](drawn.scores[row, own])
+        assert expected_calibration_error(chances, drawn.labels[own]) < 0.05
+    moved = replace(drawn, scores=np.where(drawn.added, 50, drawn.scores).astype(np.float32))
+    assert calibrate([moved]) == lines
+
+
+def test_a_classifier_that_knows_nothing_gives_everybodys_chance() -> None:
+    drawn = table(50, 12, seed=4)
+    wrong = replace(drawn, scores=-drawn.scores)
+    base = wrong.labels[~wrong.added].mean()
+    for line in calibrate([wrong]).values():
+        assert line.scale > 0
+        np.testing.assert_allclose(line([-3.0, 3.0]), base, atol=0.01)
+
+
+def test_a_first_stage_is_tuned_on_whole_lists_of_any_length() -> None:
+    found = tune([table(size=17, light=True)], budget=0.7, counts=(6, 12), first=True)
+    assert 1 < found.first < 17
+    assert [whole.count for whole in found.pipelines] == [17]
+
+
+def test_a_first_stage_needs_lists_of_one_length() -> None:
+    short, long = table(10, 6, light=True), table(10, 9, light=True)
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(short, name), getattr(long, name)], axis=-1)
+        for name in ("sizes", "labels", "added", "tokens", "scores", "light")
+    }
+    names = (*short.questions, *(f"long {own}" for own in long.questions))
+    mixed = replace(short, questions=names, **columns)
+    with pytest.raises(InputError, match=r"lists of one length.* which has 9 candidates"):
+        tune([mixed], budget=0.7, counts=(6,), first=True)
+    assert tune([mixed], budget=0.7, counts=(6,)).first == 0
+
+
+@pytest.mark.parametrize("budget", [0.3, 0.5, 0.7])
+def test_longer_lists_keep_no_fewer_whatever_the_budget(budget: float) -> None:
+    many, few = table(60, 12, seed=1), table(20, 36, seed=2)
+    found = tune([many, few], budget=budget, counts=(12, 36))
+    shorter, longer = found.schedule.rows
+    assert (shorter.count, longer.count) == (12, 36)
+    for depth in DEPTHS[:-1]:
+        assert longer.at(depth) >= shorter.at(depth)

@@ -1,0 +1,140 @@
+"""A schedule tried on paper gives what the ranker gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from askline.engine.protocols import Span
+from askline.rankers import Cascade, Cut, Pipeline
+from askline.rankers.base import by_score
+from askline.rankers.schedule import Keeps, Step
+from askline.tuning.candidate_lists import lists_of
+from askline.tuning.schedule_search import levels, measure, search
+from askline.types import Hit
+
+from .drawn import DEPTHS, table
+
+
+@dataclass
+class FromTable:
+    """An encoder whose candidates are row numbers of a table."""
+
+    scores: NDArray[np.float32]
+    all_tokens: NDArray[np.int64]
+    depths: tuple[int, ...] = DEPTHS
+    layers: int = DEPTHS[-1]
+
+    def begin(self, question: str, candidates: Sequence[str]) -> FromTableRun:
+        return FromTableRun(self, np.array([int(text) for text in candidates]))
+
+
+@dataclass
+class FromTableRun:
+    encoder: FromTable
+    numbers: NDArray[np.int64]
+
+    @property
+    def tokens(self) -> NDArray[np.int64]:
+        return self.encoder.all_tokens[self.numbers]
+
+    def advance(
+        self, rows: NDArray[np.int64], depth: int, *, stop: Callable[[], bool] | None = None
+    ) -> NDArray[np.float32]:
+        return np.asarray(self.encoder.scores[self.encoder.depths.index(depth), self.numbers[rows]])
+
+    def read(self, rows: NDArray[np.int64]) -> list[Span | None]:
+        return [None for _ in rows]
+
+
+@dataclass
+class LightFromTable:
+    scores: NDArray[np.float32]
+
+    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
+        return by_score(self.scores[[int(text) for text in candidates]])
+
+
+def average_precision(labels: Sequence[bool]) -> float:
+    found = [place for place, label in enumerate(labels, start=1) if label]
+    return sum(rank / place for rank, place in enumerate(found, start=1)) / len(found)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.integers(1, 12), max_size=2).map(lambda keeps: sorted(keeps, reverse=True)),
+    st.sampled_from([0, 3, 7, 12]),
+    st.integers(0, 5),
+)
+def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int) -> None:
+    drawn = table(questions=6, size=12, seed=seed, light=True)
+    steps = tuple(map(Step, DEPTHS, keeps))
+    trial = measure(lists_of([drawn], 12), ((Step(0, first),) if first else ()) + steps)
+    judge = Cascade(FromTable(drawn.scores, drawn.tokens), Keeps(DEPTHS, steps))
+    assert drawn.light is not None
+    light = LightFromTable(drawn.light)
+    ranker = Pipeline((Cut(light, first), judge)) if first else judge
+    for row in range(6):
+        numbers = list(range(12 * row, 12 * row + 12))
+        ranking = ranker.trace("", list(map(str, numbers)))
+        labels = [bool(drawn.labels[numbers[hit.index]]) for hit in ranking.hits]
+        assert trial.precision[row] == labels[0]
+        assert trial.average_precision[row] == pytest.approx(average_precision(labels))
+        assert ranking.cost is not None
+        spent = ranking.cost.token_layers + (0.5 * drawn.tokens[numbers].sum() if first else 0)
+        assert trial.cost[row] == pytest.approx(spent / (6 * drawn.tokens[numbers].sum()))
+
+
+def test_every_look_has_its_price() -> None:
+    drawn = table(questions=3, size=12, light=True)
+    plain, priced = lists_of([drawn], 12), lists_of([drawn], 12, stage=3.0)
+    steps = (Step(0, 9), Step(2, 6), Step(4, 3))
+    assert measure(priced, ()).price == 1
+    spent = measure(plain, steps).cost * 6 * 12 + 3 * 3.0  # in layers of a candidate, three looks
+    assert measure(priced, steps).cost == pytest.approx(spent / (6 * 12 + 3.0))
+    assert measure(priced, steps).p1 == measure(plain, steps).p1
+    assert priced.first(9).stage == 3.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 20, 400])
+def test_levels_fall_to_one(count: int) -> None:
+    found = levels(count)
+    assert (found[0], found[-1]) == (count, 1)
+    assert found == sorted(set(found), reverse=True)
+
+
+def test_search_begins_with_full_depth_and_measures_every_trial() -> None:
+    lists = lists_of([table(40, 12)], 12)
+    trials = search(lists, budget=0.7)
+    assert trials[0].keeps == ()
+    assert trials[0].price == pytest.approx(1)
+    assert len({trial.keeps for trial in trials}) == len(trials) > 20
+    for trial in trials[:: len(trials) // 10]:
+        again = measure(lists, trial.keeps)
+        assert (again.p1, again.map, again.price) == (trial.p1, trial.map, trial.price)
+
+
+def test_search_finds_the_best_of_all_small_schedules() -> None:
+    """Beside trying everything: the best at each price is found, or one as good."""
+    lists = lists_of([table(60, 9, seed=3)], 9)
+    numbers = levels(9)
+    everything = [
+        measure(lists, [Step(2, a), Step(4, b)]) for a in numbers for b in numbers if b <= a
+    ]
+    found = search(lists, budget=1.0)
+    for price in (0.5, 0.7, 0.9):
+        best = max(trial.p1 for trial in everything if trial.price <= price)
+        ours = max(trial.p1 for trial in found if trial.price <= price)
+        assert ours >= best - 0.02
+
+
+def test_search_with_a_first_stage_begins_with_its_cut() -> None:
+    trials = search(lists_of([table(40, 12, light=True)], 12), budget=0.6, first=True)
+    assert trials[0].keeps == ()
+    assert all(trial.keeps[0].depth == 0 for trial in trials[1:])
