@@ -9,7 +9,7 @@ AsklineError
 │   ├── DataError                  rows of a file, all of them, each with its line
 │   ├── SpecError                  the text or the name of a ranker
 │   └── UnknownNameError           a dataset, split, filter or measure that does not exist
-├── MissingExtraError (ImportError)  a part that needs `pip install askline[…]`
+├── MissingExtraError (ImportError)  a part whose extra is not installed
 ├── CorpusError                    an index folder that is missing, damaged, newer or in use
 ├── ModelError                     a model folder that is missing, damaged or of another kind
 └── RankerError                    a ranker that broke its contract
@@ -18,10 +18,14 @@ AsklineError
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 __all__ = [
     "AsklineError",
@@ -34,6 +38,7 @@ __all__ = [
     "RankerError",
     "SpecError",
     "UnknownNameError",
+    "install_command",
     "require_extra",
 ]
 
@@ -95,7 +100,7 @@ class MissingExtraError(AsklineError, ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         self._given = purpose, extra
-        super().__init__(f"{purpose} needs more packages. Run: pip install 'askline[{extra}]'")
+        super().__init__(f"{purpose} needs more packages. Run: {install_command(extra)}")
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
         return type(self), self._given
@@ -119,6 +124,31 @@ def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
     message = f"No {kind} {name!r}. Known: {', '.join(names)}."
     close = difflib.get_close_matches(name, names, n=1)
     return f"{message} Did you mean {close[0]!r}?" if close else message
+
+
+def install_command(extra: str) -> str:
+    """
+    The command that adds an extra to this installation of askline.
+
+    Pip records where a package came from in `direct_url.json` (PEP 610): a folder, a file or a
+    repository. A package from an index has no such record.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        record = distribution("askline").read_text("direct_url.json")
+    except PackageNotFoundError:  # a clone on PYTHONPATH
+        return f"pip install '{Path(__file__).parent.parent}[{extra}]'"
+    if record is None:
+        return f"pip install 'askline[{extra}]'"
+    origin = json.loads(record)
+    url = origin["url"]
+    if "dir_info" in origin:
+        editable = "--editable " if origin["dir_info"].get("editable") else ""
+        return f"pip install {editable}'{url2pathname(urlsplit(url).path)}[{extra}]'"
+    if "vcs_info" in origin:
+        url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
+    return f"pip install 'askline[{extra}] @ {url}'"
 
 
 def require_extra(module: str, *, purpose: str, extra: str) -> ModuleType:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.models.word_vectors import WordVectors
 from askline.text.words import words

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+torch = pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from torch import Tensor  # noqa: E402
 

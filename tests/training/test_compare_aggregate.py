@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+torch = pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from torch import Tensor, nn  # noqa: E402
 

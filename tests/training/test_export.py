@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.errors import ModelError
 from askline.models.folder import ModelFolder

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="exporting needs torch: pip install 'askline[train]'")
+pytest.importorskip("torch", reason="exporting needs torch: pip install '.[train]'")
 
 from askline.engine.encoder import open_encoder, open_session
 from askline.engine.tokenizer import WordPiece

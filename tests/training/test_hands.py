@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+torch = pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.models.light_config import (  # noqa: E402
     CompareAggregateLayout,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+torch = pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.models.light_config import ListLayerKind  # noqa: E402
 from askline.training.modules.list_layer import ListLayer  # noqa: E402

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+torch = pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.errors import InputError  # noqa: E402
 from askline.models.light_config import (  # noqa: E402

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+torch = pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.training.losses import list_loss, point_loss  # noqa: E402
 from askline.training.schedule import slanted_triangular  # noqa: E402

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("torch", reason="training needs torch: pip install 'askline[train]'")
+pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.models.light_config import (
     CompareAggregateLayout,

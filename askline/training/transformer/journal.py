@@ -60,7 +60,7 @@ def plot_journal(journal: str | PathLike[str], out: str | PathLike[str]) -> Path
     """
     The loss and, below it, the dev measures over the epochs; the ending of `out` says the format.
 
-    Needs matplotlib: `pip install askline[plots]`.
+    Needs the extra `plots`.
     """
     library = _library(Path(out))
     steps, epochs = _read(Path(journal))

@@ -47,5 +47,5 @@ def test_several_processes_without_accelerate_say_which_extra(
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(MissingExtraError, match=r"askline\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[train\]'"):
         Crew.assembled()

@@ -47,7 +47,7 @@ def test_a_plot_without_matplotlib_says_which_extra(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"askline\[plots\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install .*\[plots\]'"):
         plot_journal(path, tmp_path / "training.png")
 
 
