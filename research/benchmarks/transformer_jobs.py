@@ -1,12 +1,14 @@
-"""What `research.benchmarks.transformers` trains and measures, each piece a function that a process runs."""
+"""Training and measuring steps of `research.benchmarks.transformers`, one function per job."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from safetensors.torch import load_file, save_file
 
 from askline.training.general.card import card
 from askline.training.general.fit import GeneralRecipe, general_run, merged, run_file
+from askline.training.general.sets import PLANS
 from askline.training.transformer import (
     PairNetwork,
     Phase,
@@ -27,46 +30,33 @@ from askline.training.transformer import (
 from askline.training.transformer.averaging import average
 from askline.training.transformer.loop import Dev
 from askline.training.transformer.objectives import Objective
-from askline.training.transformer.sampling import SampledLists
+from askline.training.transformer.sampling import Plan, SampledLists
 from askline.training.transformer.scoring import list_scores
+from askline.types import QuestionSet
 
-from .transformer_sets import DEV, TEST, Measured, Sets
+from .transformer_sets import DEV, TEST, Figures, Measured, Sets, Spec
 
 Row = dict[str, Any]
+Job = tuple[str, tuple[Any, ...], set[str]]
+"""Name of the function, its arguments, and the labels of the jobs that must be done before."""
 
 POINT, BOTH = Objective(point=1.0, list=0.0), Objective(point=0.5, list=1.0)
-LOSSES = {"point": POINT, "both": BOTH, "soft": POINT, "taught": POINT}
-"""`soft` learns half the label and half the score of a model that has not seen the question,
-`taught` of two such, the second larger."""
+LOSSES = {"point": POINT, "list": Objective(point=0.0, list=1.0), "both": BOTH}
+SEEDS = (1, 2, 3)
 FOLDS = 5
 UNANSWERABLE = ("squad2:dev", "wikiqa:dev")
-"""Sets with questions that have no answer: their scores are kept for `research.benchmarks.calibration`."""
-
-
-@dataclass(frozen=True, eq=False)
-class Teacher:
-    """A larger network: where it starts, and everything in its own tokens."""
-
-    init: str
-    tokeniser: Any
-    lists: SampledLists
-    sets: Sets
-    wikiqa: Measured
-    recipe: TransformerRecipe
-    steps: float
-    """Of its students, and of those without it."""
+"""Sets with unanswerable questions; their scores are kept for `research.benchmarks.calibration`."""
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """What every job needs; made once, and handed on to the processes as they are forked."""
+    """What every job needs. It is made once and inherited by the forked worker processes."""
 
     init: str
     tokeniser: Any
     lists: SampledLists
     others: Mapping[str, SampledLists]
-    """The same questions with other negatives: those that the light ranker chose (`cosinet`, for
-    the part `negatives`), and by other plans (for the part `plans`)."""
+    """The same questions with lists by other plans."""
     sets: Sets
     wikiqa: Measured
     trecqa: Measured
@@ -75,15 +65,14 @@ class World:
     recipe: GeneralRecipe
     adapt: TransformerRecipe
     general: Path | None = None
-    """A general model made before, which is adapted instead of a new one."""
-    teacher: Teacher | None = None
+    """An existing general model, which is adapted instead of a new one."""
 
     def start(self, **options: Any) -> PairNetwork:
         return PairNetwork.start(self.init, **options).to(self.device)
 
     @property
     def share(self) -> float:
-        """How far to go to the mean of the runs: the recipe's, or what `plans` has chosen."""
+        """How far to go from the initial weights to the mean: the recipe's or the chosen one."""
         if not self.choice.is_file():
             return self.recipe.share
         return float(json.loads(self.choice.read_text("utf-8"))["share"])
@@ -97,11 +86,21 @@ class World:
             return load_network(self.general)[0].to(self.device)
         return self.mean_of("bm25", share)
 
-    def mean_of(self, hard: str, share: float) -> PairNetwork:
-        """The runs of one kind, their mean, part of the way from the start."""
+    def mean_of(self, plan: str, share: float) -> PairNetwork:
+        """The mean of the runs with one plan, part of the way from the initial weights."""
         network = self.start()
-        merged(network, runs_of(self, None, hard), self.recipe.seeds, share)
+        merged(network, runs_of(self, None, plan), self.recipe.seeds, share)
         return network.eval()
+
+
+def timed(work: Callable[..., Row], *arguments: Any) -> Row:
+    """Return the row of a job with its wall-clock time."""
+    start = time.perf_counter()
+    row = work(*arguments)
+    return row | {"wall": round(time.perf_counter() - start, 1)}
+
+
+# --- the general model
 
 
 def transfer(
@@ -111,7 +110,7 @@ def transfer(
     epochs: int | None = None,
     hard: str = "bm25",
 ) -> Row:
-    """One run of the general model, or of one cut to a depth; `hard` is what chose negatives."""
+    """One run of the general model, or of its lowest `depth` layers; `hard` names the plan."""
     lists = world.lists if hard == "bm25" else world.others[hard]
     recipe = world.recipe.transfer
     recipe = replace(recipe, seed=seed, epochs=epochs or recipe.epochs)
@@ -123,13 +122,14 @@ def transfer(
     return row | {"loss": losses, "seconds": round(seconds, 1)}
 
 
-def runs_of(world: World, depth: int | None, hard: str = "bm25") -> Path:
-    """The folder of the runs of one kind."""
+def runs_of(world: World, depth: int | None, plan: str = "bm25") -> Path:
+    """The folder of the runs with one plan."""
     name = f"depth-{depth}" if depth else "general"
-    return world.work / (name if hard == "bm25" else f"{name}-{hard}")
+    return world.work / (name if plan == "bm25" else f"{name}-{plan}")
 
 
 def untouched(world: World) -> Row:
+    """The initial weights on dev and test sets."""
     network = world.start().eval()
     return {
         "share": 0.0,
@@ -138,20 +138,20 @@ def untouched(world: World) -> Row:
     }
 
 
-def single(world: World, seed: int, depth: int | None = None, hard: str = "bm25") -> Row:
-    """One run by itself, on dev."""
+def single(world: World, seed: int, depth: int | None = None) -> Row:
+    """One run on dev sets."""
     network = world.start(depth=depth).eval()
-    network.load_state_dict(load_file(run_file(runs_of(world, depth, hard), seed)))
-    row = {"seed": seed, "depth": depth or "all", "hard": hard}
-    return row | {"dev": world.sets.all(DEV, network)}
+    network.load_state_dict(load_file(run_file(runs_of(world, depth), seed)))
+    return {"seed": seed, "depth": depth or "all", "dev": world.sets.all(DEV, network)}
 
 
 def blend_on_dev(world: World, share: float) -> Row:
+    """The mean of the runs, part of the way from the initial weights, on dev sets."""
     return {"share": share, "dev": world.sets.all(DEV, world.blended(share))}
 
 
 def blend_on_test(world: World) -> Row:
-    """The general model: written as a folder, measured on the tests, and its SQuAD 2.0 scores."""
+    """Write the general model as a folder, measure it on the test sets, keep SQuAD 2.0 scores."""
     share = world.share
     network = world.blended(share)
     folder = save_network(network, world.tokeniser, world.work / "model")
@@ -168,55 +168,96 @@ def blend_on_test(world: World) -> Row:
     return found
 
 
-def adapt_wikiqa(world: World, loss: str, seed: int, depth: int | None = None) -> Row:
-    """From the general model, or from one of a lower depth, to WikiQA."""
-    train = world.wikiqa
-    tellers = {"soft": ("",), "taught": ("", "teacher-")}.get(loss)
-    if tellers:
-        labels = _soft_labels(world, tellers)
-        train = replace(train, pairs=replace(train.pairs, labels=labels))
-    row, network = _adapted(world, train, "WikiQA", loss, seed, depth)
-    if depth is None:
-        row["dev 400"] = world.sets.measured(DEV["WikiQA 400"]).measure(network)
-        state = {name: value.cpu() for name, value in network.state_dict().items()}
-        save_file(state, _adapted_file(world, loss, seed))
+# --- the choice of plan and share
+
+COMPARED = {
+    "chosen": PLANS["chosen"],
+    "elsewhere": Plan(elsewhere=5, drawn=48),
+}
+"""The network selects among all kinds of negatives, or among more random sentences."""
+SHARES = (1.0, 0.9, 0.8, 0.7)
+MORE: Mapping[str, Spec] = {
+    "WikiQA train": ("wikiqa:train", "answerable", False, 400),
+    "WikiQA train 400": ("wikiqa:train", "answerable", True, 400),
+}
+"""Measured together with the dev sets; no run is trained on WikiQA."""
+TOLERANCE = 0.2
+"""Points of mean MAP within which plans and shares count as equal."""
+PADDED = ("WikiQA", "WikiQA train", "TrecQA")
+
+
+def plan_jobs() -> Iterator[Job]:
+    """Jobs of the part `plans`: three runs per plan, each share on dev sets, then the choice."""
+    for seed in SEEDS:
+        yield from (("transfer", (seed, None, None, plan), set()) for plan in COMPARED)
+    for plan in COMPARED:
+        runs = {f"transfer {seed} None None {plan}" for seed in SEEDS}
+        yield from (("plan_on_dev", (plan, share), runs) for share in SHARES)
+    yield "choose", (), {f"plan_on_dev {plan} {share}" for plan in COMPARED for share in SHARES}
+
+
+def plan_on_dev(world: World, plan: str, share: float) -> Row:
+    """One plan and share on dev sets."""
+    network = world.mean_of(plan, share)
+    row = {"hard": plan, "share": share, "dev": world.sets.all({**DEV, **MORE}, network)}
+    (world.work / f"plan-{plan}-{share}.json").write_text(json.dumps(row), encoding="utf-8")
     return row
 
 
-def mean_wikiqa(world: World, losses: str, seeds: tuple[int, ...]) -> Row:
-    """The mean of adapted weights: of several seeds, and of several losses with `+` between."""
-    network = world.blended(world.share)
-    states = [
-        load_file(_adapted_file(world, loss, seed)) for loss in losses.split("+") for seed in seeds
-    ]
-    network.load_state_dict(average(states))
-    measured = ("dev", DEV["WikiQA"]), ("test", TEST["WikiQA"])
-    row: Row = {"start": "general", "loss": losses, "weights": len(states)}
-    return row | {part: world.sets.measured(spec).measure(network) for part, spec in measured}
+def choose(world: World) -> Row:
+    """
+    Select plan and share of the general model; its runs become those of the recipe.
+
+    Of all rows within `TOLERANCE` of the best mean MAP, the one that loses least P@1 by padding.
+    """
+    found = [json.loads(path.read_text("utf-8")) for path in world.work.glob("plan-*.json")]
+    best = max(mean_map(row["dev"]) for row in found)
+    equal = [row for row in found if mean_map(row["dev"]) >= best - TOLERANCE]
+    row = min(equal, key=lambda row: padding_loss(row["dev"]))
+    for seed in SEEDS:
+        new = run_file(runs_of(world, None), seed)
+        new.parent.mkdir(exist_ok=True)
+        shutil.copy(run_file(runs_of(world, None, row["hard"]), seed), new)
+    chosen = {"hard": row["hard"], "share": row["share"], "plan": repr(COMPARED[row["hard"]])}
+    world.choice.write_text(json.dumps(chosen), encoding="utf-8")
+    return chosen | {
+        "mean MAP": round(mean_map(row["dev"]), 2),
+        "P@1 lost by padding": round(padding_loss(row["dev"]), 2),
+    }
+
+
+def mean_map(dev: Figures) -> float:
+    """Mean MAP over the eight dev sets."""
+    return fmean(dev[name]["MAP"] for name in DEV)
+
+
+def padding_loss(dev: Figures) -> float:
+    """Points of P@1 lost by padding, over the sets with the same questions padded and not."""
+    return fmean(dev[name]["P@1"] - dev[f"{name} 400"]["P@1"] for name in PADDED)
+
+
+# --- adapted to one set
+
+
+def adapt_wikiqa(world: World, loss: str, seed: int, depth: int | None = None) -> Row:
+    """Adapt the general model, or one of fewer layers, to WikiQA."""
+    row, network = _adapted(world, world.wikiqa, "WikiQA", loss, seed, depth)
+    if depth is None:
+        row["dev 400"] = world.sets.measured(DEV["WikiQA 400"]).measure(network)
+    return row
 
 
 def adapt_trecqa(world: World, loss: str, seed: int, depth: int | None = None) -> Row:
+    """Adapt the general model, or one of fewer layers, to TrecQA."""
     return _adapted(world, world.trecqa, "TrecQA", loss, seed, depth)[0]
 
 
-def fold(world: World, number: int) -> Row:
-    """Scores of a fifth of WikiQA's train questions by a model that has not seen them."""
-    chosen = folds(world)
-    rest = world.wikiqa.pairs.take(np.flatnonzero(chosen != number))
-    network = world.blended(world.share)
-    recipe = replace(world.adapt, objective=POINT, seed=1)
-    train_transformer(network, [Phase(rest, recipe)])
-    held = world.wikiqa.pairs.take(np.flatnonzero(chosen == number))
-    np.save(fold_file(world, number), np.concatenate(list(list_scores(network, held))))
-    return {"fold": number}
-
-
 def report_head(world: World, seed: int) -> Row:
-    """The Report's baseline: the first token, a hidden layer, two outputs; WikiQA alone."""
+    """The report's baseline: first token, one hidden layer, two outputs, trained on WikiQA."""
     torch.manual_seed(seed)
     network = world.start(head="first-token")
     recipe = replace(world.adapt, objective=POINT, seed=seed)
-    return trained(world, network, world.wikiqa, recipe, "WikiQA") | {"seed": seed}
+    return _trained(world, network, world.wikiqa, recipe, "WikiQA") | {"seed": seed}
 
 
 def _adapted(
@@ -233,13 +274,13 @@ def _adapted(
     recipe = replace(world.adapt, objective=LOSSES[loss], seed=seed)
     start = "one run of one epoch" if depth else "general"
     row = {"start": start, "loss": loss, "seed": seed, "depth": network.depth} | before
-    return row | trained(world, network, train, recipe, target), network
+    return row | _trained(world, network, train, recipe, target), network
 
 
-def trained(
+def _trained(
     world: World, network: PairNetwork, train: Measured, recipe: TransformerRecipe, target: str
 ) -> Row:
-    """Adapted in place, the best epoch by dev; then one look at the test."""
+    """Adapt in place, keep the best epoch on dev, then measure once on the test set."""
     held = world.sets.measured(DEV[target])
     dev = Dev(held.questions, held.pairs)
     history = train_transformer(network, [Phase(train.pairs, recipe)], dev=dev)
@@ -252,30 +293,99 @@ def trained(
     }
 
 
-def folds(world: World) -> NDArray[np.int64]:
-    return np.random.default_rng(5).integers(0, FOLDS, len(world.wikiqa.pairs))
+# --- the choice of loss for WikiQA, by cross-validation
+#
+# Dev has 126 questions with an answer; losses that differ by a point on it change places on the
+# test set. Each loss is trained on four fifths of train, five times, and measured on the held-out
+# fifth and on dev: 999 questions. The best is trained on all of train with three seeds, to its
+# last epoch, and measured on the test set.
 
 
-def _adapted_file(world: World, loss: str, seed: int) -> Path:
-    return world.work / f"adapted-{loss}-{seed}.safetensors"
+def cross_jobs(runs: set[str]) -> Iterator[Job]:
+    """Jobs of the part `cross`."""
+    trials = [(loss, fold) for loss in LOSSES for fold in range(FOLDS)]
+    yield from (("cross", each, runs) for each in trials)
+    yield "cross_choose", (), {f"cross {loss} {fold}" for loss, fold in trials}
+    yield from (("cross_adapt", (seed,), {"cross_choose"}) for seed in SEEDS)
+    yield "cross_mean", (), {f"cross_adapt {seed}" for seed in SEEDS}
 
 
-def fold_file(world: World, number: int, teller: str = "") -> Path:
-    return world.work / f"{teller}fold-{number}.npy"
+def cross(world: World, way: str, fold: int) -> Row:
+    """Train one loss on four fifths of train; MAP on the last fifth and on dev."""
+    chosen = np.random.default_rng(5).integers(0, FOLDS, len(world.wikiqa.pairs))
+    network = _to_last_epoch(world, way, np.flatnonzero(chosen != fold), seed=1)
+    answered = np.array([question.answerable for question in world.wikiqa.questions])
+    held = _part(world.wikiqa, np.flatnonzero((chosen == fold) & answered))
+    row = {
+        "way": way,
+        "fold": fold,
+        "held": len(held.questions),
+        "held MAP": held.measure(network)["MAP"],
+        "dev MAP": world.sets.measured(DEV["WikiQA"]).measure(network)["MAP"],
+    }
+    name = f"cross-{way}-{fold}.json"
+    (world.work / name).write_text(json.dumps(row), encoding="utf-8")
+    return row
 
 
-def _soft_labels(world: World, tellers: tuple[str, ...]) -> NDArray[np.float32]:
-    pairs, chosen = world.wikiqa.pairs, folds(world)
-    soft = pairs.labels / 2
-    for number in range(FOLDS):
-        rows = pairs.rows(np.flatnonzero(chosen == number))
-        logits = np.mean([np.load(fold_file(world, number, own)) for own in tellers], 0)
-        soft[rows] += 0.25 * (1 + np.tanh(logits / 2))
-    return soft.astype(np.float32)
+def cross_choose(world: World) -> Row:
+    """Select the loss with the best MAP over all held-out questions of train and dev."""
+    found = [json.loads(path.read_text("utf-8")) for path in world.work.glob("cross-*-*.json")]
+    dev = len(world.sets.measured(DEV["WikiQA"]).questions)
+    rows = {}
+    for way in dict.fromkeys(row["way"] for row in found):
+        own = [row for row in found if row["way"] == way]
+        held = sum(row["held"] for row in own)
+        train = sum(row["held"] * row["held MAP"] for row in own) / held
+        on_dev = fmean(row["dev MAP"] for row in own)
+        rows[way] = {
+            "train, held out": round(train, 2),
+            "dev": round(on_dev, 2),
+            "all": round((held * train + dev * on_dev) / (held + dev), 2),
+        }
+    best = max(rows, key=lambda way: rows[way]["all"])
+    (world.work / "cross.json").write_text(json.dumps({"way": best}), encoding="utf-8")
+    return {"ways": rows, "chosen": best, "questions": held + dev}
 
 
-def timed(work: Callable[..., Row], *arguments: Any) -> Row:
-    """A job's row with the wall-clock of all of it."""
-    start = time.perf_counter()
-    row = work(*arguments)
-    return row | {"wall": round(time.perf_counter() - start, 1)}
+def cross_adapt(world: World, seed: int) -> Row:
+    """Train the selected loss on all of train; measure once on the test set."""
+    way = _choice(world)
+    network = _to_last_epoch(world, way, np.arange(len(world.wikiqa.pairs)), seed=seed)
+    state = {name: value.cpu() for name, value in network.state_dict().items()}
+    save_file(state, world.work / f"cross-adapted-{seed}.safetensors")
+    return {"way": way, "seed": seed} | _measures(world, network)
+
+
+def cross_mean(world: World) -> Row:
+    """The mean of the three adapted weights."""
+    network = world.blended(world.share)
+    states = [load_file(world.work / f"cross-adapted-{seed}.safetensors") for seed in SEEDS]
+    network.load_state_dict(average(states))
+    return {"way": _choice(world), "weights": len(SEEDS)} | _measures(world, network.eval())
+
+
+def _choice(world: World) -> str:
+    return str(json.loads((world.work / "cross.json").read_text("utf-8"))["way"])
+
+
+def _measures(world: World, network: PairNetwork) -> Row:
+    measured = {"dev": DEV["WikiQA"], "dev 400": DEV["WikiQA 400"], "test": TEST["WikiQA"]}
+    return {part: world.sets.measured(spec).measure(network) for part, spec in measured.items()}
+
+
+def _to_last_epoch(world: World, loss: str, rows: NDArray[np.int64], *, seed: int) -> PairNetwork:
+    recipe = replace(world.adapt, objective=LOSSES[loss], seed=seed, keep="last")
+    network = world.blended(world.share)
+    train_transformer(network, [Phase(world.wikiqa.pairs.take(rows), recipe)])
+    return network.eval()
+
+
+def _part(measured: Measured, rows: NDArray[np.int64]) -> Measured:
+    kept = tuple(measured.questions.questions[row] for row in rows)
+    return Measured(QuestionSet(measured.questions.name, kept), measured.pairs.take(rows))
+
+
+def label(name: str, arguments: Sequence[Any]) -> str:
+    """The name of a job among the requirements of others."""
+    return " ".join(map(str, (name, *arguments)))

@@ -1,88 +1,96 @@
 """
-The general transformer and what it adapts to, trained by the project's own recipe and measured.
+Train the general transformer, adapt it to WikiQA and TrecQA, and measure everything.
 
     python -m research.benchmarks.transformers --data DIR --init DIR --device cuda --work DIR
     python -m research.benchmarks.transformers --join FILE FILE …
 
-Three runs are blended to the general model, which then adapts to WikiQA and TrecQA; models cut to
-4, 6, 8, 10 and 12 layers are transferred in one run of one epoch and adapted, the Report's head is
-trained on WikiQA alone, hard negatives by BM25 and by Cosinet are compared at 6 layers, and with
-`--teacher` students of a larger network are compared with such without. With the part `plans` the
-general model is the best of several plans of lists; `cross` chooses how to adapt to WikiQA by
-cross-validation, and `topic`, `teach` and `taught` compare lists with more of the own article.
-Each choice is made on dev sets; every test set is scored once for each row. Writes
-research/results/transformers.json after each finished piece, and WORK/model, the general model's folder.
-`--few 8` is a trial with eight questions of each set.
+Parts (`--parts`): `general` trains three runs and merges them; `plans` selects the plan of lists and
+the share on dev sets instead; `adapt` adapts the general model to WikiQA and TrecQA; `cross` selects
+the loss for WikiQA by cross-validation; `depths` trains models of 4, 6, 8, 10 and 12 layers;
+`report` trains the report's baseline. Every choice is made on dev sets; every test set is scored
+once per row. Writes research/results/transformers.json after each finished job, and WORK/model, the
+folder of the general model. `--few 8` is a trial with eight questions per set.
 
-The second form makes one research/results/transformers.json of files that calls with some `--parts` each
-wrote: rows of later files stand for those of the same training in earlier ones.
+The second form merges the files of several calls into one; rows of later files replace the same rows
+of earlier ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import traceback
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import replace
 from math import inf
 from multiprocessing import get_context
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import torch
 
-import askline
 from askline.training.general.fit import GeneralRecipe
 from askline.training.general.sets import SETS, TALK, general_parts
 from askline.training.transformer import TransformerRecipe
 from askline.training.transformer.cross_encoder import load_tokeniser
 from askline.training.transformer.negatives import Negatives, mine
 from askline.training.transformer.sampling import Part, SampledLists
-from askline.types import Question
 
-from . import transformer_cross as crossing
 from . import transformer_jobs as jobs
-from . import transformer_plans as plans
-from . import transformer_teacher as teaching
-from . import transformer_topic as topics
 from .report import save
-from .transformer_jobs import Row, Teacher, World
-from .transformer_join import joined, summary
+from .transformer_jobs import SEEDS, Job, Row, World
 from .transformer_sets import DEV, TEST, Sets
 
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6)
 DEPTHS = (4, 6, 8, 10, 12)
-SEEDS = (1, 2, 3)
-ROOMS = (jobs, teaching, topics, plans, crossing)
-COMPARED = 6  # layers of the runs that compare hard negatives
 
-Job = tuple[str, tuple[Any, ...], set[str]]
-
-_world: World | None = None  # set before the processes are forked, so that they have it
+_world: World | None = None  # set before the worker processes are forked, which inherit it
 
 
-def _device(name: str) -> str:
-    """Asked in a process of its own: one that has used the GPU cannot be forked."""
-    return torch.cuda.get_device_name() if name == "cuda" else "cpu"
+def main() -> None:
+    global _world
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, help="folder of the datasets")
+    parser.add_argument("--init", help="folder of the initial weights")
+    parser.add_argument("--work", type=Path, help="folder for trained weights")
+    parser.add_argument("--negatives", type=Path, help="mined before  [WORK/negatives-bm25.npz]")
+    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
+    parser.add_argument("--jobs", type=int, default=8, help="number of parallel processes")
+    parser.add_argument("--limit", type=float, default=1e9, help="start no job after N seconds")
+    parser.add_argument("--seconds", type=float, default=inf, help="training time of each run")
+    parser.add_argument("--parts", default="general,adapt,cross,depths,report")
+    parser.add_argument("--name", default="transformers", help="name of the result file")
+    parser.add_argument("--general", type=Path, help="adapt this model; for parts without general")
+    parser.add_argument("--few", type=int, help="number of questions per set, for a trial")
+    parser.add_argument("--join", type=Path, nargs="+", help="files of earlier calls, oldest first")
+    options = parser.parse_args()
+    if options.join:
+        print(f"Saved to {save(options.name, joined(options.join), 'torch', 'transformers')}")
+        return
+    if not (options.data and options.init and options.work):
+        parser.error("--data, --init and --work are required, or --join")
+    options.parts = options.parts.split(",")
+    adapts = "adapt" in options.parts or "cross" in options.parts
+    if ("general" in options.parts) == bool(options.general) and adapts:
+        parser.error("adapt and cross need either the part general or --general, and not both")
+    options.work.mkdir(parents=True, exist_ok=True)
+    _world = world(options)
+    Scheduler(options).run()
 
 
-def _run(name: str, *arguments: Any) -> Row:
-    assert _world is not None
-    torch.set_num_threads(1)
-    work = next(getattr(room, name) for room in ROOMS if hasattr(room, name))
-    return jobs.timed(work, _world, *arguments)
-
-
-class Plan:
-    """Jobs in the order of their worth, each started when what it needs is done."""
+class Scheduler:
+    """Runs jobs in order of priority, each when the jobs that it requires are done."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.until = time.monotonic() + options.limit
         self.rows: dict[str, list[Row]] = {}  # by the name of the job
-        self.waiting: list[Job] = list(_jobs(options.parts, options.ways))
+        self.waiting: list[Job] = list(_jobs(options.parts))
         self.done: set[str] = set()
         self.started = time.monotonic()
 
@@ -109,7 +117,7 @@ class Plan:
                 running[pool.submit(_run, name, *arguments)] = (name, arguments)
 
     def _finish(self, future: Future[Row], name: str, arguments: tuple[Any, ...]) -> None:
-        label = " ".join(map(str, (name, *arguments)))
+        label = jobs.label(name, arguments)
         at = time.monotonic() - self.started
         try:
             row = future.result()
@@ -131,16 +139,27 @@ class Plan:
             **summary(self.rows),
             "parts": self.options.parts,
             "rows": self.rows,
-            "left out": [" ".join(map(str, (job[0], *job[1]))) for job in self.waiting],
+            "left out": [jobs.label(name, arguments) for name, arguments, _ in self.waiting],
         }
         save(self.options.name, figures, "torch", "transformers")
 
 
-def _jobs(parts: Container[str], ways: Sequence[str]) -> Iterator[Job]:
-    """Name, arguments, and the labels of the jobs that must be done before; the worthiest first."""
+def _device(name: str) -> str:
+    """Called in a worker process: a process that has used the GPU cannot be forked."""
+    return torch.cuda.get_device_name() if name == "cuda" else "cpu"
+
+
+def _run(name: str, *arguments: Any) -> Row:
+    assert _world is not None
+    torch.set_num_threads(1)
+    return jobs.timed(getattr(jobs, name), _world, *arguments)
+
+
+def _jobs(parts: Container[str]) -> Iterator[Job]:
+    """The jobs of these parts, most important first."""
     runs = {f"transfer {seed}" for seed in SEEDS} if "general" in parts else set()
     if "plans" in parts:
-        yield from plans.plan_jobs()
+        yield from jobs.plan_jobs()
         runs = {"choose"}
     elif "general" in parts:
         yield from (("transfer", (seed,), set()) for seed in SEEDS)
@@ -154,29 +173,12 @@ def _jobs(parts: Container[str], ways: Sequence[str]) -> Iterator[Job]:
         yield from (("report_head", (seed,), set()) for seed in SEEDS)
     if "adapt" in parts:
         yield from (("adapt_wikiqa", (x, seed), runs) for x in ("point", "both") for seed in SEEDS)
-        yield from (("fold", (number,), runs) for number in range(jobs.FOLDS))
+        yield from (("adapt_trecqa", (x, seed), runs) for x in ("point", "both") for seed in SEEDS)
     if "depths" in parts:
         yield from _depths()
-    if "adapt" in parts:
-        folds = {f"fold {number}" for number in range(jobs.FOLDS)}
-        yield from (("adapt_wikiqa", ("soft", seed), folds) for seed in SEEDS)
-        yield from (("adapt_trecqa", ("point", seed), runs) for seed in SEEDS)
-        yield from _means()
     if "cross" in parts:
-        yield from crossing.cross_jobs(runs, ways)
-    if "negatives" in parts:
-        yield from _negatives("depths" in parts)
-    if "teacher" in parts:
-        yield from teaching.teacher_jobs()
-        yield from teaching.teller_jobs() if "tellers" in parts else ()
-    if "teach" in parts:
-        yield "teach", (), set()
-        yield "teacher_on_dev", (), {"teach"}
-    for kind in ("topic", topics.TAUGHT):
-        yield from topics.topic_jobs(kind) if kind in parts else ()
-    if "adapt" in parts:
-        yield from (("adapt_trecqa", ("both", seed), runs) for seed in SEEDS)
-    if "general" in parts and "plans" not in parts:  # there a run has its plan's name
+        yield from jobs.cross_jobs(runs)
+    if "general" in parts and "plans" not in parts:  # with plans, a run has its plan's name
         yield from (("single", (seed,), runs) for seed in SEEDS)
 
 
@@ -188,41 +190,20 @@ def _depths() -> Iterator[Job]:
         yield "adapt_trecqa", ("point", 1, depth), {f"transfer 1 {depth} 1"}
 
 
-def _means() -> Iterator[Job]:
-    for losses in ("point", "both", "soft", "point+both+soft"):
-        needs = {f"adapt_wikiqa {loss} {seed}" for loss in losses.split("+") for seed in SEEDS}
-        yield "mean_wikiqa", (losses, SEEDS), needs
-
-
-def _negatives(depths: bool) -> Iterator[Job]:
-    """The first run by BM25 is that of the part `depths`, where there is one."""
-    for seed in SEEDS:
-        for hard in ("cosinet", "bm25"):
-            run = (seed, COMPARED, 1) if hard == "bm25" else (seed, COMPARED, 1, hard)
-            if not (depths and run == (1, COMPARED, 1)):
-                yield "transfer", run, set()
-            yield "single", (seed, COMPARED, hard), {f"transfer {' '.join(map(str, run))}"}
-
-
 def world(options: argparse.Namespace) -> World:
-    """Read and tokenise everything before any process is forked: a tokeniser's threads are not."""
+    """Read and tokenize everything before forking, because tokenizer threads do not survive it."""
     start = time.monotonic()
     tokeniser = load_tokeniser(options.init)
     lists, others = _lists(options, tokeniser)
     print(f"{time.monotonic() - start:.1f} s  {len(lists)} questions to transfer from", flush=True)
     sets = Sets(options.data, tokeniser, options.few)
-    whole = bool({"general", "teacher", "topic", "taught"} & set(options.parts))
+    whole = "general" in options.parts
     tests = TEST.values() if whole else (TEST[name] for name in ("WikiQA", "TrecQA"))
-    more = plans.MORE.values() if "plans" in options.parts else ()
-    measured = [*DEV.values(), *more, *tests]
-    if options.parts == ["teach"]:  # the larger network has tokens of its own
-        measured = []
-    for line in sets.prepare(measured):
+    more = jobs.MORE.values() if "plans" in options.parts else ()
+    for line in sets.prepare([*DEV.values(), *more, *tests]):
         print(f"{time.monotonic() - start:.1f} s  {line}", flush=True)
-    for name in jobs.UNANSWERABLE if "general" in options.parts else ():
+    for name in jobs.UNANSWERABLE if whole else ():
         sets.measured((name, "all", False, None))
-    if {"topic", "taught"} & set(options.parts):
-        topics.prepare(sets)
     transfer = replace(GeneralRecipe().transfer, tokens=32_768, seconds=options.seconds)
     return World(
         init=options.init,
@@ -237,114 +218,133 @@ def world(options: argparse.Namespace) -> World:
         recipe=replace(GeneralRecipe(), transfer=transfer),
         adapt=TransformerRecipe(jobs.POINT, epochs=3, rate=3e-5, batch=16, tokens=32_768),
         general=options.general,
-        teacher=_teacher(options) if options.teacher else None,
-    )
-
-
-def _teacher(options: argparse.Namespace) -> Teacher:
-    tokeniser = load_tokeniser(options.teacher)
-    sets = Sets(options.data, tokeniser, options.few)
-    list(sets.prepare([*DEV.values(), TEST["WikiQA"]]))
-    return Teacher(
-        init=options.teacher,
-        tokeniser=tokeniser,
-        lists=_lists(options, tokeniser)[0],
-        sets=sets,
-        wikiqa=sets.training("wikiqa:train"),
-        recipe=TransformerRecipe(
-            keep="last",
-            epochs=2 if "teach" in options.parts else 1,
-            rate=3e-5,
-            tokens=32_768,
-            seconds=options.teacher_seconds,
-        ),
-        steps=options.steps,
     )
 
 
 def _lists(
     options: argparse.Namespace, tokeniser: Any
 ) -> tuple[SampledLists, dict[str, SampledLists]]:
-    """What is transferred from by the recipe's plan and, where asked for, with other negatives."""
+    """Training lists by the recipe's plan and, with the part `plans`, by the other plans."""
     parts: tuple[Part, ...] = general_parts(options.data)
-    if topics.PARTS & set(options.parts):
-        parts = (replace(parts[0], plan=topics.TOPIC), *parts[1:])
     if options.few:
         parts = tuple(replace(part, questions=part.questions[: options.few]) for part in parts)
-    questions = [question for part in parts for question in part.questions]
-    mined, name = _mined(options, "bm25", questions), " + ".join(SETS)
+    mined, name = _mined(options, parts), " + ".join(SETS)
     lists = SampledLists(name, parts, mined, tokeniser)
     others = {}
-    if "negatives" in options.parts:
-        others["cosinet"] = lists.with_negatives(_mined(options, "cosinet", questions))
-    for label, plan in plans.COMPARED.items() if "plans" in options.parts else ():
+    for label, plan in jobs.COMPARED.items() if "plans" in options.parts else ():
         own = [replace(part, plan=plan) if part.plan != TALK else part for part in parts]
         others[label] = SampledLists(name, own, mined, tokeniser)
     return lists, others
 
 
-def _mined(options: argparse.Namespace, hard: str, questions: list[Question]) -> Negatives:
-    """Kept in a file, for the light ranker takes minutes to choose."""
-    given = options.negatives if hard == "bm25" else options.light_negatives
-    path = given or options.work / f"negatives-{hard}.npz"
+def _mined(options: argparse.Namespace, parts: Sequence[Part]) -> Negatives:
+    """BM25 negatives, kept in a file because mining takes half a minute."""
+    questions = [question for part in parts for question in part.questions]
+    path = options.negatives or options.work / "negatives-bm25.npz"
     if options.few or not path.exists():
-        ranker = None if hard == "bm25" else askline.load(hard)
-        path = options.work / f"negatives-{hard}.npz"
-        near = {"near": topics.NEAREST} if topics.PARTS & set(options.parts) else {}
-        mine(questions, ranker=ranker, **near).save(path)
+        path = options.work / "negatives-bm25.npz"
+        mine(questions).save(path)
     return Negatives.load(path, questions)
 
 
-def main() -> None:
-    global _world
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--data", type=Path, help="the folder with the datasets")
-    parser.add_argument("--init", help="the folder of the weights to start from")
-    parser.add_argument("--work", type=Path, help="where weights are written")
-    parser.add_argument("--negatives", type=Path, help="mined before  [WORK/negatives-bm25.npz]")
-    parser.add_argument("--light-negatives", type=Path, help="  [WORK/negatives-cosinet.npz]")
-    parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])
-    parser.add_argument("--jobs", type=int, default=8, help="processes at once")
-    parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
-    parser.add_argument("--seconds", type=float, default=inf, help="of training, for each run")
-    parser.add_argument("--parts", default="general,adapt,cross,depths,report,negatives")
-    parser.add_argument("--name", default="transformers", help="of the file in research/results/")
-    parser.add_argument("--general", type=Path, help="adapt this model; for parts without general")
-    parser.add_argument(
-        "--teacher", help="the folder of a larger encoder; for the parts teach,\ntaught and teacher"
-    )
-    parser.add_argument("--teacher-seconds", type=float, default=inf, help="of its training")
-    parser.add_argument(
-        "--way",
-        action="append",
-        dest="ways",
-        choices=[*crossing.WAYS],
-        help="to adapt, for the part cross; may be given several times  [all]",
-    )
-    parser.add_argument("--steps", type=float, default=inf, help="of each student beside it")
-    parser.add_argument("--few", type=int, help="so many questions of each set, for a trial")
-    parser.add_argument("--join", type=Path, nargs="+", help="files of earlier calls, oldest first")
-    options = parser.parse_args()
-    if options.join:
-        print(f"Kept in {save(options.name, joined(options.join), 'torch', 'transformers')}")
-        return
-    if not (options.data and options.init and options.work):
-        parser.error("--data, --init and --work are needed, or --join")
-    options.parts = options.parts.split(",")
-    options.ways = options.ways or [*crossing.WAYS]
-    adapts = "adapt" in options.parts or "cross" in options.parts
-    if ("general" in options.parts) == bool(options.general) and adapts:
-        parser.error("adapt and cross need either the part general or --general, and not both")
-    taught_by = {"teach", "taught", "teacher"} & set(options.parts)
-    if bool(taught_by) != bool(options.teacher):
-        parser.error("--teacher is for the parts teach, taught and teacher, which need it")
-    if {"topic", "taught", "teacher"} & set(options.parts) and not options.general:
-        parser.error("the parts topic, taught and teacher need --general; tellers needs teacher")
-    options.work.mkdir(parents=True, exist_ok=True)
-    _world = world(options)
-    Plan(options).run()
+_IDENTITY = (
+    *("start", "loss", "seed", "depth", "epochs", "hard", "share", "fold", "weights"),
+    *("kind", "steps", "seconds allowed", "compared", "way"),
+)
+"""Keys that identify a row among those of its job. Lists (`epochs`, `loss`) are results, not keys."""
+_DEFAULTS = {"start": "general", "hard": "bm25"}
+"""Values that rows of the first calls do not contain."""
+_CALL = ("environment", "device", "processes at once", "parts", "recipe", "adapt recipe")
+
+
+def joined(paths: Sequence[Path]) -> dict[str, Any]:
+    """
+    Merge the rows of all files; a later row replaces an earlier one. The environment is the last's.
+
+    The first file may itself be a merged one.
+    """
+    rows: dict[str, dict[tuple[Any, ...], Row]] = {}
+    calls: list[dict[str, Any]] = []
+    for path in paths:
+        found = json.loads(path.read_text("utf-8"))
+        for name, own in found["rows"].items():
+            kept = rows.setdefault(name, {})
+            new = [{"call": len(calls) + 1} | _DEFAULTS | row for row in own if "failed" not in row]
+            kept.update({_key(row): row for row in new})
+        calls += found.get("calls") or [{name: found[name] for name in _CALL}]
+    merged = {name: list(own.values()) for name, own in rows.items()}
+    return {**calls[-1], "calls": calls, **summary(merged), "rows": merged}
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    values = (row.get(name) for name in _IDENTITY)
+    return tuple("…" if isinstance(value, list) else value for value in values)
+
+
+def summary(rows: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
+    """Means over seeds."""
+    adapted = {name: rows.get(name, []) for name in ("adapt_wikiqa", "adapt_trecqa")}
+    return {
+        "by loss": {name: _by_loss(own) for name, own in adapted.items()},
+        "by depth": {name: _by_depth(own) for name, own in adapted.items()},
+        "report head": _means([row for row in rows.get("report_head", []) if "dev" in row]),
+        "plans": [
+            {key: row[key] for key in ("hard", "share", "dev")}
+            | {"mean MAP": round(jobs.mean_map(row["dev"]), 2)}
+            | {"P@1 lost by padding": round(jobs.padding_loss(row["dev"]), 2)}
+            for row in sorted(rows.get("plan_on_dev", []), key=_plan)
+        ],
+        "ways, by cross-validation": {
+            name: row[name]
+            for row in rows.get("cross_choose", [])
+            for name in ("questions", "ways", "chosen")
+        },
+        "adapted the chosen way": _means(rows.get("cross_adapt", [])),
+    }
+
+
+def _plan(row: Row) -> tuple[str, float]:
+    return row["hard"], -row["share"]
+
+
+def _by_loss(rows: Sequence[Row]) -> dict[str, Row]:
+    """Rows that start from the general model; the loss with the best dev MAP is marked."""
+    own = [row for row in rows if row.get("start") == "general"]
+    means = {loss: _means(group) for loss, group in _groups(own, "loss").items()}
+    best = max(means, key=lambda each: float(means[each]["dev"]["MAP"]), default="")
+    return {loss: row | {"chosen": loss == best} for loss, row in means.items()}
+
+
+def _by_depth(rows: Sequence[Row]) -> dict[str, Row]:
+    own = [row for row in rows if "test" in row and row.get("start") != "general"]
+    groups = sorted(_groups(own, "depth").items())
+    return {str(depth): _means(group) for depth, group in groups}
+
+
+def _means(rows: Sequence[Row]) -> Row:
+    """Means of dev and test measures, with the standard deviation of the test measures."""
+    if not rows:
+        return {}
+    found: Row = {part: _mean([row[part] for row in rows]) for part in ("dev", "test")}
+    if len(rows) > 1:
+        found["test ±"] = {
+            name: round(stdev(row["test"][name] for row in rows), 2) for name in rows[0]["test"]
+        }
+    seconds = [row["seconds"] for row in rows if "seconds" in row]
+    if seconds:
+        found["seconds"] = round(fmean(seconds), 1)
+    return found | {"seeds": len(rows)}
+
+
+def _groups(rows: Sequence[Row], name: str) -> dict[Any, list[Row]]:
+    found: dict[Any, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[name], []).append(row)
+    return found
+
+
+def _mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: round(fmean(row[name] for row in rows), 2) for name in rows[0]}
 
 
 if __name__ == "__main__":
