@@ -58,21 +58,21 @@ def _show_best(best: Answer, answers: Answers) -> None:
 
 def _nearest(best: Answer) -> list[str]:
     """A phrase that nobody judged is the answer itself, and bold is not shown everywhere."""
-    if best.phrase is None or best.confidence is not None:
+    if best.phrase is None or best.probability is not None:
         return []
     return [f"“{_clipped(best.phrase.text)}”"]
 
 
 def _about(other: Answer) -> str:
     place = from_here(other.place)
-    return place if other.confidence is None else f"{place} · {other.confidence:.0%}"
+    return place if other.probability is None else f"{place} · {other.probability:.0%}"
 
 
 def _how_sure(best: Answer) -> str:
-    if best.confidence is None:
+    if best.probability is None:
         return f"score {best.score:.2f}"
-    word = next(word for least, word in _WORDS if best.confidence >= least)
-    return f"{word} ({best.confidence:.0%})"
+    word = next(word for least, word in _WORDS if best.probability >= least)
+    return f"{word} ({best.probability:.0%})"
 
 
 def _with_mark(best: Answer, *, marked: bool) -> tuple[str, tuple[int, int] | None]:

@@ -121,10 +121,10 @@ def ask(
                 with counting("Documents encoded") as step:
                     corpus.encode_phrases(on_document=step)
             if nearest:
-                answers = corpus.nearest(question, top=top)
+                answers = corpus.nearest(question, top_k=top)
             else:
                 retrieved = max(top, retrieved)
-                answers = corpus.ask(question, top=top, retrieved=retrieved, phrases=phrases)
+                answers = corpus.ask(question, top_k=top, retrieved=retrieved, phrases=phrases)
     problems = report.problems if report else ()
     if report is not None and not answers.stages[0].entered:
         show_problems(problems)
@@ -145,7 +145,7 @@ def _asked_of_server(
 
     ranker = _ranker(spec)
     with closing(connect(url, encode=_function(encode) if encode else None)) as server:
-        return answer(question, server, ranker, top=top, retrieved=retrieved)
+        return answer(question, server, ranker, top_k=top, retrieved=retrieved)
 
 
 def _function(name: str) -> Callable[[str], Sequence[float]]:

@@ -26,7 +26,7 @@ def demo(question: str, spec: str | None) -> None:
     ranker = load(spec or DEFAULT_SPEC)
     with Corpus.in_memory(ranker=ranker) as corpus:
         corpus.add_texts(dict(documents()))
-        answers = corpus.ask(question, top=_SHOWN)
+        answers = corpus.ask(question, top_k=_SHOWN)
     click.secho(question, bold=True)
     show_answers(answers, explain=False)
     sentences, seconds = answers.stages[0].entered, answers.seconds

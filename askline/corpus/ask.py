@@ -126,12 +126,12 @@ def answer(
     retriever: Retriever,
     ranker: Ranker | None = None,
     *,
-    top: int = 5,
+    top_k: int = 5,
     retrieved: int = RETRIEVED,
     blend: float = BLEND,
 ) -> Answers:
     """
-    The best `top` answers out of `retrieved` sentences.
+    The best `top_k` answers out of `retrieved` sentences.
 
     The ranker gets the sentences of a document next to each other and in their order, the document
     with the best sentence first, each behind the words of the question that only its title or
@@ -145,9 +145,10 @@ def answer(
     """
     if not isinstance(question, str) or not question.strip():
         raise InputError(f"The question must be a text with words in it, got {question!r}.")
-    if top < 1 or retrieved < top:
+    if top_k < 1 or retrieved < top_k:
         raise InputError(
-            f"top must be at least 1 and at most retrieved, got top={top}, retrieved={retrieved}."
+            "top_k must be at least 1 and at most retrieved, "
+            f"got top_k={top_k}, retrieved={retrieved}."
         )
     start = time.perf_counter()
     total = len(retriever)
@@ -167,7 +168,7 @@ def answer(
     shift = 0 if ranker is None else 1  # retrieval is stage 0
     answers = [
         _answer(found[hit.index], hit, chances.get(hit.index), shift, retriever)
-        for hit in ranking.hits[:top]
+        for hit in ranking.hits[:top_k]
     ]
     if ranker is not None and answers:
         read = phrase_of(ranker, question, answers[0])
@@ -226,14 +227,14 @@ def phrase_of(ranker: Ranker, question: str, sentence: Titled) -> Phrase | None:
 
 
 def _answer(
-    found: Found, hit: Hit, confidence: float | None, shift: int, retriever: Retriever
+    found: Found, hit: Hit, probability: float | None, shift: int, retriever: Retriever
 ) -> Answer:
     around = retriever.neighbours(found) if isinstance(retriever, Neighbours) else ("", "")
     return Answer(
         text=found.text,
         score=hit.score,
         stage=hit.stage + shift,
-        confidence=confidence,
+        probability=probability,
         document=found.document,
         title=found.title,
         start=found.start,

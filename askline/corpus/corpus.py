@@ -138,20 +138,20 @@ class Corpus:
         self,
         question: str,
         *,
-        top: int = 5,
+        top_k: int = 5,
         retrieved: int = RETRIEVED,
         blend: float = BLEND,
         phrases: bool = False,
     ) -> Answers:
         """
-        The best `top` sentences, best first.
+        The best `top_k` sentences, best first.
 
         `retrieved` sentences are found by their words and handed to the ranker, whose scores and
         the retrieval's are added with the weight `blend` for the latter; where there is no ranker,
         they come in the order of the retrieval. With `phrases`, sentences are also found by the
         phrases in them (`encode_phrases`), and the best of both are handed on.
         """
-        ask = partial(answer, question, top=top, retrieved=retrieved, blend=blend)
+        ask = partial(answer, question, top_k=top_k, retrieved=retrieved, blend=blend)
         if isinstance(self._ranker, str):
             self._ranker = load(self._ranker)
         try:
@@ -160,10 +160,10 @@ class Corpus:
             self._search = in_step(self._store, self._folder, None, rebuild=True)
             return ask(self.retriever(phrases=phrases), self._ranker)
 
-    def nearest(self, question: str, *, top: int = 5) -> Answers:
+    def nearest(self, question: str, *, top_k: int = 5) -> Answers:
         """The sentences of the nearest phrases, in their order; nothing else judges them."""
         return answer(
-            question, self._phrasebook.retriever(), top=top, retrieved=max(top, RETRIEVED)
+            question, self._phrasebook.retriever(), top_k=top_k, retrieved=max(top_k, RETRIEVED)
         )
 
     def retriever(self, *, phrases: bool = False) -> Retriever:

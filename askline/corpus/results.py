@@ -77,7 +77,7 @@ class Answer:
     """Higher is better; comparable with answers of the same `stage` to the same question."""
     stage: int
     """The stage of the ranker that decided this answer's place."""
-    confidence: float | None
+    probability: float | None
     """The chance that this answers the question; None from a ranker that is not calibrated."""
     document: str
     title: str
@@ -117,7 +117,7 @@ class Answers:
     """Retrieval first, which starts from every sentence of the corpus, then the ranker's stages."""
     seconds: float
     threshold: float | None = None
-    """The confidence below which a sentence is no answer; None from a ranker without any."""
+    """The probability below which a sentence is no answer; None from a ranker without any."""
 
     @property
     def best(self) -> Answer | None:
@@ -132,9 +132,9 @@ class Answers:
         """Whether the best is worth calling an answer, or only the sentence that comes nearest."""
         if self.best is None:
             return False
-        if self.threshold is None or self.best.confidence is None:
+        if self.threshold is None or self.best.probability is None:
             return True
-        return self.best.confidence >= self.threshold
+        return self.best.probability >= self.threshold
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def ask_documents(ranker: Ranker, job: Frame) -> Frame:
     for at, hit in enumerate(hits[: job["top"]]):
         around = _near(lines, hit.index) if at == 0 else ("", "")
         record = _record(lines[hit.index], hit.score, hit.stage, around)
-        record["confidence"] = hit.score if hit.stage in sure else None
+        record["probability"] = hit.score if hit.stage in sure else None
         answers.append(record)
     result = _result(job, ranker, answers, noting.ranking.stages, start)
     if job["explain"]:
@@ -118,21 +118,21 @@ def ask_index(index: Corpus | Remote, ranker: Ranker, job: Frame) -> Frame:
     noting = Noting(ranker, Deadline.after(job["deadline_ms"]))
     retrieved = max(job["top"], job["retrieved"])
     top = retrieved if job["explain"] else job["top"]
-    ask = partial(answer, job["question"], top=top, retrieved=retrieved)
+    ask = partial(answer, job["question"], top_k=top, retrieved=retrieved)
     try:
         heard = _Heard(_retriever(index), job["top"])
         found = ask(heard, noting)
     except CorpusError:
         if isinstance(index, Remote):
             raise
-        index.ask(job["question"], top=1)  # which builds a damaged search index anew
+        index.ask(job["question"], top_k=1)  # which builds a damaged search index anew
         heard = _Heard(_retriever(index), job["top"])
         found = ask(heard, noting)
     answers = []
     for at, each in enumerate(found.answers[: job["top"]]):
         around = _paragraph(index, each, heard) if at == 0 else None
         record = _record(_line(each), each.score, each.stage, around or (each.before, each.after))
-        record["confidence"] = each.confidence
+        record["probability"] = each.probability
         answers.append(record)
     result = _result(job, ranker, answers, found.stages, start)
     if job["explain"]:
@@ -195,7 +195,7 @@ def _result(
     job: Frame, ranker: Ranker, answers: list[Frame], stages: Sequence[StageReport], start: float
 ) -> Frame:
     threshold = answer_threshold(ranker)
-    best = answers[0]["confidence"] if answers else None
+    best = answers[0]["probability"] if answers else None
     doubtful = threshold is not None and best is not None and best < threshold
     no_answer = not answers or doubtful
     if not no_answer:
@@ -220,7 +220,7 @@ def _record(line: _Line, score: float, stage: int, around: tuple[str, str]) -> F
     return {
         "text": line.text,
         "score": score,
-        "confidence": None,
+        "probability": None,
         "stage": stage,
         "phrase": None,
         "source": source,

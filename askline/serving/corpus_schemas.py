@@ -89,8 +89,8 @@ class Answer(Wire):
 
     text: str
     score: Annotated[float, Field(description="Comparable with answers of the same stage.")]
-    confidence: Annotated[
-        float | None, Field(description="The chance that it answers; null if not calibrated.")
+    probability: Annotated[
+        float | None, Field(description="The probability that it answers; null if not calibrated.")
     ]
     stage: Annotated[int, Field(description="The stage of the funnel that decided its place.")]
     phrase: Phrase | None
@@ -137,7 +137,7 @@ class AskResponse(Wire):
     ranker: str
     no_answer: Annotated[
         bool,
-        Field(description="Nothing was found, or the best confidence is below the threshold."),
+        Field(description="Nothing was found, or the best probability is below the threshold."),
     ]
     threshold: float | None
     answers: list[Answer]

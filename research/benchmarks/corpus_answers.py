@@ -117,7 +117,7 @@ def ways_to_ask(retriever: Retriever, specs: Sequence[str], *, apart: bool) -> d
 
 def ways_with_phrases(corpus: Corpus, specs: Sequence[str]) -> dict[str, Ask]:
     def nearest(question: str) -> Reply:
-        said = corpus.nearest(question, top=max(ACCURATE_AT))
+        said = corpus.nearest(question, top_k=max(ACCURATE_AT))
         phrase = said.best.phrase if said.best else None
         return Reply(said.answers, phrase.text if phrase else None, said.seconds)
 
@@ -139,7 +139,7 @@ def retrieved(retriever: Retriever) -> Ask:
 
 def ranked(retriever: Retriever, ranker: Ranker, blend: float) -> Ask:
     def ask(question: str) -> Reply:
-        said = answer(question, retriever, ranker, top=max(ACCURATE_AT), blend=blend)
+        said = answer(question, retriever, ranker, top_k=max(ACCURATE_AT), blend=blend)
         phrase = said.best.phrase if said.best else None
         return Reply(said.answers, phrase.text if phrase else None, said.seconds)
 

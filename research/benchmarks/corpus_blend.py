@@ -51,13 +51,13 @@ def asked(name: str, limit: int, spec: str) -> tuple[list[list[Judged]], float]:
     with Corpus.in_memory(ranker=None) as corpus:
         corpus.add(documents)
         for question in questions[:limit]:
-            said = answer(question.text, corpus.retriever(), ranker, top=SHOWN)
+            said = answer(question.text, corpus.retriever(), ranker, top_k=SHOWN)
             last = max(each.stage for each in said.answers)
             lists.append(
                 [
                     _judged(each, each.stage == last, first_right([each], question.places) == 1)
                     for each in said.answers
-                    if each.confidence is not None
+                    if each.probability is not None
                 ]
             )
             threshold = said.threshold or 0.0
@@ -72,7 +72,7 @@ def sets() -> dict[str, Library]:
 
 
 def _judged(each: Answer, is_last: bool, is_right: bool) -> Judged:
-    chance = each.confidence or 0.0
+    chance = each.probability or 0.0
     odds = log_odds(chance)
     return Judged(chance, odds, (each.score - odds) / (BLEND * BESIDE_ODDS), is_last, is_right)
 

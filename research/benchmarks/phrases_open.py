@@ -176,7 +176,7 @@ def drawn_questions(paragraphs: Sequence[Paragraph], count: int | None) -> list[
 
 
 def _asked(corpus: Corpus, text: str) -> Said | None:
-    answers = corpus.ask(text, top=1).answers
+    answers = corpus.ask(text, top_k=1).answers
     if not answers:
         return None
     best = answers[0]

@@ -66,7 +66,7 @@ def measured(
     answered = right = 0
     with patch.object(asking, "in_context", dress):
         for question in questions:
-            said = answer(question.text, retriever, ranker, top=max(ACCURATE_AT))
+            said = answer(question.text, retriever, ranker, top_k=max(ACCURATE_AT))
             places.append(first_right(said.answers, question.places))
             answered += said.answered
             right += said.answered and places[-1] == 1

@@ -65,7 +65,7 @@ def test_answer_takes_any_retriever_and_any_ranker() -> None:
     engine, ranker = Engine(_found("b", 1, "Second."), _found("b", 0, "First.")), Recorder()
     assert isinstance(engine, Retriever)
     assert not isinstance(engine, Neighbours)
-    answers = answer("Which?", engine, ranker, top=1)
+    answers = answer("Which?", engine, ranker, top_k=1)
     assert ranker.candidates == ["First.", "Second."]
     assert answers.best is not None
     assert (answers.best.text, answers.best.before, answers.best.stage) == ("First.", "", 1)
@@ -133,8 +133,8 @@ def test_answer_of_nothing_found_is_no_answer(ranker: Ranker | None) -> None:
     [
         (" \n", {}, "must be a text with words in it"),
         (None, {}, "must be a text"),
-        ("Who?", {"top": 0}, "top must be at least 1"),
-        ("Who?", {"top": 9, "retrieved": 3}, "at most retrieved, got top=9, retrieved=3"),
+        ("Who?", {"top_k": 0}, "top_k must be at least 1"),
+        ("Who?", {"top_k": 9, "retrieved": 3}, "at most retrieved, got top_k=9, retrieved=3"),
     ],
     ids=["blank", "none", "no top", "too few"],
 )
@@ -206,8 +206,8 @@ def test_chances_are_confidences_whatever_retrieval_makes_of_the_order() -> None
     found = (_found("d", 0, "It was lit in 1698.", 9.0), _found("d", 1, "It was lit late.", 1.0))
     plain = answer("When?", Engine(*found), Reading(0.5, 0.6), blend=0.0)
     mixed = answer("When?", Engine(*found), Reading(0.5, 0.6), blend=5.0)
-    assert [each.confidence for each in plain.answers] == [0.6, 0.5]
-    assert [each.confidence for each in mixed.answers] == [0.5, 0.6]
+    assert [each.probability for each in plain.answers] == [0.6, 0.5]
+    assert [each.probability for each in mixed.answers] == [0.5, 0.6]
     assert mixed.best is not None
     assert mixed.best.phrase == Phrase("1698", 14, 18)
     assert mixed.best.text[14:18] == "1698"
@@ -238,7 +238,7 @@ def test_without_a_calibrated_ranker_every_best_sentence_is_an_answer() -> None:
     said = answer("When?", Engine(_found("d", 0, "It was lit.")), Recorder())
     assert (said.threshold, said.answered) == (None, True)
     assert said.best is not None
-    assert said.best.confidence is None
+    assert said.best.probability is None
 
 
 def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
@@ -250,7 +250,7 @@ def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
 
     said = answer("When?", Engine(_found("d", 0, "It was lit.")), Sure())
     assert said.best is not None
-    assert (said.best.confidence, said.answered) == (0.75, True)
+    assert (said.best.probability, said.answered) == (0.75, True)
 
 
 @pytest.mark.parametrize(

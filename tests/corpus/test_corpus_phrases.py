@@ -52,7 +52,7 @@ def _encoded(corpus: Corpus) -> list[str]:
 
 
 def test_the_nearest_phrases_come_in_their_sentences(corpus: Corpus) -> None:
-    answers = corpus.nearest("who wrote emma ?", top=6).answers
+    answers = corpus.nearest("who wrote emma ?", top_k=6).answers
     assert len({(answer.document, answer.start) for answer in answers}) == 6
     assert [answer.score for answer in answers] == sorted(
         (answer.score for answer in answers), reverse=True
@@ -65,7 +65,7 @@ def test_the_nearest_phrases_come_in_their_sentences(corpus: Corpus) -> None:
 
 def test_phrases_bring_sentences_that_share_no_word(corpus: Corpus) -> None:
     assert corpus.ask("zebra ?").answers == ()
-    answers = corpus.ask("zebra ?", phrases=True, top=9)
+    answers = corpus.ask("zebra ?", phrases=True, top_k=9)
     assert len(answers.answers) == 6
     assert answers.stages[0].ranker == "(passages + phrases) % 100"
     assert all(answer.phrase is not None for answer in answers.answers)
@@ -87,14 +87,14 @@ def test_changes_of_the_store_are_followed(corpus: Corpus, monkeypatch: pytest.M
     assert len(done) == 2  # the changed one and the new one alone
     assert sorted(_encoded(corpus)) == ["herbert", "paris", "sand"]
     assert corpus.status().encoded
-    texts = {answer.text for answer in corpus.nearest("who ?", top=9).answers}
+    texts = {answer.text for answer in corpus.nearest("who ?", top_k=9).answers}
     assert "Jane Austen wrote Emma." not in texts
     assert "Paris is a city in France." in texts
 
 
 def test_a_question_encodes_what_is_missing(corpus: Corpus) -> None:
     corpus.add({"sand": "Sand is a planet."})
-    found = {answer.document for answer in corpus.nearest("what ?", top=9).answers}
+    found = {answer.document for answer in corpus.nearest("what ?", top_k=9).answers}
     assert "sand" in found
 
 
@@ -192,7 +192,7 @@ def test_a_process_killed_while_it_encodes_is_gone_on_from(
         assert done.returncode == 9, done.stderr.decode()
         corpus.encode_phrases(model)
         assert sorted(_encoded(corpus)) == sorted(TEXTS)
-        sentences = [answer.text for answer in corpus.nearest("who ?", top=9).answers]
+        sentences = [answer.text for answer in corpus.nearest("who ?", top_k=9).answers]
         assert len(sentences) == len(set(sentences)) == 6
 
 
@@ -209,7 +209,7 @@ def test_a_long_document_is_put_in_place_in_parts(
         assert len(names) == len(set(names)) > 4
         segments = [path for path in index.folder.iterdir() if path.is_dir()]
         assert len(segments) <= 8  # small ones were joined
-        assert corpus.nearest("who ?", top=1).answers
+        assert corpus.nearest("who ?", top_k=1).answers
 
 
 def test_nobody_waits_for_the_store_while_phrases_are_encoded(
@@ -254,7 +254,7 @@ def test_a_corpus_in_memory_has_phrases_too(model: Path) -> None:
         assert corpus.status().phrases is None
         corpus.add(TEXTS)
         corpus.encode_phrases(model)
-        assert corpus.nearest("who wrote emma ?", top=1).best is not None
+        assert corpus.nearest("who wrote emma ?", top_k=1).best is not None
         place = corpus._phrasebook._place()
         assert place.is_dir()
     assert not place.exists()
@@ -266,7 +266,7 @@ def test_headings_and_long_lines_keep_their_places(tmp_path: Path, model: Path) 
     with Corpus.in_memory(ranker=None) as corpus:
         corpus.add(page)
         corpus.encode_phrases(model)
-        answers = corpus.nearest("who wrote emma ?", top=50).answers
+        answers = corpus.nearest("who wrote emma ?", top_k=50).answers
         assert answers
         for answer in answers:
             assert answer.text != "Emma"
@@ -284,7 +284,7 @@ def test_odd_texts_are_encoded_and_asked(model: Path, text: str) -> None:
         corpus.add({"odd": text, "plain": TEXTS["austen"]})
         corpus.encode_phrases(model)
         assert corpus.status().encoded
-        for answer in corpus.nearest("emma ?", top=9).answers:
+        for answer in corpus.nearest("emma ?", top_k=9).answers:
             assert answer.phrase is not None
             assert answer.text[answer.phrase.start : answer.phrase.end] == answer.phrase.text
 
@@ -299,7 +299,7 @@ def test_ten_megabytes_in_one_paragraph_are_encoded(model: Path) -> None:
         corpus.add({"huge": "sand " * 2_000_000, "plain": TEXTS["austen"]})
         corpus.encode_phrases(model)
         assert corpus.status().encoded
-        assert {answer.document for answer in corpus.nearest("who ?", top=9).answers} <= {
+        assert {answer.document for answer in corpus.nearest("who ?", top_k=9).answers} <= {
             "huge",
             "plain",
         }

@@ -111,7 +111,7 @@ def _answers(answers: askline.Answers) -> list[Row]:
             answer.stage,
             answer.phrase.text if answer.phrase else "",
             answer.score.hex(),
-            (answer.confidence or 0.0).hex(),
+            (answer.probability or 0.0).hex(),
         ]
         for answer in answers
     ]

@@ -62,10 +62,10 @@ def test_no_word_in_common_is_no_answer(server: Server) -> None:
 
 def test_a_calibrated_ranker_gives_confidence_and_says_no(server: Server) -> None:
     sure = _ask(server, "yeast makes gas", ranker="chance")
-    assert sure["answers"][0]["confidence"] == 1.0
+    assert sure["answers"][0]["probability"] == 1.0
     assert (sure["threshold"], sure["no_answer"]) == (0.5, False)
     unsure = _ask(server, "Which yeast did the bakers of old Vienna use?", ranker="chance")
-    assert unsure["answers"][0]["confidence"] < 0.5
+    assert unsure["answers"][0]["probability"] < 0.5
     assert unsure["no_answer"] is True
 
 
@@ -78,7 +78,7 @@ def test_a_reading_head_marks_the_phrase(server: Server) -> None:
 
 
 def test_a_ranker_that_is_not_calibrated_gives_none(server: Server) -> None:
-    assert _ask(server, "What makes gas?")["answers"][0]["confidence"] is None
+    assert _ask(server, "What makes gas?")["answers"][0]["probability"] is None
 
 
 def test_documents_in_the_body_are_split_into_sentences(server: Server) -> None:

@@ -119,7 +119,7 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     )
     expect(page.locator("article mark")).to_have_text("1698")
     expect(page.locator("article blockquote")).to_contain_text("nine miles off the coast")
-    expect(page.locator("article .meta")).to_contain_text("confidence")
+    expect(page.locator("article .meta")).to_contain_text("probability")
     page.locator(".candidates button").nth(1).hover()
     expect(page.locator(".thought").nth(0)).to_contain_text("score")
     expect(page.locator(".thought").nth(1)).to_contain_text(_chance(2))

@@ -49,7 +49,7 @@ function answerCard(best, result) {
 
 function noAnswer(result, best) {
   const why = best
-    ? `Nothing here is likely to answer that: the best line has a chance of ${percent(best.confidence)}, below the threshold of ${percent(result.threshold)}.`
+    ? `Nothing here is likely to answer that: the best line has a probability of ${percent(best.probability)}, below the threshold of ${percent(result.threshold)}.`
     : "No sentence here shares a word with the question.";
   return element(
     "article",
@@ -77,16 +77,16 @@ function paragraph(answer) {
 }
 
 function meta(answer, result) {
-  const chance = answer.confidence;
+  const probability = answer.probability;
   const sure =
-    chance === null
+    probability === null
       ? element("span", {}, `score ${score(answer.score)}`)
       : element(
           "span",
           {},
-          "confidence ",
-          element("meter", { min: 0, max: 1, low: result.threshold ?? 0.5, optimum: 1, value: chance, "aria-hidden": "true" }),
-          ` ${percent(chance)}`,
+          "probability ",
+          element("meter", { min: 0, max: 1, low: result.threshold ?? 0.5, optimum: 1, value: probability, "aria-hidden": "true" }),
+          ` ${percent(probability)}`,
         );
   return element("p", { class: "meta" }, sourceLink(answer), answer.source.heading || null, sure, `by ${result.ranker}`);
 }
@@ -131,11 +131,11 @@ function paragraphs(sentences, source) {
   return made;
 }
 
-const chance = (answer) => (answer.confidence === null ? null : ` · ${percent(answer.confidence)}`);
+const probabilityText = (answer) => (answer.probability === null ? null : ` · ${percent(answer.probability)}`);
 
 function nextBest(others) {
   const lines = others.map((answer) =>
-    element("li", {}, answer.text, " ", element("span", { class: "hint" }, sourceLink(answer), chance(answer))),
+    element("li", {}, answer.text, " ", element("span", { class: "hint" }, sourceLink(answer), probabilityText(answer))),
   );
   return element("section", {}, element("h2", {}, "Next best"), element("ol", { class: "plain next" }, ...lines));
 }
