@@ -21,7 +21,7 @@ from ..text.sentences import split_sentences
 from ..types import Ranker, StageReport
 from .messages import Frame
 from .relevance import chance_stages
-from .stage_recorder import Noting, Thought
+from .stage_recorder import StageRecorder, StageScore
 
 __all__ = [
     "Remote",
@@ -95,19 +95,19 @@ def ask_documents(ranker: Ranker, job: Frame) -> Frame:
         for name, text in job["documents"]
         for line in (_sentences(name, text) if job["split"] else [_whole(name, text)])
     ]
-    noting = Noting(ranker, Deadline.after(job["deadline_ms"]))
-    hits = noting.trace_until(job["question"], [line.text for line in lines], None, None).hits
-    sure = chance_stages(noting.ranking)
+    recorder = StageRecorder(ranker, Deadline.after(job["deadline_ms"]))
+    hits = recorder.trace_until(job["question"], [line.text for line in lines], None, None).hits
+    sure = chance_stages(recorder.ranking)
     answers = []
     for at, hit in enumerate(hits[: job["top"]]):
         around = _near(lines, hit.index) if at == 0 else ("", "")
         record = _record(lines[hit.index], hit.score, hit.stage, around)
         record["probability"] = hit.score if hit.stage in sure else None
         answers.append(record)
-    result = _result(job, ranker, answers, noting.ranking.stages, start)
+    result = _result(job, ranker, answers, recorder.ranking.stages, start)
     if job["explain"]:
         places = [hit.index for hit in hits]
-        result["candidates"] = _candidates(lines, places, noting.thoughts(), shift=0)
+        result["candidates"] = _candidates(lines, places, recorder.stage_scores(), shift=0)
     return result
 
 
@@ -115,19 +115,19 @@ def ask_index(index: Corpus | Remote, ranker: Ranker, job: Frame) -> Frame:
     """The best sentences of a corpus, or of the texts that a server holds."""
     start = time.perf_counter()
     _check(job["question"])
-    noting = Noting(ranker, Deadline.after(job["deadline_ms"]))
+    recorder = StageRecorder(ranker, Deadline.after(job["deadline_ms"]))
     retrieved = max(job["top"], job["retrieved"])
     top = retrieved if job["explain"] else job["top"]
     ask = partial(answer, job["question"], top_k=top, retrieved=retrieved)
     try:
         heard = _Heard(_retriever(index), job["top"])
-        found = ask(heard, noting)
+        found = ask(heard, recorder)
     except CorpusError:
         if isinstance(index, Remote):
             raise
         index.ask(job["question"], top_k=1)  # which builds a damaged search index anew
         heard = _Heard(_retriever(index), job["top"])
-        found = ask(heard, noting)
+        found = ask(heard, recorder)
     answers = []
     for at, each in enumerate(found.answers[: job["top"]]):
         around = _paragraph(index, each, heard) if at == 0 else None
@@ -136,7 +136,7 @@ def ask_index(index: Corpus | Remote, ranker: Ranker, job: Frame) -> Frame:
         answers.append(record)
     result = _result(job, ranker, answers, found.stages, start)
     if job["explain"]:
-        result["candidates"] = _explained(heard, noting, found.answers)
+        result["candidates"] = _explained(heard, recorder, found.answers)
     return result
 
 
@@ -230,34 +230,38 @@ def _record(line: _Line, score: float, stage: int, around: tuple[str, str]) -> F
 
 
 def _candidates(
-    lines: Sequence[_Line], places: Sequence[int], thoughts: dict[int, list[Thought]], *, shift: int
+    lines: Sequence[_Line],
+    places: Sequence[int],
+    scores: dict[int, list[StageScore]],
+    *,
+    shift: int,
 ) -> list[Frame]:
-    """Candidates best first, with what each stage thought of them."""
+    """Candidates best first, with the score and rank that each stage gave them."""
     return [
         {
             "index": place,
             "text": lines[place].text,
             "document": lines[place].document,
-            "thoughts": [
-                {"stage": each.stage + shift, "score": each.score, "place": each.place}
-                for each in thoughts.get(place, [])
+            "stage_scores": [
+                {"stage": each.stage + shift, "score": each.score, "rank": each.rank}
+                for each in scores.get(place, [])
             ],
         }
         for place in places[:_SHOWN]
     ]
 
 
-def _explained(heard: _Heard, noting: Noting, answers: Sequence[Answer]) -> list[Frame]:
+def _explained(heard: _Heard, recorder: StageRecorder, answers: Sequence[Answer]) -> list[Frame]:
     """Every sentence found, in the order of the answers."""
     found = heard.in_order
     place = {(each.document, each.start): at for at, each in enumerate(found)}
     places = [place[each.document, each.start] for each in answers]
-    records = _candidates([_line(each) for each in found], places, noting.thoughts(), shift=1)
+    records = _candidates([_line(each) for each in found], places, recorder.stage_scores(), shift=1)
     rank = {id(each): at for at, each in enumerate(heard.found, start=1)}
     for record in records:
         each = found[record["index"]]
-        first = {"stage": 0, "score": each.score, "place": rank[id(each)]}
-        record["thoughts"].insert(0, first)
+        first = {"stage": 0, "score": each.score, "rank": rank[id(each)]}
+        record["stage_scores"].insert(0, first)
     return records
 
 

@@ -57,7 +57,8 @@ class AskRequest(Wire):
         int, Field(ge=1, le=1_000, description="Sentences of the index that go to the ranker.")
     ] = 100
     explain: Annotated[
-        bool, Field(description="Also what each stage thought of each candidate.")
+        bool,
+        Field(description="Also return the score and rank that each stage gave each candidate."),
     ] = False
     deadline_ms: DeadlineMs = None
 
@@ -112,12 +113,12 @@ class Stage(Wire):
     ms: float
 
 
-class StageThought(Wire):
-    """What one stage thought of a candidate."""
+class StageScoreSchema(Wire):
+    """The score and rank that one stage gave a candidate."""
 
     stage: int
     score: float
-    place: Annotated[int, Field(description="Rank within the stage, from 1.")]
+    rank: Annotated[int, Field(description="Rank within the stage, from 1.")]
 
 
 class Candidate(Wire):
@@ -126,7 +127,7 @@ class Candidate(Wire):
     index: int
     text: str
     document: str
-    thoughts: list[StageThought]
+    stage_scores: list[StageScoreSchema]
 
 
 class AskResponse(Wire):

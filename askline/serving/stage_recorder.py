@@ -1,4 +1,4 @@
-"""What each stage of a ranker thought of each candidate, written down while it ranks."""
+"""Record the score and rank that each stage of a ranker gave each candidate, for `explain`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..rankers.pipeline import Cut, Pipeline
 from ..types import Hit, Ranker, Ranking
 
 __all__ = [
-    "Noting",
-    "Thought",
+    "StageRecorder",
+    "StageScore",
 ]
 
 IntArray = NDArray[np.int64]
@@ -25,34 +25,38 @@ FloatArray = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
-    """One stage about one candidate."""
+class StageScore:
+    """The score and rank that one stage gave one candidate."""
 
     stage: int
     score: float
-    place: int
-    """Its rank in that stage, from 1."""
+    rank: int
+    """Rank within the stage, from 1."""
 
 
-class _Placed(str):
-    """A candidate that knows its place in the caller's list, whichever stage it has come to."""
+class _IndexedText(str):
+    """A candidate with its index in the caller's list, which it keeps from stage to stage."""
 
-    __slots__ = ("place",)
-    place: int
+    __slots__ = ("index_in_list",)
+    index_in_list: int
 
 
-class Noting:
-    """A ranker that ranks as another does, until a deadline, and remembers its last question."""
+class StageRecorder:
+    """
+    A ranker that returns what the wrapped ranker returns and records the scores of its stages.
+
+    It keeps the record of the last question only, so an instance serves one question.
+    """
 
     def __init__(self, ranker: Ranker, time_is_up: Stop | None = None) -> None:
-        self._notes: list[_Noted] = []
-        self._ranker = self._noted(ranker)
+        self._recorders: list[_LeafRecorder] = []
+        self._ranker = self._with_recorders(ranker)
         self._name = str(ranker)
         self._time_is_up = time_is_up
         self.ranking = Ranking((), ())
 
     def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        """As the ranker does."""
+        """Return the hits of the wrapped ranker."""
         return list(self.trace_until(question, candidates, None, None).hits)
 
     def trace_until(
@@ -62,44 +66,45 @@ class Noting:
         time_is_up: Stop | None,
         order: Sequence[int] | None,
     ) -> Ranking:
-        """As the ranker does; the deadline is that of this call or the ranker's own."""
-        placed = [_placed(text, place) for place, text in enumerate(candidates)]
+        """Rank until `time_is_up`, or until the deadline given at construction if it is None."""
+        texts = [_indexed(text, index) for index, text in enumerate(candidates)]
         until = time_is_up or self._time_is_up
-        self.ranking = trace_until(self._ranker, question, placed, until, order)
+        self.ranking = trace_until(self._ranker, question, texts, until, order)
         return self.ranking
 
-    def thoughts(self) -> dict[int, list[Thought]]:
-        """By the candidate's place in the list, earlier stages first."""
-        found: dict[int, list[Thought]] = {}
-        first = 0  # the number of the note's first stage
-        for note in self._notes:
-            for own in note.judged:
-                for place, hit in enumerate(own, start=1):
-                    thought = Thought(first + hit.stage, hit.score, place)
-                    found.setdefault(hit.index, []).append(thought)
-            first += note.stages
-        return found
+    def stage_scores(self) -> dict[int, list[StageScore]]:
+        """Return the scores by candidate index, earlier stages first."""
+        scores: dict[int, list[StageScore]] = {}
+        first_stage = 0
+        for recorder in self._recorders:
+            for hits in recorder.judged:
+                for rank, hit in enumerate(hits, start=1):
+                    score = StageScore(first_stage + hit.stage, hit.score, rank)
+                    scores.setdefault(hit.index, []).append(score)
+            first_stage += recorder.stages
+        return scores
 
     def __str__(self) -> str:
         return self._name
 
-    def _noted(self, ranker: Ranker) -> Ranker:
-        """The same ranker with a note at each of its leaves."""
+    def _with_recorders(self, ranker: Ranker) -> Ranker:
+        """Rebuild the ranker with a recorder around each of its leaves."""
         if isinstance(ranker, Pipeline):
-            return Pipeline(tuple(self._noted(stage) for stage in ranker.stages))
+            return Pipeline(tuple(self._with_recorders(stage) for stage in ranker.stages))
         if isinstance(ranker, Cut):
-            return Cut(self._noted(ranker.ranker), ranker.keep)
-        self._notes.append(note := _Noted(ranker))
-        return note
+            return Cut(self._with_recorders(ranker.ranker), ranker.keep)
+        recorder = _LeafRecorder(ranker)
+        self._recorders.append(recorder)
+        return recorder
 
 
-class _Noted:
-    """A leaf that keeps the hits it gave, by the places of the whole list."""
+class _LeafRecorder:
+    """A leaf ranker that keeps its hits, with candidates numbered as in the whole list."""
 
     def __init__(self, ranker: Ranker) -> None:
         self.ranker = ranker
         self.judged: list[list[Hit]] = []
-        """Best first; a list for each stage, or one for all where the leaf gives no more away."""
+        """Hits per stage, best first. Only a cascade has more than one stage."""
         self.stages = 1
 
     def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
@@ -113,17 +118,17 @@ class _Noted:
         order: Sequence[int] | None,
     ) -> Ranking:
         if isinstance(self.ranker, Cascade):
-            listening = _Listening(self.ranker)
-            heard = replace(self.ranker, encoder=listening)
-            ranking = trace_until(heard, question, candidates, time_is_up, order)
-            judged, candidates = listening.judged, listening.begun
+            encoder = _RecordingEncoder(self.ranker)
+            recording = replace(self.ranker, encoder=encoder)
+            ranking = trace_until(recording, question, candidates, time_is_up, order)
+            judged, candidates = encoder.judged, encoder.begun
         else:
             ranking = trace_until(self.ranker, question, candidates, time_is_up, order)
             judged = [list(ranking.hits[: len(ranking.hits) - ranking.unjudged])]
         self.stages = len(ranking.stages)
         self.judged = [
-            [replace(hit, index=_place(candidates[hit.index], hit.index)) for hit in own]
-            for own in judged
+            [replace(hit, index=_index_in_list(candidates[hit.index], hit.index)) for hit in hits]
+            for hits in judged
         ]
         return ranking
 
@@ -131,14 +136,14 @@ class _Noted:
         return str(self.ranker)
 
 
-class _Listening:
-    """A cascade's encoder that remembers what each classifier said; for one question."""
+class _RecordingEncoder:
+    """The encoder of a cascade that records the output of each classifier, for one question."""
 
     def __init__(self, cascade: Cascade) -> None:
         self._cascade = cascade
         self._run: StagedRun
         self.begun: Sequence[str] = ()
-        """The candidates that `judged` counts: a deadline may let only some begin."""
+        """The candidates that `judged` numbers. Under a deadline not all of them may begin."""
         self.judged: list[list[Hit]] = []
 
     @property
@@ -159,23 +164,23 @@ class _Listening:
 
     def advance(self, rows: IntArray, depth: int, *, stop: Stop | None = None) -> FloatArray:
         logits = self._run.advance(rows, depth, stop=stop)
-        seen = ~np.isnan(logits)
-        reached, chances = rows[seen], self._cascade.chances(depth, logits[seen])
-        best = np.lexsort((reached, -chances))  # equal ones as given
+        is_reached = ~np.isnan(logits)
+        reached = rows[is_reached]
+        probabilities = self._cascade.chances(depth, logits[is_reached])
+        best = np.lexsort((reached, -probabilities))  # ties keep the original order
         stage = len(self.judged)
-        self.judged.append([Hit(int(reached[at]), float(chances[at]), stage) for at in best])
+        self.judged.append([Hit(int(reached[at]), float(probabilities[at]), stage) for at in best])
         return logits
 
     def read(self, rows: IntArray) -> list[Span | None]:
         return self._run.read(rows)
 
 
-def _placed(text: str, place: int) -> _Placed:
-    placed = _Placed(text)
-    placed.place = place
-    return placed
+def _indexed(text: str, index: int) -> _IndexedText:
+    indexed = _IndexedText(text)
+    indexed.index_in_list = index
+    return indexed
 
 
-def _place(text: str, here: int) -> int:
-    """Where in the whole list; here, where nothing else is known."""
-    return text.place if isinstance(text, _Placed) else here
+def _index_in_list(text: str, default: int) -> int:
+    return text.index_in_list if isinstance(text, _IndexedText) else default

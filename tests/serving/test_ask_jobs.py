@@ -49,8 +49,8 @@ def test_explained_candidates_come_in_the_order_of_the_answers(server: Server) -
     texts = [candidate["text"] for candidate in found["candidates"]]
     assert [answer["text"] for answer in found["answers"]] == texts[:2]
     for candidate in found["candidates"]:
-        assert [thought["stage"] for thought in candidate["thoughts"]] == [0, 1]
-    places = sorted(candidate["thoughts"][1]["place"] for candidate in found["candidates"])
+        assert [score["stage"] for score in candidate["stage_scores"]] == [0, 1]
+    places = sorted(candidate["stage_scores"][1]["rank"] for candidate in found["candidates"])
     assert places == list(range(1, len(texts) + 1))
 
 

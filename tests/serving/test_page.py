@@ -103,9 +103,9 @@ def _ask(page: Page, question: str) -> None:
     page.wait_for_selector("#ask-result article")
 
 
-def _chance(place: int | None = None) -> re.Pattern[str]:
-    """How a stage whose scores are chances says what it thought."""
-    return re.compile(rf"place {place or '[0-9]+'}, [\d.]+\s%")
+def _probability(rank: int | None = None) -> re.Pattern[str]:
+    """The score label of a stage whose scores are probabilities."""
+    return re.compile(rf"rank {rank or '[0-9]+'}, [\d.]+\s%")
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -121,8 +121,8 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     expect(page.locator("article blockquote")).to_contain_text("nine miles off the coast")
     expect(page.locator("article .meta")).to_contain_text("probability")
     page.locator(".candidates button").nth(1).hover()
-    expect(page.locator(".thought").nth(0)).to_contain_text("score")
-    expect(page.locator(".thought").nth(1)).to_contain_text(_chance(2))
+    expect(page.locator(".stage-score").nth(0)).to_contain_text("score")
+    expect(page.locator(".stage-score").nth(1)).to_contain_text(_probability(2))
     _shoot(page, f"answer-{look}")
 
     page.locator("article .meta a").click()
@@ -131,7 +131,7 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     page.keyboard.press("Escape")
 
     _ask(page, "Which baker first thought of putting yeast into cakes?")
-    expect(page.locator("article")).to_contain_text("No answer here")
+    expect(page.locator("article")).to_contain_text("No answer found")
     expect(page.locator("article")).to_contain_text(
         re.compile(r"a chance of \d+\s%, below the threshold of 50\s%")
     )
@@ -147,7 +147,7 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     assert page.locator(".ranked button[aria-pressed=true]").count() == 2
     depths = page.locator(".columns > section").nth(1).locator(".stage", has_text="cascade(depth=")
     assert depths.count() > 1
-    expect(depths.first.locator(".thought")).to_contain_text(_chance())
+    expect(depths.first.locator(".stage-score")).to_contain_text(_probability())
     _shoot(page, f"compare-{look}")
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     assert not wide, "something is wider than the window"
@@ -166,9 +166,9 @@ def test_by_keyboard_alone(browser: Browser, shown: Server) -> None:
         page.keyboard.press("Tab")
         if page.evaluate("!!document.activeElement.closest('.candidates')"):
             break
-    expect(page.locator(".thought").nth(1)).to_contain_text(_chance(1))
+    expect(page.locator(".stage-score").nth(1)).to_contain_text(_probability(1))
     page.keyboard.press("ArrowDown")
-    expect(page.locator(".thought").nth(1)).to_contain_text(_chance(2))
+    expect(page.locator(".stage-score").nth(1)).to_contain_text(_probability(2))
     page.keyboard.press("End")
     expect(page.locator(".candidates button").last).to_be_focused()
     page.focus("#tab-ask")

@@ -40,7 +40,7 @@ def test_answers_have_the_ids_and_offsets_of_the_other_server(served: Server) ->
     assert BOOKS["17"]["body"][source["start"] : source["end"]] == best["text"]
     assert (best["before"], best["after"]) == ("It sold well.", "It is long.")
     assert found["funnel"][0]["ranker"] == "opensearch/books % 100"
-    assert [each["stage"] for each in found["candidates"][0]["thoughts"]] == [0, 1]
+    assert [each["stage"] for each in found["candidates"][0]["stage_scores"]] == [0, 1]
 
 
 def test_documents_are_the_other_servers_own(served: Server) -> None:

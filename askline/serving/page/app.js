@@ -1,4 +1,4 @@
-// The page: two tabs, each started once it is known what the service has.
+// The page: two tabs, both started after `/info` has said what the service offers.
 
 import { call } from "./shared.js";
 import { startAsking } from "./ask.js";
@@ -16,12 +16,12 @@ function choose(tab) {
   history.replaceState(null, "", tab.id === "tab-ask" ? "#" : "#compare");
 }
 
-for (const [place, tab] of tabs.entries()) {
+for (const [position, tab] of tabs.entries()) {
   tab.addEventListener("click", () => choose(tab));
   tab.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const next = tabs[(place + step + tabs.length) % tabs.length];
+    const next = tabs[(position + step + tabs.length) % tabs.length];
     next.focus();
     choose(next);
   });

@@ -1,4 +1,4 @@
-// The first tab: a question, the line that answers it, and the way it came.
+// The Ask tab: a question, the sentence that answers it, and the stages that selected it.
 
 import { call, element, percent, score, show, working } from "./shared.js";
 import { funnel } from "./funnel.js";
@@ -8,7 +8,7 @@ const form = document.getElementById("ask-form");
 const question = document.getElementById("question");
 const text = document.getElementById("text");
 const place = document.getElementById("ask-result");
-let hasDocuments = true; // or they are on another server, which shows them itself
+let hasDocuments = true; // false if the documents are on another server
 
 export function startAsking(info) {
   hasDocuments = info?.has_documents ?? true;
@@ -18,7 +18,7 @@ export function startAsking(info) {
   }
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (matchMedia("(pointer: coarse)").matches) question.blur(); // or the keyboard hides the answer
+    if (matchMedia("(pointer: coarse)").matches) question.blur(); // else the on-screen keyboard hides the answer
     working(form, place, ask);
   });
   document.addEventListener("keydown", (event) => {
@@ -49,20 +49,20 @@ function answerCard(best, result) {
 
 function noAnswer(result, best) {
   const why = best
-    ? `Nothing here is likely to answer that: the best line has a probability of ${percent(best.probability)}, below the threshold of ${percent(result.threshold)}.`
-    : "No sentence here shares a word with the question.";
+    ? `No candidate is likely to answer the question: the best one has a probability of ${percent(best.probability)}, below the threshold of ${percent(result.threshold)}.`
+    : "No sentence shares a word with the question.";
   return element(
     "article",
     { class: "card none" },
-    element("p", {}, element("strong", {}, "No answer here")),
+    element("p", {}, element("strong", {}, "No answer found")),
     element("p", {}, why),
-    best && element("details", {}, element("summary", {}, "Show the nearest line"), paragraph(best), meta(best, result)),
+    best && element("details", {}, element("summary", {}, "Show the best candidate"), paragraph(best), meta(best, result)),
   );
 }
 
 function paragraph(answer) {
   const { phrase } = answer;
-  const characters = Array.from(answer.text); // offsets count characters, not UTF-16 units
+  const characters = Array.from(answer.text); // offsets count code points, not UTF-16 units
   const cut = (start, end) => characters.slice(start, end).join("");
   const sentence = phrase
     ? [cut(0, phrase.start), element("mark", {}, cut(phrase.start, phrase.end)), cut(phrase.end)]
@@ -106,7 +106,7 @@ async function openSource(event, href, name, answer) {
   const dialog = document.getElementById("source");
   const content = document.getElementById("source-text");
   document.getElementById("source-title").textContent = name;
-  show(content, element("p", { class: "empty" }, "Reading …"));
+  show(content, element("p", { class: "empty" }, "Loading …"));
   dialog.showModal();
   try {
     const found = await call(`${href}?limit=2000`);

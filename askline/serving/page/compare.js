@@ -1,7 +1,7 @@
-// The second tab: the same candidates by two rankers, side by side.
+// The Compare tab: the same candidates ranked by two rankers, side by side.
 
 import { call, element, ms, percent, score, show, working } from "./shared.js";
-import { pointable, press, stagesOf } from "./funnel.js";
+import { press, selectableList, stagesOf } from "./funnel.js";
 
 const form = document.getElementById("compare-form");
 const place = document.getElementById("compare-result");
@@ -24,12 +24,12 @@ async function compare() {
   const documents = field("candidates").value.split("\n").map((line) => line.trim()).filter(Boolean);
   if (!documents.length) throw new Error("There must be at least one candidate.");
   const body = { question: field("compare-question").value, documents, split: false, explain: true };
-  const asked = ["ranker-a", "ranker-b"].map((id) => call("/v1/ask", { ...body, ranker: field(id).value }));
-  const results = await Promise.all(asked);
+  const requests = ["ranker-a", "ranker-b"].map((id) => call("/v1/ask", { ...body, ranker: field(id).value }));
+  const results = await Promise.all(requests);
   const [a, b] = results.map((result) => result.candidates.map((candidate) => candidate.index));
   const columns = [];
-  const point = (index) => columns.forEach((each) => each.point(index));
-  columns.push(column(results[0], b, point), column(results[1], a, point));
+  const selectInBoth = (index) => columns.forEach((each) => each.select(index));
+  columns.push(column(results[0], b, selectInBoth), column(results[1], a, selectInBoth));
   show(
     place,
     element("p", { class: "hint" }, agreement(a, b)),
@@ -38,35 +38,35 @@ async function compare() {
 }
 
 function agreement(a, b) {
-  if (a[0] === b[0]) return "Both put the same candidate first.";
-  return `They differ: what each puts first, the other has at ${b.indexOf(a[0]) + 1} and ${a.indexOf(b[0]) + 1}.`;
+  if (a[0] === b[0]) return "Both rankers put the same candidate first.";
+  return `They differ: the first ranker's best is number ${b.indexOf(a[0]) + 1} of the second, the second ranker's best is number ${a.indexOf(b[0]) + 1} of the first.`;
 }
 
-// Pointing at a candidate shows it in both columns, with what each stage of either thought of it.
-function column(result, other, pointBoth) {
+// Selecting a candidate shows it, and its score at each stage, in both columns.
+function column(result, other, selectInBoth) {
   const stages = stagesOf(result);
-  const lines = result.candidates.map((candidate, place) => {
-    const thought = candidate.thoughts.at(-1);
+  const rows = result.candidates.map((candidate, position) => {
+    const last = candidate.stage_scores.at(-1);
     const side = element(
       "span",
       { class: "moved" },
-      element("b", {}, result.funnel[thought.stage]?.calibrated ? percent(thought.score) : score(thought.score)),
+      element("b", {}, result.funnel[last.stage]?.calibrated ? percent(last.score) : score(last.score)),
       element("br"),
-      moved(place, other.indexOf(candidate.index)),
+      moved(position, other.indexOf(candidate.index)),
     );
-    return { candidate, parts: [`${place + 1}`, candidate.text, side], dropped: thought.stage < stages.last };
+    return { candidate, parts: [`${position + 1}`, candidate.text, side], dropped: last.stage < stages.last };
   });
-  const list = pointable(lines, "ranked", (candidate) => pointBoth(candidate.index));
+  const list = selectableList(rows, "ranked", (candidate) => selectInBoth(candidate.index));
   const buttons = [...list.querySelectorAll("button")];
-  const point = (index) => {
+  const select = (index) => {
     press(buttons, buttons.find((button) => Number(button.dataset.index) === index));
-    stages.point(result.candidates.find((candidate) => candidate.index === index));
+    stages.select(result.candidates.find((candidate) => candidate.index === index));
   };
   const title = element("h2", {}, element("code", {}, result.ranker), ` ${ms(result.ms)}`);
-  return { section: element("section", { class: "card" }, title, list, stages.section), point };
+  return { section: element("section", { class: "card" }, title, list, stages.section), select };
 }
 
 function moved(here, there) {
-  if (there < 0 || here === there) return "same place";
+  if (there < 0 || here === there) return "same rank";
   return there > here ? `↑ ${there - here} higher` : `↓ ${here - there} lower`;
 }

@@ -1,50 +1,50 @@
-// The stages as a funnel, and what each of them thought of the candidate one points at.
+// The stages of a ranking drawn as a funnel, with the scores of the selected candidate.
 
 import { count, element, ms, percent, score } from "./shared.js";
 
-// The stages of a result, and `point`, which shows a candidate's way through them.
+// The section that shows the stages of a result. `select` shows the scores of one candidate in it.
 export function stagesOf(result) {
-  const stages = result.funnel.map((stage) => ({ ...stage, thought: element("span", { class: "thought off" }) }));
+  const stages = result.funnel.map((stage) => ({ ...stage, scoreLabel: element("span", { class: "stage-score off" }) }));
   const most = Math.max(1, ...stages.map((stage) => stage.entered));
   const total = `${count(stages[0]?.entered ?? 0)} candidates, ${ms(result.ms)}`;
   const section = element(
     "section",
     { class: "funnel", "aria-label": "Funnel" },
-    element("h2", {}, `${result.no_answer ? "What was looked at" : "How it was found"}: ${total}`),
+    element("h2", {}, `${result.no_answer ? "Candidates considered" : "How the answer was found"}: ${total}`),
     element("ol", { class: "plain" }, ...stages.map((stage) => row(stage, most))),
   );
-  const way = (candidate) =>
-    candidate.thoughts
-      .map((each) => `${each.stage + 1}: place ${each.place}, ${judgement(each, stages[each.stage])}`)
+  const summary = (candidate) =>
+    candidate.stage_scores
+      .map((each) => `${each.stage + 1}: rank ${each.rank}, ${scoreText(each, stages[each.stage])}`)
       .join(" · ");
-  return { section, way, point: (candidate) => pointAt(candidate, stages), last: stages.length - 1 };
+  return { section, summary, select: (candidate) => showScores(candidate, stages), last: stages.length - 1 };
 }
 
 export function funnel(result) {
   const stages = stagesOf(result);
   if (!result.candidates?.length) return stages.section;
-  const lines = result.candidates.map((candidate, place) => {
-    const seen = candidate.thoughts.at(-1)?.stage ?? 0;
-    const left = seen < stages.last ? `dropped at stage ${seen + 1}` : "";
-    const way = element("span", { class: "way" }, stages.way(candidate));
-    const text = element("span", {}, candidate.text, way);
-    return { candidate, parts: [`${place + 1}`, text, element("span", { class: "left" }, left)] };
+  const rows = result.candidates.map((candidate, position) => {
+    const lastStage = candidate.stage_scores.at(-1)?.stage ?? 0;
+    const dropped = lastStage < stages.last ? `dropped at stage ${lastStage + 1}` : "";
+    const summary = element("span", { class: "summary" }, stages.summary(candidate));
+    const text = element("span", {}, candidate.text, summary);
+    return { candidate, parts: [`${position + 1}`, text, element("span", { class: "left" }, dropped)] };
   });
   stages.section.append(
-    element("h2", {}, "Point at a candidate to see what each stage thought of it"),
-    pointable(lines, "candidates", stages.point),
+    element("h2", {}, "Select a candidate to see its score at each stage"),
+    selectableList(rows, "candidates", stages.select),
   );
   return stages.section;
 }
 
-// A list whose lines can be pointed at with a mouse, a finger, or the arrow keys.
-export function pointable(lines, kind, point) {
-  const buttons = lines.map(({ candidate, parts, dropped }, place) => {
+// A list whose rows can be selected with the mouse, by touch, or with the arrow keys.
+export function selectableList(rows, kind, select) {
+  const buttons = rows.map(({ candidate, parts, dropped }, position) => {
     const [number, text, side] = parts;
     const button = element(
       "button",
-      { type: "button", class: dropped ? "dropped" : null, "aria-pressed": "false", tabindex: place ? "-1" : "0" },
-      element("span", { class: "place" }, number),
+      { type: "button", class: dropped ? "dropped" : null, "aria-pressed": "false", tabindex: position ? "-1" : "0" },
+      element("span", { class: "rank" }, number),
       element("span", {}, text),
       side,
     );
@@ -52,12 +52,12 @@ export function pointable(lines, kind, point) {
     for (const event of ["focus", "mouseenter", "click"])
       button.addEventListener(event, () => {
         press(buttons, button);
-        point(candidate);
+        select(candidate);
       });
     return button;
   });
   const list = element("ol", { class: `plain ${kind}` }, ...buttons.map((button) => element("li", {}, button)));
-  list.addEventListener("keydown", (event) => walk(event, buttons));
+  list.addEventListener("keydown", (event) => moveFocus(event, buttons));
   return list;
 }
 
@@ -69,13 +69,13 @@ export function press(buttons, pressed) {
 }
 
 function row(stage, most) {
-  // Wide stages are drawn by the logarithm, or the last of them could not be seen.
+  // Bar widths are logarithmic: on a linear scale the last stages would be invisible.
   const width = (number) => `${(100 * Math.log1p(number)) / Math.log1p(most)}%`;
   const kept = element("i");
   const bar = element("div", { class: "bar", "aria-hidden": "true" }, kept);
   bar.style.width = width(stage.entered);
   kept.style.width = `${(100 * Math.log1p(stage.kept)) / Math.log1p(Math.max(1, stage.entered))}%`;
-  const skipped = stage.skipped ? `, ${count(stage.skipped)} not judged in time` : "";
+  const skipped = stage.skipped ? `, ${count(stage.skipped)} not scored before the deadline` : "";
   const text = `${count(stage.entered)} in, ${count(stage.dropped)} dropped${skipped} · ${ms(stage.ms)}`;
   return element(
     "li",
@@ -83,37 +83,37 @@ function row(stage, most) {
     element(
       "span",
       {},
-      element("span", { class: "place" }, `${stage.stage + 1} `),
+      element("span", { class: "rank" }, `${stage.stage + 1} `),
       element("code", {}, stage.ranker),
       " ",
       element("span", { class: "counts" }, text),
     ),
-    stage.thought,
+    stage.scoreLabel,
     bar,
   );
 }
 
-function walk(event, buttons) {
-  const here = buttons.indexOf(document.activeElement);
-  const there = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: buttons.length - 1 }[event.key];
-  if (there === undefined || !buttons[there]) return;
+function moveFocus(event, buttons) {
+  const current = buttons.indexOf(document.activeElement);
+  const next = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: buttons.length - 1 }[event.key];
+  if (next === undefined || !buttons[next]) return;
   event.preventDefault();
-  buttons[there].focus();
+  buttons[next].focus();
 }
 
-// A chance where the stage's scores are chances.
-function judgement(thought, stage) {
-  return stage?.calibrated ? percent(thought.score) : `score ${score(thought.score)}`;
+// A percentage if the scores of the stage are probabilities.
+function scoreText(stageScore, stage) {
+  return stage?.calibrated ? percent(stageScore.score) : `score ${score(stageScore.score)}`;
 }
 
-function pointAt(candidate, stages) {
+function showScores(candidate, stages) {
   for (const stage of stages) {
-    const thought = candidate.thoughts.find((each) => each.stage === stage.stage);
-    const went = candidate.thoughts.some((each) => each.stage > stage.stage);
-    stage.thought.classList.toggle("off", !thought);
-    if (thought) {
-      const fate = went || stage === stages.at(-1) ? "" : ", dropped";
-      stage.thought.textContent = `place ${thought.place}, ${judgement(thought, stage)}${fate}`;
-    } else stage.thought.textContent = went ? "passed on" : "not seen";
+    const own = candidate.stage_scores.find((each) => each.stage === stage.stage);
+    const wentOn = candidate.stage_scores.some((each) => each.stage > stage.stage);
+    stage.scoreLabel.classList.toggle("off", !own);
+    if (own) {
+      const dropped = wentOn || stage === stages.at(-1) ? "" : ", dropped";
+      stage.scoreLabel.textContent = `rank ${own.rank}, ${scoreText(own, stage)}${dropped}`;
+    } else stage.scoreLabel.textContent = wentOn ? "not scored, passed on" : "not reached";
   }
 }

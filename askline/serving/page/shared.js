@@ -1,6 +1,6 @@
-// What both tabs need: calls of the service, elements, numbers.
+// Shared by both tabs: requests to the service, DOM elements, number formats.
 
-let key = null; // of the service, kept for as long as the page is open
+let key = null; // the API key, kept in memory while the page is open
 
 export async function call(path, body) {
   const headers = { Accept: "application/json" };
@@ -38,15 +38,15 @@ function askForKey() {
   });
 }
 
-// element("p", { class: "meta" }, "text", other): texts become text nodes, never HTML.
+// element("p", { class: "meta" }, "text", other): strings become text nodes, never HTML.
 export function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
+  const created = document.createElement(name);
   for (const [attribute, value] of Object.entries(attributes)) {
-    if (attribute.startsWith("on")) made.addEventListener(attribute.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) made.setAttribute(attribute, value);
+    if (attribute.startsWith("on")) created.addEventListener(attribute.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) created.setAttribute(attribute, value);
   }
-  made.append(...children.filter((child) => child !== null && child !== undefined));
-  return made;
+  created.append(...children.filter((child) => child !== null && child !== undefined));
+  return created;
 }
 
 export function show(place, ...children) {
@@ -57,7 +57,7 @@ export function alertCard(message) {
   return element("p", { class: "card alert", role: "alert" }, message);
 }
 
-// Runs the work of a form with its button off, and shows what went wrong where the result would be.
+// Run the action of a form with its button disabled. An error is shown in place of the result.
 export async function working(form, place, work) {
   const button = form.querySelector(":scope > button, .row > button");
   button.disabled = true;
@@ -75,4 +75,5 @@ export async function working(form, place, work) {
 export const count = (number) => number.toLocaleString("en");
 export const ms = (number) => `${number < 10 ? number.toFixed(1) : Math.round(number)}\u00a0ms`;
 export const score = (number) => (Math.abs(number) >= 100 ? number.toFixed(0) : number.toFixed(2));
-export const percent = (chance) => `${(100 * chance).toFixed(chance > 0.99 || chance < 0.01 ? 1 : 0)}\u00a0%`;
+export const percent = (probability) =>
+  `${(100 * probability).toFixed(probability > 0.99 || probability < 0.01 ? 1 : 0)}\u00a0%`;
