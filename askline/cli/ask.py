@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .answer_output import show_answers
-from .options import as_json, complete_ranker
+from .options import complete_ranker, json_option
 from .output import SOME_FAILED, show_problems
-from .progress import counting
+from .progress import progress_count
 
 if TYPE_CHECKING:
     from ..corpus import AddReport, Answers, Corpus
@@ -70,7 +70,7 @@ _NOTHING_FOUND = 4
 @click.option("--nearest", is_flag=True, help="Answer with the nearest phrase; no ranker judges.")
 @click.option("--explain", is_flag=True, help="Show what each stage did, in sentences and time.")
 @click.option("--no-cache", is_flag=True, help="Read everything, and remember nothing.")
-@as_json
+@json_option
 def ask(
     question: str,
     paths: tuple[str, ...],
@@ -118,7 +118,7 @@ def ask(
         corpus, report = _opened(paths or (() if folder else ("-",)), folder, ranker, not no_cache)
         with corpus:
             if phrases or nearest:
-                with counting("Documents encoded") as step:
+                with progress_count("Documents encoded") as step:
                     corpus.encode_phrases(on_document=step)
             if nearest:
                 answers = corpus.nearest(question, top_k=top)
@@ -180,7 +180,7 @@ def _opened(
 
     if folder is not None:
         return Corpus.open(folder, ranker=ranker, must_exist=True), None
-    with counting("Files") as step:
+    with progress_count("Files") as step:
         if may_cache and "-" not in paths:
             try:
                 return _filled(Corpus.open(folder_for(paths), ranker=ranker), paths, step)

@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import as_json, complete_ranker, measured_set, measures, question_set
+from .options import (
+    complete_ranker,
+    json_option,
+    load_question_set,
+    measures_option,
+    question_set_options,
+)
 from .output import print_table
-from .progress import progress
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..evaluation import Comparison
@@ -20,9 +26,9 @@ __all__ = ["compare"]
 @click.command()
 @click.argument("first", metavar="SPEC", shell_complete=complete_ranker)
 @click.argument("second", metavar="SPEC", shell_complete=complete_ranker)
-@measured_set
-@measures
-@as_json
+@question_set_options
+@measures_option
+@json_option
 def compare(first: str, second: str, *, measures: str, as_json: bool, **which: Any) -> None:
     """
     Compare two rankers on the same questions.
@@ -38,8 +44,8 @@ def compare(first: str, second: str, *, measures: str, as_json: bool, **which: A
 
     names = [measure.name for measure in evaluation.parse_measures(measures)]
     rankers = [load(first), load(second)]
-    questions = question_set(**which)
-    with progress(f"Ranking {questions.name}", 2 * len(questions)) as step:
+    questions = load_question_set(**which)
+    with progress_bar(f"Ranking {questions.name}", 2 * len(questions)) as step:
         one, other = (
             evaluation.evaluate(ranker, questions, measures=measures, on_question=lambda _: step())
             for ranker in rankers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import as_json, complete_set, data_root
+from .options import complete_set, data_option, json_option
 from .output import print_table
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def list_() -> None:
 
 @data.command()
 @click.argument("names", metavar="SET...", nargs=-1, required=True, shell_complete=complete_set)
-@data_root
-@as_json
+@data_option
+@json_option
 def stats(names: tuple[str, ...], root: Path | None, as_json: bool) -> None:
     """
     Count questions, candidates, answers and words.
@@ -70,8 +70,10 @@ def _row(each: SetStatistics) -> list[str]:
 
 @data.command()
 @click.argument("name", metavar="SET", shell_complete=complete_set)
-@click.option("--to", "file", type=click.Path(path_type=Path), required=True, help="Written whole.")
-@data_root
+@click.option(
+    "--out", "file", type=click.Path(path_type=Path), required=True, help="Written whole."
+)
+@data_option
 def export(name: str, file: Path, root: Path | None) -> None:
     """Write a set as JSONL, one question a line."""
     from .. import data

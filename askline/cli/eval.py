@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import as_json, complete_ranker, deadline, measured_set, measures, question_set
+from .options import (
+    complete_ranker,
+    deadline_option,
+    json_option,
+    load_question_set,
+    measures_option,
+    question_set_options,
+)
 from .output import print_table
-from .progress import progress
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..evaluation import Evaluation
@@ -21,12 +28,12 @@ __all__ = ["eval_"]
 
 @click.command("eval")
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True, shell_complete=complete_ranker)
-@measured_set
-@measures
-@deadline
+@question_set_options
+@measures_option
+@deadline_option
 @click.option("--run", "run_file", type=click.Path(path_type=Path), help="Write a TREC run here.")
 @click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), help="Write qrels here.")
-@as_json
+@json_option
 def eval_(
     specs: tuple[str, ...],
     *,
@@ -56,9 +63,9 @@ def eval_(
     rankers = [load(spec) for spec in specs]
     if deadline_ms is not None:
         rankers = [Within(ranker, deadline_ms) for ranker in rankers]
-    questions = question_set(**which)
+    questions = load_question_set(**which)
     evaluations = []
-    with progress(f"Ranking {questions.name}", len(questions) * len(rankers)) as step:
+    with progress_bar(f"Ranking {questions.name}", len(questions) * len(rankers)) as step:
         for ranker in rankers:
             done = evaluate(ranker, questions, measures=measures, on_question=lambda _: step())
             evaluations.append(done)

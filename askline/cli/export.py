@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ..errors import require_extra
-from .options import complete_set, data_root
+from .options import complete_set, data_option
 
 __all__ = ["export"]
 
@@ -16,7 +16,7 @@ __all__ = ["export"]
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--to",
+    "--out",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     help="The folder to write.",
@@ -56,8 +56,8 @@ __all__ = ["export"]
     show_default=True,
     help="How many of them.",
 )
-@data_root
-def export(folder: Path, *, to: Path, on: str, pairs: int, root: Path | None, **how: Any) -> None:
+@data_option
+def export(folder: Path, *, out: Path, on: str, pairs: int, root: Path | None, **how: Any) -> None:
     """
     Write a trained folder anew, to run without torch.
 
@@ -65,15 +65,15 @@ def export(folder: Path, *, to: Path, on: str, pairs: int, root: Path | None, **
     scores are compared with torch's, and an export that differs is refused.
 
     \b
-    askline export runs/cascade --to models/cascade
-    askline export runs/cascade --to models/onnx --format onnx --precision float32
+    askline export runs/cascade --out models/cascade
+    askline export runs/cascade --out models/onnx --format onnx --precision float32
     """
     require_extra("torch", purpose="Exporting", extra="train")
     from .. import data
     from ..training.export_cascade import export as write
     from ..training.observing import some_pairs
 
-    made = write(folder, to, pairs=some_pairs(data.load(on, root=root), pairs), **how)
+    made = write(folder, out, pairs=some_pairs(data.load(on, root=root), pairs), **how)
     click.echo(
         f"{made.path}: {made.bytes / 1e6:.1f} MB. Against torch: correlation "
         f"{made.agreement.correlation:.5f}, largest difference {made.agreement.largest:.2g}.",

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import as_json
+from .options import json_option
 from .output import SOME_FAILED, show_problems
-from .progress import counting
+from .progress import progress_count
 
 if TYPE_CHECKING:
     from ..corpus import AddReport, Corpus
@@ -23,7 +23,7 @@ _REST = 10  # a watcher rests ten times as long as it looked
 
 @click.command()
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--to", "folder", type=click.Path(), required=True, help="The folder of the index.")
+@click.option("--out", "folder", type=click.Path(), required=True, help="The folder of the index.")
 @click.option(
     "--phrases",
     is_flag=True,
@@ -46,7 +46,7 @@ _REST = 10  # a watcher rests ten times as long as it looked
     show_default=True,
     help="With --watch: look again after so many seconds.",
 )
-@as_json
+@json_option
 def index(
     paths: tuple[str, ...],
     *,
@@ -65,7 +65,7 @@ def index(
     out. It can be stopped at any time: what was indexed stays, and the next run goes on from there.
 
     \b
-    askline index notes/ papers/ --to DIR
+    askline index notes/ papers/ --out DIR
     askline ask 'Who wrote Emma?' --index DIR
 
     Exit codes: 0 done, 3 done although some files could not be read.
@@ -94,7 +94,7 @@ def index(
 def _add(
     corpus: Corpus, paths: tuple[str, ...], *, as_json: bool, quiet: bool = False
 ) -> AddReport:
-    with counting("Files") as step:
+    with progress_count("Files") as step:
         report = corpus.add(paths, on_file=lambda _: step())
     if quiet and not _is_change(report):
         return report
@@ -111,7 +111,7 @@ def _is_change(report: AddReport) -> bool:
 
 
 def _encode(corpus: Corpus, model: str | None = None) -> None:
-    with counting("Documents encoded") as step:
+    with progress_count("Documents encoded") as step:
         corpus.encode_phrases(model, on_document=step)
 
 

@@ -15,36 +15,36 @@ if TYPE_CHECKING:
     from ..types import QuestionSet
 
 __all__ = [
-    "adapt_set",
-    "as_json",
+    "adapt_option",
     "complete_ranker",
     "complete_set",
-    "data_root",
-    "deadline",
-    "dev_set",
-    "device",
-    "measured_set",
-    "measures",
-    "out_folder",
-    "question_set",
-    "seed",
-    "torch_on",
-    "transfer_sets",
+    "data_option",
+    "deadline_option",
+    "dev_option",
+    "device_option",
+    "json_option",
+    "load_question_set",
+    "measures_option",
+    "out_option",
+    "question_set_options",
+    "require_torch",
+    "seed_option",
+    "transfer_option",
 ]
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 DEFAULT_MEASURES = "MAP,MRR,P@1,nDCG@10"
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 
-deadline = click.option(
+deadline_option = click.option(
     "--deadline-ms",
     type=click.FloatRange(min=0, min_open=True),
     help="Take the best ranking that is ready so many milliseconds after each question.",
 )
 
-data_root = click.option(
+data_option = click.option(
     "--data",
     "root",
     type=click.Path(path_type=Path),
@@ -52,7 +52,7 @@ data_root = click.option(
     help="The folder that holds the datasets.  [env: ASKLINE_DATA]",
 )
 
-transfer_sets = click.option(
+transfer_option = click.option(
     "--transfer",
     multiple=True,
     metavar="SET",
@@ -60,28 +60,28 @@ transfer_sets = click.option(
     help="Train on this first: NAME:SPLIT or a JSONL file; may be given again.",
 )
 
-adapt_set = click.option(
+adapt_option = click.option(
     "--adapt",
     metavar="SET",
     shell_complete=lambda *given: complete_set(*given),
     help="Then train on this.",
 )
 
-dev_set = click.option(
+dev_option = click.option(
     "--dev",
     metavar="SET",
     shell_complete=lambda *given: complete_set(*given),
     help="Measure on this after each epoch.",
 )
 
-out_folder = click.option(
+out_option = click.option(
     "--out",
     required=True,
     type=click.Path(path_type=Path, file_okay=False),
     help="The model folder to write.",
 )
 
-seed = click.option(
+seed_option = click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
@@ -89,7 +89,7 @@ seed = click.option(
     help="The same seed gives the same weights.",
 )
 
-device = click.option(
+device_option = click.option(
     "--device",
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
@@ -98,7 +98,7 @@ device = click.option(
 )
 
 
-def torch_on(name: str) -> ModuleType:
+def require_torch(name: str) -> ModuleType:
     """The torch package, once it is known to be there and to reach this device."""
     torch = require_extra("torch", purpose="Training", extra="train")
     if name == "cuda" and not torch.cuda.is_available():
@@ -108,7 +108,7 @@ def torch_on(name: str) -> ModuleType:
     return torch
 
 
-def measures(function: _Function) -> _Function:
+def measures_option(function: _Function) -> _Function:
     """`--measures`."""
     return click.option(
         "--measures",
@@ -118,7 +118,7 @@ def measures(function: _Function) -> _Function:
     )(function)
 
 
-def measured_set(function: _Function) -> _Function:
+def question_set_options(function: _Function) -> _Function:
     """`--on`, `--data`, `--filter`, `--pad-to`, `--pad-seed`: what `question_set` takes."""
     options = [
         click.option(
@@ -128,7 +128,7 @@ def measured_set(function: _Function) -> _Function:
             shell_complete=complete_set,
             help="NAME:SPLIT, as `askline data list` shows them, or the path of a JSONL file.",
         ),
-        data_root,
+        data_option,
         click.option(
             "--filter",
             "which",
@@ -149,7 +149,7 @@ def measured_set(function: _Function) -> _Function:
     return function
 
 
-def question_set(
+def load_question_set(
     on: str, root: Path | None, which: str, pad_to: int | None, pad_seed: int
 ) -> QuestionSet:
     """The labelled questions that the shared options describe."""

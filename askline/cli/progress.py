@@ -15,7 +15,7 @@ from typing import Protocol
 
 import click
 
-__all__ = ["counting", "progress", "stepping"]
+__all__ = ["progress_bar", "progress_count", "step_logger"]
 
 _PATIENCE_SECONDS = 2.0
 _PAUSE_SECONDS = 0.2
@@ -24,7 +24,7 @@ _STEP_SECONDS = 20.0
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
     """Gives a function to call after each of `total` steps."""
     if not sys.stderr.isatty():
         yield _lines(what, total)
@@ -43,7 +43,7 @@ def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def counting(what: str) -> Iterator[Callable[[], None]]:
+def progress_count(what: str) -> Iterator[Callable[[], None]]:
     """The same where nobody knows how many steps there will be: a count that grows."""
     if not sys.stderr.isatty():
         yield _lines(what)
@@ -67,7 +67,7 @@ def counting(what: str) -> Iterator[Callable[[], None]]:
             click.echo(f"\r{what}: {count:,}", err=True)
 
 
-class Stepping(Protocol):
+class StepLogger(Protocol):
     """Hears of a step."""
 
     def __call__(self, what: str, done: int, of: int, more: str = "") -> None:
@@ -75,7 +75,7 @@ class Stepping(Protocol):
         ...
 
 
-def stepping() -> Stepping:
+def step_logger() -> StepLogger:
     """Gives a function to call after each step of a training; it says one in twenty seconds."""
     due = time.monotonic() + _STEP_SECONDS
 

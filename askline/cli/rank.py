@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import as_json, complete_ranker, deadline
+from .options import complete_ranker, deadline_option, json_option
 from .output import print_funnel, print_hanging
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ __all__ = ["rank"]
 @click.argument("file", type=click.Path(allow_dash=True), default="-")
 @click.option("--ranker", "spec", shell_complete=complete_ranker, help="The ranker's spec text.")
 @click.option("--top", type=click.IntRange(min=1), help="Show only the first so many.")
-@deadline
+@deadline_option
 @click.option("--explain", is_flag=True, help="Show what each stage did, in candidates and time.")
 @click.option(
     "--requests",
     type=click.Path(allow_dash=True),
     help='Rank many: a file of {"question": …, "candidates": […]} lines; answers with JSON lines.',
 )
-@as_json
+@json_option
 def rank(
     question: str | None,
     file: str,

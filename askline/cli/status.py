@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import as_json
+from .options import json_option
 from .output import from_here
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _MUCH_TEXT = 100_000
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
-@as_json
+@json_option
 def status(folder: str, *, as_json: bool) -> None:
     """Show what an index holds, and which files could not be read."""
     from ..corpus import Corpus

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import (
-    adapt_set,
-    data_root,
-    dev_set,
-    device,
-    out_folder,
-    torch_on,
-    transfer_sets,
+    adapt_option,
+    data_option,
+    dev_option,
+    device_option,
+    out_option,
+    require_torch,
+    transfer_option,
 )
-from .progress import stepping
+from .progress import step_logger
 
 if TYPE_CHECKING:
     from ..training import Epoch
@@ -33,11 +33,11 @@ __all__ = ["cascade"]
 @click.option(
     "--init", required=True, help="A folder or hub name: an encoder, a cross-encoder or a cascade."
 )
-@transfer_sets
-@adapt_set
-@dev_set
-@out_folder
-@data_root
+@transfer_option
+@adapt_option
+@dev_option
+@out_option
+@data_option
 @click.option(
     "--depths",
     default="2,3,4,6,8,10,12",
@@ -97,7 +97,7 @@ __all__ = ["cascade"]
     show_default=True,
     help="May be given again: then the mean of the weights is written.",
 )
-@device
+@device_option
 def cascade(init: str, out: Path, **options: Any) -> None:
     """
     Train a cascade: transfer from large sets, then adapt to one.
@@ -108,7 +108,7 @@ def cascade(init: str, out: Path, **options: Any) -> None:
     \b
     askline train cascade --init DIR --transfer squadshifts --dev wikiqa:dev --out DIR
     """
-    torch_on(options["device"])
+    require_torch(options["device"])
     from ..training.cascade.card import card
     from ..training.cascade.folder import save_cascade
     from ..training.cascade.making import Sets, make_cascade
@@ -183,7 +183,7 @@ def _say() -> Say:
         measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
         click.echo(f"seed {seed}  epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
 
-    said = stepping()
+    said = step_logger()
 
     def step(seed: int, done: int, of: int) -> None:
         said(f"seed {seed}", done, of)

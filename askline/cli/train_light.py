@@ -14,14 +14,14 @@ import click
 from ..errors import InputError
 from .options import (
     complete_set,
-    data_root,
-    dev_set,
-    device,
-    out_folder,
-    seed,
-    torch_on,
+    data_option,
+    dev_option,
+    device_option,
+    out_option,
+    require_torch,
+    seed_option,
 )
-from .progress import progress
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..models.light_config import Layout
@@ -43,9 +43,9 @@ _OPTIONS = [
         shell_complete=complete_set,
         help="Train on this: NAME:SPLIT or a JSONL file.",
     ),
-    dev_set,
-    out_folder,
-    data_root,
+    dev_option,
+    out_option,
+    data_option,
     click.option(
         "--variant",
         type=click.Choice(_VARIANTS),
@@ -95,7 +95,7 @@ _OPTIONS = [
         show_default=True,
         help="Which epoch's weights to write; best is by MAP on --dev.",
     ),
-    seed,
+    seed_option,
     click.option(
         "--vectors",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -107,7 +107,7 @@ _OPTIONS = [
         type=click.Path(path_type=Path, exists=True, file_okay=False),
         help="A model folder of the same layout to go on from.",
     ),
-    device,
+    device_option,
 ]
 
 
@@ -142,7 +142,7 @@ def _train(
     # Read when torch is loaded. Steps are short: threads that wait by spinning take the processor
     # from the one that works as soon as anything else runs beside them.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    torch_on(options["device"])
+    require_torch(options["device"])
     _check_out(out)
     from .. import training
 
@@ -158,7 +158,7 @@ def _train(
     checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
     out.parent.mkdir(parents=True, exist_ok=True)
     steps = recipe.epochs * -(-len(questions) // recipe.batch)
-    with progress(f"Training on {on}", steps) as step:
+    with progress_bar(f"Training on {on}", steps) as step:
         trained = training.train(
             layout,
             encoded,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import InputError, ModelError
-from .options import data_root, device, out_folder, seed, torch_on
-from .progress import stepping
+from .options import data_option, device_option, out_option, require_torch, seed_option
+from .progress import step_logger
 
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
@@ -74,10 +74,10 @@ def _common(function: _Function) -> _Function:
             show_default=True,
             help="Paragraphs a step.",
         ),
-        out_folder,
-        data_root,
-        seed,
-        device,
+        out_option,
+        data_option,
+        seed_option,
+        device_option,
     ]
     for option in reversed(options):
         function = option(function)
@@ -101,7 +101,7 @@ def extractor(init: str, *, ends: Any, out: Path, **options: Any) -> None:
     \b
     askline train extractor --init DIR --on squadshifts/new_wiki_v1.0.json --out DIR
     """
-    torch_on(options["device"])
+    require_torch(options["device"])
     from ..training.phrases.export import save_extractor
     from ..training.phrases.steps import fit_extractor
 
@@ -159,7 +159,7 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
     askline train phrases --extractor DIR --teacher DIR --on squadshifts/new_wiki_v1.0.json \\
         --out DIR
     """
-    torch_on(options["device"])
+    require_torch(options["device"])
     from ..training.phrases.export import export_phrases, load_extractor, runtime_shape
     from ..training.phrases.steps import Plan, fit_phrases
 
@@ -205,7 +205,7 @@ def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
         options["language"],
         options["window"],
         note=lambda note: click.echo(note, err=True),
-        step=stepping(),
+        step=step_logger(),
     )
     return means, tokeniser.to_str()
 

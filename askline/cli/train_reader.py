@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from .options import complete_set, data_root, device, out_folder, torch_on
-from .progress import stepping
+from .options import complete_set, data_option, device_option, out_option, require_torch
+from .progress import step_logger
 
 __all__ = ["reader"]
 
@@ -31,8 +31,8 @@ __all__ = ["reader"]
     shell_complete=complete_set,
     help="Paragraphs in SQuAD's format, as NAME:SPLIT; may be given again.",
 )
-@out_folder
-@data_root
+@out_option
+@data_option
 @click.option(
     "--rank", type=click.IntRange(min=1), default=22, show_default=True, help="Of the differences."
 )
@@ -90,7 +90,7 @@ __all__ = ["reader"]
     show_default=True,
     help="May be given again: then the mean of the differences is written.",
 )
-@device
+@device_option
 def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any) -> None:
     """
     Train a reader with layers of its own, and write the cascade's folder with it.
@@ -100,7 +100,7 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
     \b
     askline train reader --on squadshifts:train --on squad1:train --device cuda --out DIR
     """
-    torch_on(options["device"])
+    require_torch(options["device"])
     from ..models.cascade_config import Adapter
     from ..rankers.cascade import shipped_folder
     from ..training.reader.fitting import ReaderRecipe
@@ -114,7 +114,7 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
         seconds=60 * minutes if minutes else math.inf,
     )
     adapter = Adapter(options["from_layer"] - 1, options["rank"])
-    said = stepping()
+    said = step_logger()
     make_reader(
         model or shipped_folder(),
         ReaderMaking(adapter, recipe, tuple(options["seeds"])),

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import (
-    adapt_set,
-    data_root,
-    dev_set,
-    device,
-    out_folder,
-    seed,
-    torch_on,
-    transfer_sets,
+    adapt_option,
+    data_option,
+    dev_option,
+    device_option,
+    out_option,
+    require_torch,
+    seed_option,
+    transfer_option,
 )
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ _LOSSES = ("point", "list", "pair")
 
 @click.command()
 @click.option("--init", required=True, help="A Hugging Face folder or hub name to start from.")
-@transfer_sets
-@adapt_set
-@dev_set
-@out_folder
-@data_root
+@transfer_option
+@adapt_option
+@dev_option
+@out_option
+@data_option
 @click.option(
     "--head",
     type=click.Choice(_HEADS),
@@ -89,8 +89,8 @@ _LOSSES = ("point", "list", "pair")
     type=click.Path(path_type=Path, dir_okay=False),
     help="Draw loss and dev measures into this file (.png, .svg or .pdf).",
 )
-@seed
-@device
+@seed_option
+@device_option
 def transformer(
     init: str,
     *,
@@ -113,7 +113,7 @@ def transformer(
     askline train transformer --init DIR --transfer squadshifts:train --adapt wikiqa:train \\
         --dev wikiqa:dev --out DIR
     """
-    torch = torch_on(options["device"])
+    torch = require_torch(options["device"])
     from ..training.transformer import Crew, Journal, PairNetwork, plot_journal, save_network
     from ..training.transformer.cross_encoder import load_tokeniser
     from ..training.transformer.journal import check_plot

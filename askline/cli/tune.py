@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import as_json, complete_ranker, complete_set, data_root
+from .options import complete_ranker, complete_set, data_option, json_option
 from .output import print_table
-from .progress import progress
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..rankers import Cascade
@@ -44,7 +44,7 @@ def tune() -> None:
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="A score table made elsewhere, in place of --on; may be given again.",
 )
-@data_root
+@data_option
 @click.option("--pad", type=click.IntRange(min=1), help="Lengthen each list to so many candidates.")
 @click.option("--questions", type=click.IntRange(min=1), help="Take at most so many of each set.")
 @click.option(
@@ -94,7 +94,7 @@ def tune() -> None:
     help="Where scores, front.json and front.svg go.",
 )
 @click.option("--dry-run", is_flag=True, help="Leave the model folder as it is.")
-@as_json
+@json_option
 def cascade(
     folder: Path | None, *, out: Path, dry_run: bool, as_json: bool, **options: Any
 ) -> None:
@@ -154,7 +154,7 @@ def _score(folder: Path, kept: Path, options: dict[str, Any]) -> list[ScoreTable
         questions = _lists(name, options["pad"] or 0, options)
         stem = f"{name}.{options['pad'] or 0}.{options['questions'] or 'all'}"
         path = kept / f"{''.join(c if c.isalnum() or c in '.-' else '_' for c in stem)}.npz"
-        with progress(f"Scoring {name}", len(questions)) as step:
+        with progress_bar(f"Scoring {name}", len(questions)) as step:
             table = score_set(
                 judge.encoder,
                 questions,
@@ -183,7 +183,7 @@ def _read(options: dict[str, Any]) -> list[ScoreTable]:
     found = []
     for table in tables:
         if table.light is None:
-            with progress(f"Ranking {table.name}", len(table.questions)) as step:
+            with progress_bar(f"Ranking {table.name}", len(table.questions)) as step:
                 questions = _lists(table.name, table.pad, options | {"questions": None})
                 table = with_first(
                     table, questions, first, layers=options["first_layers"], on_question=step

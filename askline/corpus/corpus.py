@@ -250,7 +250,8 @@ def _prepare(folder: Path, *, must_exist: bool) -> None:
     """Make the folder, unless there is something else in it."""
     if must_exist:
         raise CorpusError(
-            f"No index in {folder}. Make one: askline index PATH... --to {shlex.quote(str(folder))}"
+            f"No index in {folder}. "
+            f"Make one: askline index PATH... --out {shlex.quote(str(folder))}"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -65,7 +65,7 @@ def export(
     source, target = CascadeSource.read(folder), Path(to).expanduser()
     source = source if last_depth is None else source.up_to(last_depth)
     if target.exists() and target.resolve() == source.path.resolve():
-        raise InputError(f"--to must be another folder than {source.path}, which is read.")
+        raise InputError(f"--out must be another folder than {source.path}, which is read.")
     if not pairs:
         raise InputError("At least one (question, candidate) pair is needed to check the export.")
     tokeniser = WordPiece.load(source.path / "tokenizer.json")

@@ -109,7 +109,7 @@ def cascade(folder: Path, train: Path, lists: dict[str, QuestionSet]) -> dict[st
     small = ("--depths", depths, "--no-reader", "--adapt-epochs", "1")
     command("train", "cascade", "--init", init, "--adapt", train, *small, "--out", trained)
     exact = ("--precision", "float32", "--on", train, "--pairs", "20")
-    command("export", trained, "--to", out, *exact)
+    command("export", trained, "--out", out, *exact)
     rows = {str(depth): f"depth={depth}" for depth in DEPTHS}
     rows |= {f"alpha {alpha}": f"alpha={alpha}" for alpha in ALPHAS}
     return {

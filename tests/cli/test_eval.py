@@ -81,7 +81,7 @@ def test_data_stats_counts(run: Run, questions: Path) -> None:
 
 def test_data_export_writes_what_reads_back(run: Run, questions: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.jsonl"
-    assert run("data", "export", str(questions), "--to", str(copy)).exit_code == 0
+    assert run("data", "export", str(questions), "--out", str(copy)).exit_code == 0
     assert run("data", "stats", str(copy), "--json").stdout.count('"answerable": 3') == 1
 
 
@@ -105,7 +105,7 @@ def test_every_bad_row_is_reported_with_its_line(run: Run, tmp_path: Path) -> No
     bad.write_text(BAD_ROWS, encoding="utf-8")
     for command in (
         ["eval", "rr", "--on", str(bad)],
-        ["data", "export", str(bad), "--to", str(out)],
+        ["data", "export", str(bad), "--out", str(out)],
     ):
         result = run(*command)
         assert result.exit_code == 2

@@ -17,7 +17,7 @@ def test_export_writes_a_folder_that_a_spec_can_name(
     run: Run, questions: Path, trained: Path
 ) -> None:
     pytest.importorskip("torch", reason="exporting needs torch: pip install '.[train]'")
-    result = run("export", str(trained), "--to", "made", "--on", str(questions))
+    result = run("export", str(trained), "--out", "made", "--on", str(questions))
     assert result.exit_code == 0, result.output
     assert "made: 0." in result.stderr
     assert "Against torch: correlation 0.99" in result.stderr
@@ -29,6 +29,6 @@ def test_export_writes_a_folder_that_a_spec_can_name(
 
 def test_export_says_what_is_wrong_with_a_folder(run: Run, questions: Path) -> None:
     pytest.importorskip("torch", reason="exporting needs torch: pip install '.[train]'")
-    result = run("export", "nowhere", "--to", "made", "--on", str(questions))
+    result = run("export", "nowhere", "--out", "made", "--on", str(questions))
     assert result.exit_code == 1
     assert "No model folder at nowhere" in result.stderr

@@ -34,46 +34,46 @@ def _write(path: Path, text: str) -> None:
 
 
 def test_index_counts_what_it_did(run: Run, notes: Path) -> None:
-    first = run("index", "notes", "--to", "index")
+    first = run("index", "notes", "--out", "index")
     assert first.exit_code == 0
     assert first.stdout.startswith("2 added: 3 sentences in ")
     (notes / "bread.txt").unlink()
-    again = run("index", "notes", "--to", "index")
+    again = run("index", "notes", "--out", "index")
     assert again.stdout.startswith("1 removed, 1 unchanged: 0 sentences in ")
 
 
 def test_index_json_is_the_report(run: Run) -> None:
-    record = json.loads(run("index", "notes", "--to", "index", "--json").stdout)
+    record = json.loads(run("index", "notes", "--out", "index", "--json").stdout)
     assert (record["added"], record["sentences"], record["problems"]) == (2, 3, [])
 
 
 def test_index_says_what_it_left_out_and_keeps_the_rest(run: Run, notes: Path) -> None:
     (notes / "image.txt").write_bytes(b"\x89PNG\x00\x01")
-    result = run("index", "notes", "--to", "index")
+    result = run("index", "notes", "--out", "index")
     assert result.exit_code == 3
     assert result.stdout.startswith("2 added, 1 failed: 3 sentences")
     assert "image.txt: It is named as text and holds an image." in result.stderr
-    assert run("index", "notes", "--to", "index").exit_code == 3  # and again while it is there
+    assert run("index", "notes", "--out", "index").exit_code == 3  # and again while it is there
 
 
 def test_index_remove_takes_out(run: Run, notes: Path) -> None:
-    run("index", "notes", "--to", "index")
-    result = run("index", "notes/bread.txt", "--to", "index", "--remove")
+    run("index", "notes", "--out", "index")
+    result = run("index", "notes/bread.txt", "--out", "index", "--remove")
     assert (result.stdout, result.stderr) == (f"{notes / 'bread.txt'}\n", "1 removed\n")
-    assert run("index", "x", "--to", "nowhere", "--remove").exit_code == 1
+    assert run("index", "x", "--out", "nowhere", "--remove").exit_code == 1
 
 
 def test_index_says_who_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("askline.corpus.corpus._PATIENCE_SECONDS", 0.0)
     Corpus.open("index").close()
     with writing(Path("index")):
-        result = run("index", "notes", "--to", "index")
+        result = run("index", "notes", "--out", "index")
     assert result.exit_code == 1
     assert f"is being written by process {os.getpid()}" in result.stderr
 
 
 def test_index_leaves_other_folders_alone(run: Run) -> None:
-    result = run("index", "notes", "--to", "notes")
+    result = run("index", "notes", "--out", "notes")
     assert result.exit_code == 1
     assert "Name a folder that is empty or new." in result.stderr
 
@@ -83,7 +83,7 @@ def test_index_watch_follows_changes_until_it_is_stopped(notes: Path) -> None:
     # Where the tests run in the background, SIGINT is ignored, and children would ignore it too.
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     program = f"{heard}; from askline.cli import main; main()"
-    arguments = ["index", "notes", "--to", "index", "--watch", "--every", "0.1"]
+    arguments = ["index", "notes", "--out", "index", "--watch", "--every", "0.1"]
     command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
         assert watcher.stdout is not None
@@ -98,7 +98,7 @@ def test_index_watch_follows_changes_until_it_is_stopped(notes: Path) -> None:
 
 def test_status_shows_what_is_there(run: Run, notes: Path) -> None:
     (notes / "image.txt").write_bytes(b"\x89PNG\x00\x01")
-    run("index", "notes", "--to", "index")
+    run("index", "notes", "--out", "index")
     result = run("status", "index")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -125,12 +125,12 @@ def phrase_model(tmp_path: Path) -> Path:
 
 
 def test_index_encodes_phrases_and_they_follow(run: Run, notes: Path, phrase_model: Path) -> None:
-    run("index", "notes", "--to", "i")
+    run("index", "notes", "--out", "i")
     assert "phrases     none" in run("status", "i").stdout
-    result = run("index", "notes", "--to", "i", "--phrase-model", str(phrase_model))
+    result = run("index", "notes", "--out", "i", "--phrase-model", str(phrase_model))
     assert result.exit_code == 0, result.output
     _write(notes / "sand.txt", "Sand is a planet.")
-    run("index", "notes", "--to", "i")
+    run("index", "notes", "--out", "i")
     status = run("status", "i").stdout
     assert "up to date" in status.split("phrases")[1]
     asked = json.loads(run("ask", "what is sand ?", "--index", "i", "--nearest", "--json").stdout)
@@ -143,7 +143,7 @@ def test_index_encodes_phrases_and_they_follow(run: Run, notes: Path, phrase_mod
 
 def test_index_says_at_once_that_there_is_no_such_model(run: Run, notes: Path) -> None:
     assert notes.is_dir()
-    result = run("index", "notes", "--to", "i", "--phrase-model", "nowhere")
+    result = run("index", "notes", "--out", "i", "--phrase-model", "nowhere")
     assert result.exit_code == 1
     assert "No model folder at nowhere" in result.stderr
     assert not Path("i").exists()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from askline.cli.progress import counting, progress, stepping
+from askline.cli.progress import progress_bar, progress_count, step_logger
 
 Clock = Callable[[float], None]
 
@@ -26,7 +26,7 @@ def tick(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_a_file_gets_a_line_a_minute(tick: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with progress("Training", 1_000) as step:
+    with progress_bar("Training", 1_000) as step:
         for _ in range(400):
             tick(0.5)
             step()
@@ -43,7 +43,7 @@ def test_a_file_gets_a_line_a_minute(tick: Clock, capsys: pytest.CaptureFixture[
 def test_the_time_left_is_said_in_what_fits(
     total: int, left: str, tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with progress("Training", total) as step:
+    with progress_bar("Training", total) as step:
         tick(60)
         step()
     assert capsys.readouterr().err == f"Training: 1 of {total:,}, about {left} left\n"
@@ -52,14 +52,16 @@ def test_the_time_left_is_said_in_what_fits(
 def test_where_nobody_knows_the_total_the_line_has_a_count(
     tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with counting("Files") as step:
+    with progress_count("Files") as step:
         for _ in range(1_900):
             tick(0.0625)
             step()
     assert capsys.readouterr().err == "Files: 960\n"
 
 
-@pytest.mark.parametrize("shown", [lambda: progress("Ranking", 50), lambda: counting("Files")])
+@pytest.mark.parametrize(
+    "shown", [lambda: progress_bar("Ranking", 50), lambda: progress_count("Files")]
+)
 def test_what_takes_less_than_a_minute_leaves_a_file_clean(
     shown: Callable[[], object], tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,7 +76,7 @@ def test_a_terminal_gets_a_bar_after_two_seconds(
     tick: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with progress("Ranking", 4) as step:
+    with progress_bar("Ranking", 4) as step:
         tick(1)
         step()
         quiet = capsys.readouterr().err
@@ -88,7 +90,7 @@ def test_a_terminal_gets_a_count_that_stays(
     tick: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with counting("Files") as step:
+    with progress_count("Files") as step:
         for _ in range(7):
             tick(1)
             step()
@@ -98,7 +100,7 @@ def test_a_terminal_gets_a_count_that_stays(
 def test_of_the_steps_of_a_training_one_in_twenty_seconds_is_said_and_the_last(
     tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = stepping()
+    said = step_logger()
     for done in range(1, 1_009):
         tick(0.125)
         said("seed 1", done, 1_008, f"loss {1 / done:.3f}")
