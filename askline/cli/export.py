@@ -70,8 +70,8 @@ def export(folder: Path, *, out: Path, on: str, pairs: int, root: Path | None, *
     """
     require_extra("torch", purpose="Exporting", extra="train")
     from .. import data
-    from ..training.export_cascade import export as write
-    from ..training.observing import some_pairs
+    from ..training.cascade.cascade_export import export as write
+    from ..training.post_training_quantization import some_pairs
 
     made = write(folder, out, pairs=some_pairs(data.load(on, root=root), pairs), **how)
     click.echo(

@@ -23,8 +23,8 @@ from .options import (
 from .progress import step_logger
 
 if TYPE_CHECKING:
-    from ..training import Epoch
-    from ..training.cascade.making import Made, Making, Say
+    from ..training.cascade.cascade_run import Made, Making, Say
+    from ..training.checkpoint import Epoch
 
 __all__ = ["cascade"]
 
@@ -109,9 +109,8 @@ def cascade(init: str, out: Path, **options: Any) -> None:
     askline train cascade --init DIR --transfer squadshifts --dev wikiqa:dev --out DIR
     """
     require_torch(options["device"])
-    from ..training.cascade.card import card
-    from ..training.cascade.folder import save_cascade
-    from ..training.cascade.making import Sets, make_cascade
+    from ..training.cascade.cascade_network import save_cascade
+    from ..training.cascade.cascade_run import Sets, cascade_card, make_cascade
 
     how = _how(options)
     sets = Sets(
@@ -135,7 +134,7 @@ def cascade(init: str, out: Path, **options: Any) -> None:
     )
     save_cascade(made.network, made.tokeniser, out)
     command = shlex.join(["askline", *sys.argv[1:]])
-    text = card(
+    text = cascade_card(
         made,
         how,
         sets,
@@ -151,9 +150,9 @@ def cascade(init: str, out: Path, **options: Any) -> None:
 
 
 def _how(options: dict[str, Any]) -> Making:
-    from ..training.cascade.making import Making
-    from ..training.cascade.network import CascadeShape, depths_of
-    from ..training.cascade.recipe import ADAPT, TRANSFER
+    from ..training.cascade.cascade_network import CascadeShape, depths_of
+    from ..training.cascade.cascade_run import Making
+    from ..training.cascade.cascade_training import ADAPT, TRANSFER
 
     recipes = [
         replace(
@@ -177,7 +176,7 @@ def _how(options: dict[str, Any]) -> Making:
 
 
 def _say() -> Say:
-    from ..training.cascade.making import Say
+    from ..training.cascade.cascade_run import Say
 
     def epoch(seed: int, epoch: Epoch) -> None:
         measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())

@@ -26,7 +26,8 @@ from .progress import progress_bar
 if TYPE_CHECKING:
     from ..models.light_config import Layout
     from ..models.word_vectors import WordVectors
-    from ..training import DevSet, Epoch, Recipe
+    from ..training.checkpoint import Epoch
+    from ..training.light.light_training import DevSet, Recipe
     from ..types import QuestionSet
 
 __all__ = ["light_commands"]
@@ -144,13 +145,14 @@ def _train(
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     require_torch(options["device"])
     _check_out(out)
-    from .. import training
+    from ..training.light.encoded_questions import encode
+    from ..training.light.light_training import export, train
 
     vectors = _vectors(network, options["vectors"], options["start"])
     layout = _layout(network, vectors, options)
     recipe = _recipe(layout, options)
     questions = _questions(on, root)
-    encoded = training.encode(questions, vectors, layout, device=options["device"])
+    encoded = encode(questions, vectors, layout, device=options["device"])
     held = _dev_set(dev, root, vectors, layout, options["device"])
     if recipe.keep == "best" and held is None:
         raise InputError("--keep best needs --dev SET to tell the best epoch by.")
@@ -159,7 +161,7 @@ def _train(
     out.parent.mkdir(parents=True, exist_ok=True)
     steps = recipe.epochs * -(-len(questions) // recipe.batch)
     with progress_bar(f"Training on {on}", steps) as step:
-        trained = training.train(
+        trained = train(
             layout,
             encoded,
             recipe,
@@ -170,7 +172,7 @@ def _train(
             on_step=step,
         )
     command = shlex.join(["askline", *sys.argv[1:]])
-    training.export(trained, out, vectors=vectors, dev=dev, command=command)
+    export(trained, out, vectors=vectors, dev=dev, command=command)
     checkpoint.unlink(missing_ok=True)
     click.echo(f"Trained in {trained.seconds:.1f} s. Use it as: {network}({str(out)!r})", err=True)
 
@@ -225,7 +227,7 @@ def _layout(network: str, vectors: WordVectors, options: dict[str, Any]) -> Layo
 
 
 def _recipe(layout: Layout, options: dict[str, Any]) -> Recipe:
-    from ..training import recipe_for
+    from ..training.light.light_training import recipe_for
 
     names = ("epochs", "rate", "batch", "dropout", "keep", "seed")
     given = {name: options[name] for name in names if options[name] is not None}
@@ -237,7 +239,8 @@ def _dev_set(
 ) -> DevSet | None:
     if name is None:
         return None
-    from ..training import DevSet, encode
+    from ..training.light.encoded_questions import encode
+    from ..training.light.light_training import DevSet
 
     questions = _questions(name, root)
     return DevSet(questions, encode(questions, vectors, layout, device=device))
@@ -247,6 +250,6 @@ def _start(folder: Path | None, layout: Layout) -> Any:
     if folder is None:
         return None
     from ..models.folder import ModelFolder
-    from ..training import as_start
+    from ..training.light.light_training import as_start
 
     return as_start(ModelFolder.open(folder, kind=layout.kind).tensors(), layout)

@@ -18,8 +18,8 @@ from .progress import step_logger
 
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
-    from ..training.phrases.steps import Means
-    from ..training.phrases.teaching import PairText
+    from ..training.phrases.phrase_run import Means
+    from ..training.phrases.phrase_teacher import PairText
 
 __all__ = ["extractor", "phrases"]
 
@@ -102,8 +102,8 @@ def extractor(init: str, *, ends: Any, out: Path, **options: Any) -> None:
     askline train extractor --init DIR --on squadshifts/new_wiki_v1.0.json --out DIR
     """
     require_torch(options["device"])
-    from ..training.phrases.export import save_extractor
-    from ..training.phrases.steps import fit_extractor
+    from ..training.phrases.phrase_export import save_extractor
+    from ..training.phrases.phrase_run import fit_extractor
 
     means, text = _means(init, options)
     train, dev = _paragraphs(options)
@@ -160,8 +160,8 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
         --out DIR
     """
     require_torch(options["device"])
-    from ..training.phrases.export import export_phrases, load_extractor, runtime_shape
-    from ..training.phrases.steps import Plan, fit_phrases
+    from ..training.phrases.phrase_export import export_phrases, load_extractor, runtime_shape
+    from ..training.phrases.phrase_run import Plan, fit_phrases
 
     pairs = _pairs(options)
     means, text = _means(extractor_folder, options)
@@ -189,12 +189,12 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
 def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
     """What training needs, and the tokeniser as the text of its file."""
     from ..phrases.tokenization import load_tokeniser
-    from ..training.phrases.steps import Means
+    from ..training.phrases.phrase_run import Means
 
     if Path(init).is_dir():
         tokeniser = load_tokeniser(init)
     else:
-        from ..training.transformer.cross_encoder import load_tokeniser as from_hub
+        from ..training.transformer.cross_encoder_folder import load_tokeniser as from_hub
 
         tokeniser = from_hub(init).backend_tokenizer
         tokeniser.no_truncation()
@@ -212,7 +212,7 @@ def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
 
 def _other_encoder(init: str, tokeniser: str) -> Any:
     """One to start from in place of the extractor's; it must know the same words."""
-    from ..training.transformer.network import read_encoder
+    from ..training.transformer.pair_network import read_encoder
 
     own = Path(init) / "tokenizer.json"
     texts = [tokeniser, own.read_text("utf-8")] if own.is_file() else [tokeniser]
@@ -223,7 +223,7 @@ def _other_encoder(init: str, tokeniser: str) -> Any:
 
 
 def _recipe(options: dict[str, Any]) -> Any:
-    from ..training.phrases.fitting import PhraseRecipe
+    from ..training.phrases.phrase_training import PhraseRecipe
 
     return PhraseRecipe(options["epochs"], options["rate"], options["batch"], seed=options["seed"])
 
@@ -247,7 +247,7 @@ def _some(paragraphs: Sequence[Paragraph], count: int = 60) -> list[str]:
 
 def _pairs(options: dict[str, Any]) -> list[PairText]:
     from ..data.data_files import DataFile, text
-    from ..training.phrases.teaching import join_pairs
+    from ..training.phrases.phrase_teacher import join_pairs
 
     if not options["pairs"]:
         return []

@@ -103,8 +103,7 @@ def reader(model: Path | None, sets: tuple[str, ...], out: Path, **options: Any)
     require_torch(options["device"])
     from ..models.cascade_config import Adapter
     from ..rankers.cascade import shipped_folder
-    from ..training.reader.fitting import ReaderRecipe
-    from ..training.reader.making import ReaderMaking, make_reader
+    from ..training.reader.reader_training import ReaderMaking, ReaderRecipe, make_reader
 
     minutes = options["minutes"]
     recipe = ReaderRecipe(

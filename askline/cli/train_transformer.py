@@ -23,10 +23,9 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..training import Epoch
-    from ..training.transformer import Journal
-    from ..training.transformer.journal import Step
-    from ..training.transformer.tanda import Tanda
+    from ..training.checkpoint import Epoch
+    from ..training.training_log import Journal, Step
+    from ..training.transformer.transformer_training import Tanda
     from ..types import QuestionSet
 
 __all__ = ["transformer"]
@@ -114,10 +113,11 @@ def transformer(
         --dev wikiqa:dev --out DIR
     """
     torch = require_torch(options["device"])
-    from ..training.transformer import Crew, Journal, PairNetwork, plot_journal, save_network
-    from ..training.transformer.cross_encoder import load_tokeniser
-    from ..training.transformer.journal import check_plot
-    from ..training.transformer.tanda import tanda
+    from ..training.distributed import Crew
+    from ..training.training_log import Journal, check_plot, plot_journal
+    from ..training.transformer.cross_encoder_folder import load_tokeniser, save_network
+    from ..training.transformer.pair_network import PairNetwork
+    from ..training.transformer.transformer_training import tanda
 
     if options["plot"]:
         check_plot(options["plot"])
@@ -157,8 +157,8 @@ def transformer(
 
 
 def _how(options: dict[str, Any]) -> Tanda:
-    from ..training.transformer.objectives import Objective
-    from ..training.transformer.tanda import ADAPT, TRANSFER, Tanda
+    from ..training.losses import Objective
+    from ..training.transformer.transformer_training import ADAPT, TRANSFER, Tanda
 
     how = Tanda(
         replace(TRANSFER, epochs=options["transfer_epochs"] or TRANSFER.epochs),

@@ -72,8 +72,9 @@ class Scores:
 
 def scored(model: Path, root: Path, device: str) -> dict[str, Scores]:
     from askline import data
-    from askline.training.transformer import encode_pairs, load_network
-    from askline.training.transformer.scoring import list_scores
+    from askline.training.transformer.cross_encoder_folder import load_network
+    from askline.training.transformer.pair_network import list_scores
+    from askline.training.transformer.pair_sets import encode_pairs
 
     network, tokeniser = load_network(model)
     found = {}

@@ -100,7 +100,7 @@ class Tables:
     def _encoder(self, model: Path) -> StagedEncoder:
         if not self.device:
             return askline.Cascade.load(model).encoder
-        from askline.training.cascade.staged import TorchEncoder
+        from research.torch_engine.torch_encoder import TorchEncoder
 
         from .cascade_torch import torch_network, torch_tokeniser
 

@@ -29,8 +29,8 @@ import torch
 
 from askline import data
 from askline.rankers.schedule import Drop, Keeps, Learned, Schedule, Step
-from askline.training.cascade.staged import TorchEncoder, TorchRun
-from askline.training.packed.packing import TokenTable
+from askline.training.packing import TokenTable
+from research.torch_engine.torch_encoder import TorchEncoder, TorchRun
 
 from .cascade_torch import torch_network, torch_tokeniser
 from .report import save

@@ -42,22 +42,38 @@ from askline.evaluation import Run, judgements, score_phrases, score_run
 from askline.models.cascade_config import Adapter
 from askline.models.huggingface import CascadeSource
 from askline.rankers.base import by_score
-from askline.training.cascade.answers import measure_reading
-from askline.training.cascade.folder import save_cascade
-from askline.training.cascade.lists import WholeSource
-from askline.training.cascade.loop import Phase, train_cascade
-from askline.training.cascade.network import CascadeNetwork, CascadeShape
-from askline.training.cascade.objectives import CascadeObjective
-from askline.training.cascade.reading import read
-from askline.training.cascade.recipe import ADAPT, FIT, TRANSFER, CascadeRecipe, anchored
-from askline.training.cascade.scoring import Dev, score_pairs
-from askline.training.cascade.sets import transfer_sets
-from askline.training.general.sets import SETS
-from askline.training.packed.packing import TokenTable
-from askline.training.reader import AdaptedReader, ReaderRecipe, fit_reader
-from askline.training.reader.examples import Pieces, every_answer, template_of
-from askline.training.transformer.averaging import average, blend
-from askline.training.transformer.cross_encoder import load_tokeniser
+from askline.training.cascade.cascade_examples import WholeSource, transfer_sets
+from askline.training.cascade.cascade_network import (
+    CascadeNetwork,
+    CascadeShape,
+    Dev,
+    save_cascade,
+    score_pairs,
+)
+from askline.training.cascade.cascade_training import (
+    ADAPT,
+    FIT,
+    TRANSFER,
+    CascadeRecipe,
+    Phase,
+    anchored,
+    train_cascade,
+)
+from askline.training.cascade.span_reading import read
+from askline.training.checkpoint import average, blend
+from askline.training.losses import CascadeObjective
+from askline.training.packing import TokenTable
+from askline.training.reader.reader_network import AdaptedReader
+from askline.training.reader.reader_training import (
+    Pieces,
+    ReaderRecipe,
+    every_answer,
+    fit_reader,
+    template_of,
+)
+from askline.training.transformer.cross_encoder_folder import load_tokeniser
+from research.benchmarks.span_answers import measure_reading
+from research.recipes.general import SETS
 
 from .cascade_torch import torch_network
 from .report import save

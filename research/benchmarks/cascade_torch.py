@@ -11,9 +11,9 @@ import torch
 from askline.models.cascade_config import CascadeLayout
 from askline.models.encoder_config import renamed
 from askline.models.folder import ModelFolder
-from askline.training.cascade.network import CascadeNetwork, CascadeShape
-from askline.training.reader.network import float_tensors
-from askline.training.transformer.network import transformers
+from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
+from askline.training.reader.reader_network import float_tensors
+from askline.training.transformer.pair_network import transformers
 
 
 def torch_network(path: Path) -> CascadeNetwork:

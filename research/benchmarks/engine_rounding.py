@@ -24,8 +24,8 @@ from askline import data
 from askline.engine import quantization
 from askline.engine.encoder import OnnxEncoder, open_encoder
 from askline.models.folder import ModelFolder
-from askline.training import quantised
-from askline.training.observing import some_pairs
+from askline.training import post_training_quantization as quantised
+from askline.training.post_training_quantization import some_pairs
 from askline.types import Question
 
 from .report import data_root, save

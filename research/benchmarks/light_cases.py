@@ -10,7 +10,7 @@ from askline.models.light_config import (
     Layout,
     RelationalCNNLayout,
 )
-from askline.training import Recipe
+from askline.training.light.light_training import Recipe
 
 __all__ = ["CASES", "Case"]
 

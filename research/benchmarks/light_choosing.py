@@ -24,8 +24,8 @@ import numpy as np
 import torch
 
 from askline.models.light_config import Layout
-from askline.training import Recipe, encode, train
-from askline.training.measuring import DevSet
+from askline.training.light.encoded_questions import encode
+from askline.training.light.light_training import DevSet, Recipe, train
 from askline.types import QuestionSet
 
 from .light_cases import CASES, Case

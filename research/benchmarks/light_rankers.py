@@ -24,8 +24,9 @@ from typing import Any
 import torch
 
 from askline.evaluation import markdown_table
-from askline.training import EncodedSet, Recipe, Trained, encode, export, parameter_count, train
-from askline.training.measuring import DevSet
+from askline.training.light.encoded_questions import EncodedSet, encode
+from askline.training.light.light_networks import parameter_count
+from askline.training.light.light_training import DevSet, Recipe, Trained, export, train
 
 from .light_rows import BASELINES, REPORTED, SQUAD, SQUAD_TRAIN, WIKIQA, Row
 from .light_sets import Source, encoded, questions, word_vectors

@@ -17,7 +17,7 @@ from askline.models.light_config import (
     ListLayerKind,
     RelationalCNNLayout,
 )
-from askline.training import Recipe
+from askline.training.light.light_training import Recipe
 
 __all__ = ["BASELINES", "REPORTED", "SQUAD", "SQUAD_TRAIN", "WIKIQA", "Baseline", "Row"]
 

@@ -12,7 +12,7 @@ import torch
 from askline import data
 from askline.models.light_config import Layout
 from askline.models.word_vectors import WordVectors
-from askline.training import EncodedSet, encode
+from askline.training.light.encoded_questions import EncodedSet, encode
 from askline.types import QuestionSet
 
 from .report import data_root

@@ -13,7 +13,7 @@ from askline.engine.encoder import OnnxEncoder
 from askline.engine.graphs import STATES
 from askline.engine.pair_windows import Windows
 from askline.engine.quantization import quantise_rows
-from askline.training.export_onnx import Standard
+from askline.training.cascade.cascade_export import Standard
 
 __all__ = ["padded_inputs", "padded_pass"]
 

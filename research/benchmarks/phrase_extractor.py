@@ -19,9 +19,9 @@ from typing import get_args
 from askline.data.squad import Paragraph, read_paragraphs
 from askline.phrases.extraction import Decoding
 from askline.phrases.tokenization import load_tokeniser
-from askline.training.phrases import Means, PhraseRecipe, fit_extractor
-from askline.training.phrases.extractor import Ends
-from askline.training.phrases.measuring import candidate_recall
+from askline.training.phrases.phrase_extractor import Ends
+from askline.training.phrases.phrase_run import Means, candidate_recall, fit_extractor
+from askline.training.phrases.phrase_training import PhraseRecipe
 
 from .report import RESULTS, data_root, save
 

@@ -16,23 +16,19 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
-from askline.training.general.card import card
-from askline.training.general.fit import GeneralRecipe, general_run, merged, run_file
-from askline.training.general.sets import PLANS
-from askline.training.transformer import (
-    PairNetwork,
+from askline.training.checkpoint import average
+from askline.training.losses import Objective
+from askline.training.transformer.cross_encoder_folder import load_network, save_network
+from askline.training.transformer.pair_network import PairNetwork, list_scores
+from askline.training.transformer.sampled_lists import Plan, SampledLists
+from askline.training.transformer.transformer_training import (
+    Dev,
     Phase,
     TransformerRecipe,
-    load_network,
-    save_network,
     train_transformer,
 )
-from askline.training.transformer.averaging import average
-from askline.training.transformer.loop import Dev
-from askline.training.transformer.objectives import Objective
-from askline.training.transformer.sampling import Plan, SampledLists
-from askline.training.transformer.scoring import list_scores
 from askline.types import QuestionSet
+from research.recipes.general import PLANS, GeneralRecipe, card, general_run, merged, run_file
 
 from .transformer_sets import DEV, TEST, Figures, Measured, Sets, Spec
 

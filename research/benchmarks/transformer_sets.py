@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from askline import data
-from askline.training.transformer import PairNetwork, PairSet, encode_pairs
-from askline.training.transformer.scoring import measure
+from askline.training.transformer.pair_network import PairNetwork, measure
+from askline.training.transformer.pair_sets import PairSet, encode_pairs
 from askline.types import QuestionSet
 
 PADDED_TO = 400

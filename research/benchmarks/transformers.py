@@ -32,12 +32,16 @@ from typing import Any
 
 import torch
 
-from askline.training.general.fit import GeneralRecipe
-from askline.training.general.sets import SETS, TALK, general_parts
-from askline.training.transformer import TransformerRecipe
-from askline.training.transformer.cross_encoder import load_tokeniser
-from askline.training.transformer.negatives import Negatives, mine
-from askline.training.transformer.sampling import Part, SampledLists
+from askline.training.transformer.cross_encoder_folder import load_tokeniser
+from askline.training.transformer.sampled_lists import (
+    CONVERSATION_PLAN,
+    Negatives,
+    Part,
+    SampledLists,
+    mine,
+)
+from askline.training.transformer.transformer_training import TransformerRecipe
+from research.recipes.general import SETS, GeneralRecipe, general_parts
 
 from . import transformer_jobs as jobs
 from .report import save
@@ -232,7 +236,9 @@ def _lists(
     lists = SampledLists(name, parts, mined, tokeniser)
     others = {}
     for label, plan in jobs.COMPARED.items() if "plans" in options.parts else ():
-        own = [replace(part, plan=plan) if part.plan != TALK else part for part in parts]
+        own = [
+            replace(part, plan=plan) if part.plan != CONVERSATION_PLAN else part for part in parts
+        ]
         others[label] = SampledLists(name, own, mined, tokeniser)
     return lists, others
 

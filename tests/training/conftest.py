@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
 from askline.models.word_vectors import WordVectors
 from askline.types import Candidate, Question, QuestionSet
+
+# Every test of this package needs torch: `pip install 'askline[train]'`.
+collect_ignore_glob = [] if find_spec("torch") else ["*"]
 
 WORDS = tuple(f"w{number}" for number in range(60))
 

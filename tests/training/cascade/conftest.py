@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
-
-from askline.training.cascade.network import CascadeNetwork, CascadeShape
+from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
 
 from ..transformer.conftest import bert_folder, questions, tokeniser, transformers
 

@@ -8,11 +8,15 @@ import pytest
 import torch
 
 from askline.errors import InputError, ModelError, UnknownNameError
-from askline.training.cascade.folder import load_cascade, save_cascade
-from askline.training.cascade.network import CascadeNetwork, CascadeShape, depths_of
-from askline.training.packed.packing import Packed, TokenTable, pack
-from askline.training.packed.templates import PairTemplate
-from askline.training.transformer.network import PairNetwork
+from askline.training.cascade.cascade_network import (
+    CascadeNetwork,
+    CascadeShape,
+    depths_of,
+    load_cascade,
+    save_cascade,
+)
+from askline.training.packing import Packed, PairTemplate, TokenTable, pack
+from askline.training.transformer.pair_network import PairNetwork
 
 TEXTS = ["who wrote emma ?", "jane austen wrote emma .", "paris is a city .", "where ?"]
 
@@ -39,7 +43,7 @@ def test_encoders_of_other_families_are_padded(
 ) -> None:
     with torch.no_grad():
         packed = network(batch)
-        monkeypatch.setattr("askline.training.cascade.network.is_bert", lambda _: False)
+        monkeypatch.setattr("askline.training.cascade.cascade_network.is_bert", lambda _: False)
         padded = network(batch)
     assert torch.allclose(packed.scores, padded.scores, atol=1e-5)
     assert torch.allclose(packed.ends, padded.ends, atol=1e-5)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
 
 from askline.data.squad import AnswerSpan, Paragraph, SpanQuestion

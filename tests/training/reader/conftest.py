@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed")
-
 from askline.engine.tokenizer import WordPiece
 from askline.models.folder import ModelFolder
-from askline.training.quantised import quantised
+from askline.training.post_training_quantization import quantised
 
 from ...engine.tiny_cascades import CANDIDATES, QUESTION, layout, runtime_folder, tensors, tokeniser
 from ..cascade.conftest import squad_file

@@ -9,8 +9,6 @@ import pytest
 
 from askline.types import Candidate, Question, QuestionSet
 
-pytest.importorskip("torch", reason="torch is not installed")
-
 WORDS = (
     "who wrote emma jane austen is a novel author of the dune frank herbert sand planet what "
     "? . when was born in 1775 1920 paris city france capital where"

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError, ModelError
-from askline.training.transformer.cross_encoder import (
+from askline.training.transformer.cross_encoder_folder import (
+    TransformerRanker,
     load_cross_encoder,
     load_tokeniser,
     save_cross_encoder,
 )
-from askline.training.transformer.network import PairNetwork
-from askline.training.transformer.ranker import TransformerRanker
+from askline.training.transformer.pair_network import PairNetwork
 
 QUESTION = "who wrote emma ?"
 CANDIDATES = ["emma is a novel .", "jane austen wrote emma .", "paris", "dune " * 60]

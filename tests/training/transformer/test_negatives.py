@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError
-from askline.training.transformer.negatives import Negatives, mine, pool_of
+from askline.training.transformer.sampled_lists import Negatives, mine, pool_of
 from askline.types import Candidate, Hit, Question, Source
 
 # Article, question, gold phrase, and the sentences of its paragraph, the answer first.

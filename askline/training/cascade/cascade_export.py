@@ -1,0 +1,360 @@
+"""
+An exported network beside torch: the same tokens, the same scores.
+
+A cascade or a cross-encoder as one ONNX file, of standard operators alone.
+
+Inputs are named as Hugging Face's tokenisers name them (`input_ids`, `attention_mask`,
+`token_type_ids`), padding allowed. Outputs are `logits` at full depth, `logits_D` at each earlier
+depth D, and `start_logits` and `end_logits` where there is a reader.
+
+A trained folder → what runs without torch, checked against torch on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import load_file
+
+from ...engine.batching import Crew
+from ...engine.encoder import OnnxEncoder, open_session
+from ...engine.graphs import STATES, Sheet
+from ...engine.pair_windows import Windows
+from ...engine.tokenizer import WordPiece
+from ...errors import InputError, ModelError
+from ...models.cascade_config import CascadeLayout, Precision
+from ...models.folder import write_folder
+from ...models.huggingface import CascadeSource
+from ...text.atomic_write import replacing
+from ..post_training_quantization import Pair, quantised
+from ..transformer.pair_network import transformers
+
+__all__ = [
+    "Agreement",
+    "Exported",
+    "Format",
+    "Standard",
+    "agreement",
+    "check_tokens",
+    "export",
+    "onnx_file",
+    "torch_scores",
+]
+
+FloatArray = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far scores are from torch's, over all depths."""
+
+    largest: float
+    correlation: float
+    """At full depth."""
+
+
+def agreement(found: FloatArray, wanted: FloatArray) -> Agreement:
+    """Both are (depths, pairs)."""
+    largest = float(np.abs(found - wanted).max())
+    same = len(found[-1]) < 2 or np.ptp(wanted[-1]) == 0
+    return Agreement(largest, 1.0 if same else float(np.corrcoef(found[-1], wanted[-1])[0, 1]))
+
+
+def check_tokens(source: CascadeSource, tokeniser: WordPiece, pairs: Sequence[Pair]) -> None:
+    """Refuse a tokeniser that askline would read otherwise than it was trained."""
+    from tokenizers import Tokenizer
+
+    theirs = Tokenizer.from_str(source.tokeniser.decode())
+    theirs.no_truncation()
+    theirs.no_padding()
+    for text in (text for pair in pairs for text in pair):
+        found, wanted = tokeniser.numbers(text), theirs.encode(text, add_special_tokens=False).ids
+        if found != wanted:
+            raise ModelError(f"{source.path}: {text!r} must be the tokens {wanted}, got {found}.")
+
+
+@torch.inference_mode()
+def torch_scores(source: CascadeSource, tokeniser: WordPiece, pairs: Sequence[Pair]) -> FloatArray:
+    """(depths, pairs) logits by transformers' own BERT; of a long candidate its first window."""
+    encoder = _bert(source)
+    scores = np.empty((len(source.layout.depths), len(pairs)), np.float32)
+    for at, (question, candidate) in enumerate(pairs):
+        positions = source.layout.encoder.positions
+        windows = Windows.of(tokeniser, question, [candidate], positions=positions)
+        numbers, kinds = (torch.from_numpy(one) for one in windows.batch(np.zeros(1, np.int64)))
+        states = encoder(
+            input_ids=numbers, token_type_ids=kinds, output_hidden_states=True
+        ).hidden_states
+        for row, depth in enumerate(source.layout.depths):
+            scores[row, at] = _classified(source, depth, states[depth][0])
+    return scores
+
+
+def _bert(source: CascadeSource) -> Any:
+    library = transformers()
+    config = library.BertConfig.from_pretrained(source.path)
+    encoder = library.BertModel(config, add_pooling_layer=False).eval()
+    found = load_file(source.path / "model.safetensors")
+    stripped = {name.removeprefix("bert."): value.float() for name, value in found.items()}
+    missing = encoder.load_state_dict(stripped, strict=False).missing_keys
+    if missing:
+        raise ModelError(f"model.safetensors in {source.path} has no {', '.join(missing)}.")
+    return encoder
+
+
+def _classified(source: CascadeSource, depth: int, states: torch.Tensor) -> float:
+    """(tokens, width) → a logit"""
+    pooled = states[0] if source.layout.reads(depth) == "first" else states.mean(dim=0)
+    for name in source.layout.hidden(depth):
+        pooled = torch.tanh(_dense(source, name, pooled))
+    return float(_dense(source, f"classifiers.{depth}.out", pooled))
+
+
+def _dense(source: CascadeSource, name: str, inputs: torch.Tensor) -> torch.Tensor:
+    weight, bias = (
+        torch.from_numpy(source.tensors[f"{name}.{kind}"]) for kind in ("weight", "bias")
+    )
+    return torch.nn.functional.linear(inputs, weight, bias)
+
+
+def onnx_file(layout: CascadeLayout, tensors: Mapping[str, NDArray[Any]]) -> bytes:
+    """The whole network, all classifiers with it."""
+    sheet = Standard(layout, tensors)
+    graph = sheet.graph
+    numbers, mask, kinds = (
+        graph.input(name, "int64", STATES)
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    )
+    sheet.hide(mask)
+    states = sheet.embedding(numbers, kinds)
+    for layer in range(layout.depths[-1]):
+        states = sheet.layer(layer, states)
+        if layer + 1 in layout.depths:
+            name = "logits" if layer + 1 == layout.depths[-1] else f"logits_{layer + 1}"
+            graph.output(sheet.classified(layer + 1, states), name, "float32", ("pairs", 1))
+    if layout.reader:
+        ends = graph.split(sheet.dense("reader", states), (1, 1), axis=2)
+        for made, name in zip(ends, ("start_logits", "end_logits"), strict=True):
+            axis = graph.constant(np.array([2], np.int64))
+            graph.output(graph.node("Squeeze", made, axis), name, "float32", STATES)
+    return graph.to_bytes()
+
+
+@dataclass(slots=True, eq=False)
+class Standard(Sheet):
+    """No operator of one runtime's own; padding is left out of attention and means."""
+
+    layout: CascadeLayout
+    _shown: str = ""  # (pairs, tokens, 1): 1 for a token, 0 for padding
+    _hidden: str = ""  # (pairs, 1, 1, tokens): 0 for a token, far below it for padding
+
+    def hide(self, mask: str) -> None:
+        """Take `mask` (pairs, tokens) for all attention to come."""
+        node, const = self.graph.node, self.graph.constant
+        floats = node("Cast", mask, to=1)
+        self._shown = node("Unsqueeze", floats, const(np.array([2], np.int64)))
+        wide = node("Unsqueeze", floats, const(np.array([1, 2], np.int64)))
+        less = node("Sub", wide, const(np.float32(1.0)))
+        self._hidden = node("Mul", less, const(np.float32(1e9)))
+
+    def attention(self, query: str, key: str, value: str, sight: str = "") -> str:
+        node, const = self.graph.node, self.graph.constant
+        heads, width = self.layout.encoder.heads, self.layout.encoder.width
+        apart = const(np.array([0, 0, heads, width // heads], np.int64))
+
+        def turned(states: str, order: list[int]) -> str:
+            return node("Transpose", node("Reshape", states, apart), perm=order)
+
+        scores = node("MatMul", turned(query, [0, 2, 1, 3]), turned(key, [0, 2, 3, 1]))
+        scores = node("Mul", scores, const(np.float32(1.0 / math.sqrt(width // heads))))
+        shares = node("Softmax", node("Add", scores, sight or self._hidden), axis=-1)
+        context = node("MatMul", shares, turned(value, [0, 2, 1, 3]))
+        together = const(np.array([0, 0, width], np.int64))
+        return node("Reshape", node("Transpose", context, perm=[0, 2, 1, 3]), together)
+
+    def gelu(self, inputs: str) -> str:
+        node, const = self.graph.node, self.graph.constant
+        bent = node("Erf", node("Mul", inputs, const(np.float32(math.sqrt(0.5)))))
+        half = node("Mul", inputs, const(np.float32(0.5)))
+        return node("Mul", half, node("Add", bent, const(np.float32(1.0))))
+
+    def dense8(self, name: str, inputs: str, point: str) -> str:
+        """Rounded and taken back at once, which runtimes know as "QDQ" and compute in int8."""
+        node, const = self.graph.node, self.graph.constant
+        scale, zero = self.floats(f"{point}.scale"), const(self.zero(point))
+        rounded = node("DequantizeLinear", self.eight_bits(point, inputs), scale, zero)
+        whole = const(self.tensors[f"{name}.weight"].T)
+        weight = node("DequantizeLinear", whole, self.floats(f"{name}.scale"), axis=1)
+        return node("Add", node("MatMul", rounded, weight), self.floats(f"{name}.bias"))
+
+    def classified(self, depth: int, states: str) -> str:
+        """(pairs, 1) from the states behind that depth's layer."""
+        node, axis = self.graph.node, self.graph.constant(np.array([1], np.int64))
+        if self.layout.reads(depth) == "first":
+            pooled = node("Squeeze", self.first(states), axis)
+        else:
+            total = node("ReduceSum", node("Mul", states, self._shown), axis, keepdims=0)
+            pooled = node("Div", total, node("ReduceSum", self._shown, axis, keepdims=0))
+        for name in self.layout.hidden(depth):
+            pooled = node("Tanh", self.dense(name, pooled))
+        return self.dense(f"classifiers.{depth}.out", pooled)
+
+
+Format = Literal["askline", "onnx"]
+
+
+_FLOAT_LIMIT = 1e-3  # largest difference to torch that rounding explains
+_INT8_LIMIT = 0.99  # least correlation with torch; a sound export has 0.999
+_CHECKED = 24  # pairs scored by torch as well
+_KEPT = ("schedule", "calibration", "threshold")  # of the cascade's entry, where training set them
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written, and how near to torch it is."""
+
+    path: Path
+    bytes: int
+    agreement: Agreement
+
+
+def export(
+    folder: str | PathLike[str],
+    to: str | PathLike[str],
+    *,
+    precision: Precision = "int8",
+    to_format: Format = "askline",
+    last_depth: int | None = None,
+    pairs: Sequence[Pair],
+) -> Exported:
+    """
+    Write a runtime folder or an ONNX folder.
+
+    `pairs` are (question, candidate) texts: the steps of int8 are fitted to them, and some of them
+    are scored by torch and by what was made, whose scores must agree. Classifiers behind
+    `last_depth` are left out; their layers stay, and a reader may be trained on them.
+    """
+    source, target = CascadeSource.read(folder), Path(to).expanduser()
+    source = source if last_depth is None else source.up_to(last_depth)
+    if target.exists() and target.resolve() == source.path.resolve():
+        raise InputError(f"--out must be another folder than {source.path}, which is read.")
+    if not pairs:
+        raise InputError("At least one (question, candidate) pair is needed to check the export.")
+    tokeniser = WordPiece.load(source.path / "tokenizer.json")
+    checked = pairs[:: max(1, len(pairs) // _CHECKED)]
+    check_tokens(source, tokeniser, checked)
+    wanted = torch_scores(source, tokeniser, checked)
+    layout, tensors = source.layout, dict[str, NDArray[Any]](source.tensors)
+    if precision == "int8":
+        layout, tensors = quantised(layout, source.tensors, tokeniser, pairs)
+    if to_format == "onnx":
+        file = onnx_file(layout, tensors)
+        found = _by_file(file, layout, tokeniser, checked)
+    else:
+        found = _by_engine(OnnxEncoder(layout, tensors, tokeniser, Crew(1)), checked)
+    near = agreement(found, wanted)
+    _refuse_far(near, precision)
+    if to_format == "onnx":
+        _write_onnx(source, target, file, near)
+    else:
+        _write_runtime(source, target, layout, tensors, near)
+    size = sum(one.stat().st_size for one in target.iterdir() if one.is_file())
+    return Exported(target, size, near)
+
+
+def _by_engine(encoder: OnnxEncoder, pairs: Sequence[Pair]) -> FloatArray:
+    scores = np.empty((len(encoder.depths), len(pairs)), np.float32)
+    for at, (question, candidate) in enumerate(pairs):
+        run = encoder.begin(question, [_first_window(encoder, question, candidate)])
+        for row, depth in enumerate(encoder.depths):
+            scores[row, at] = run.advance(np.zeros(1, np.int64), depth)[0]
+    return scores
+
+
+def _first_window(encoder: OnnxEncoder, question: str, candidate: str) -> str:
+    """The part of a candidate that its first window reads; nearly always all of it."""
+    positions = encoder.layout.encoder.positions
+    windows = Windows.of(encoder.tokeniser, question, [candidate], positions=positions)
+    if len(windows) == 1:
+        return candidate
+    end = encoder.tokeniser.pieces(candidate)[len(windows.parts[0]) - 2][2]
+    return candidate[:end]
+
+
+def _by_file(
+    file: bytes, layout: CascadeLayout, tokeniser: WordPiece, pairs: Sequence[Pair]
+) -> FloatArray:
+    session = open_session(file)
+    names = [f"logits_{depth}" for depth in layout.depths[:-1]] + ["logits"]
+    scores = np.empty((len(names), len(pairs)), np.float32)
+    for at, (question, candidate) in enumerate(pairs):
+        positions = layout.encoder.positions
+        windows = Windows.of(tokeniser, question, [candidate], positions=positions)
+        numbers, kinds = windows.batch(np.zeros(1, np.int64))
+        inputs = {"input_ids": numbers, "token_type_ids": kinds}
+        found = session.run(names, {**inputs, "attention_mask": np.ones_like(numbers)})
+        scores[:, at] = [one[0, 0] for one in found]
+    return scores
+
+
+def _refuse_far(near: Agreement, precision: Precision) -> None:
+    if precision == "float32" and not near.largest <= _FLOAT_LIMIT:
+        raise ModelError(
+            f"The exported scores must be within {_FLOAT_LIMIT} of torch's, got {near.largest:.2g}."
+        )
+    if precision == "int8" and not near.correlation >= _INT8_LIMIT:
+        raise ModelError(
+            f"The int8 scores must correlate with torch's by {_INT8_LIMIT} or more, got "
+            f"{near.correlation:.4f}. Export with --precision float32, or give pairs that are more "
+            "like the texts that the model will read."
+        )
+
+
+def _write_runtime(
+    source: CascadeSource,
+    target: Path,
+    layout: CascadeLayout,
+    tensors: Mapping[str, NDArray[Any]],
+    near: Agreement,
+) -> None:
+    theirs = json.loads((source.path / "config.json").read_text(encoding="utf-8"))
+    entry = theirs.get("askline_cascade", {})
+    kept = {key: entry[key] for key in _KEPT if key in entry}
+    write_folder(
+        target,
+        config={**layout.to_config(), **kept},
+        tensors=tensors,
+        card=_card(source, near, layout.precision),
+        files={"tokenizer.json": source.tokeniser},
+    )
+
+
+def _write_onnx(source: CascadeSource, target: Path, file: bytes, near: Agreement) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    files = {"model.onnx": file, "README.md": _card(source, near, "ONNX").encode()}
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
+        if (source.path / name).is_file():
+            files[name] = (source.path / name).read_bytes()
+    for name, content in files.items():
+        with replacing(target / name) as stream:
+            stream.write(content)
+
+
+def _card(source: CascadeSource, near: Agreement, kind: str) -> str:
+    """The trained folder's card, and what the export did to it."""
+    own = source.path / "README.md"
+    text = own.read_text(encoding="utf-8").rstrip() if own.is_file() else "# cascade"
+    return (
+        f"{text}\n\n## Export\n\nExported by `askline export` as {kind}. Against torch on "
+        f"{_CHECKED} pairs: correlation {near.correlation:.5f} at full depth, largest difference "
+        f"{near.largest:.2g} over all depths, in logits.\n"
+    )

@@ -1,0 +1,238 @@
+"""
+Texts that are longer than an encoder reaches, as parts that overlap.
+
+The reader: which tokens of a text are the answer, or that none are.
+
+Its examples are (question, paragraph) sequences with a span, learnt beside the lists, whose answer
+sentences have spans too. No answer here = the first token, as SQuAD 2.0's readers have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ..losses import log_shares
+from ..packing import Packed, PairTemplate, Rows, TokenTable, Window, pack
+from .cascade_network import CascadeNetwork, token_parts
+
+__all__ = [
+    "QUESTION_LIMIT",
+    "Reading",
+    "ReadingSet",
+    "best_spans",
+    "read",
+    "reading_loss",
+    "room_beside",
+    "taught_loss",
+    "windows",
+]
+
+QUESTION_LIMIT = 64
+"""Tokens of a question; what is beyond is cut."""
+
+
+def room_beside(table: TokenTable, questions: Rows, template: PairTemplate, limit: int) -> Rows:
+    """Tokens of a second text that fit beside each question."""
+    asked = np.minimum(table.lengths(questions), QUESTION_LIMIT)
+    found: Rows = limit - template.extra - asked
+    return found
+
+
+def windows(
+    table: TokenTable,
+    questions: Rows,
+    texts: Rows,
+    template: PairTemplate,
+    *,
+    limit: int,
+    overlap: int = 128,
+) -> tuple[Rows, Rows, Rows]:
+    """
+    The text of each window (its place in `texts`), its first token and its length.
+
+    A text that fits is one window; so is an empty one.
+    """
+    counts = table.lengths(texts)
+    room = room_beside(table, questions, template, limit)
+    shared = np.minimum(overlap, room // 2)
+    rows = [
+        (place, start, min(size, count - start))
+        for place, (count, size, both) in enumerate(
+            zip(counts.tolist(), room.tolist(), shared.tolist(), strict=True)
+        )
+        for start in range(0, max(1, count - both), size - both)
+    ]
+    owners, starts, lengths = np.array(rows, np.int64).reshape(-1, 3).T
+    return owners, starts, lengths
+
+
+_MARKS = 8  # special tokens of a pair: three in BERT, four in RoBERTa
+LONGEST_ANSWER = 30
+"""Tokens; 0.3 % of the answers in the training sets are longer."""
+
+
+class Reading(NamedTuple):
+    """Examples of one step: rows of texts, the part of the paragraph, the answer's place in it."""
+
+    questions: Rows
+    paragraphs: Rows
+    window: Window
+    spans: NDArray[np.int64]  # (examples, 2) within the window, -1 for no answer
+
+    def after(self, texts: int) -> Reading:
+        """The same with all text numbers that much higher."""
+        return self._replace(questions=self.questions + texts, paragraphs=self.paragraphs + texts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadingSet:
+    """Questions about paragraphs."""
+
+    table: TokenTable
+    questions: Rows
+    paragraphs: Rows
+    spans: NDArray[np.int64]  # (examples, 2): first and last token of the answer
+    others: Rows
+    """A paragraph that does not answer the question, -1 where none is known."""
+    limit: int = 384
+    """Tokens of a sequence; of a longer paragraph a part that holds the answer is taken."""
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self.questions)
+
+    def draw(self, rows: Rows, random: np.random.Generator, *, wrong: float = 0.1) -> Reading:
+        """These examples; a share of `wrong` of them with a paragraph that has no answer."""
+        swapped = (random.random(len(rows)) < wrong) & (self.others[rows] >= 0)
+        paragraphs = np.where(swapped, self.others[rows], self.paragraphs[rows])
+        spans = np.where(swapped[:, None], -1, self.spans[rows])
+        counts = self.table.lengths(paragraphs)
+        asked = np.minimum(self.table.lengths(self.questions[rows]), QUESTION_LIMIT)
+        room = self.limit - _MARKS - asked
+        length = np.minimum(counts, room)
+        # A part that ends after the answer and starts before it, anywhere between.
+        low = np.maximum(0, spans[:, 1] + 1 - length)
+        high = np.minimum(np.maximum(spans[:, 0], 0), counts - length)
+        start = random.integers(low, np.maximum(high, low) + 1)
+        inside = np.where(spans >= 0, spans - start[:, None], -1)
+        return Reading(self.questions[rows], paragraphs, Window(start, length), inside)
+
+
+def end_shares(ends: torch.Tensor, batch: Packed) -> torch.Tensor:
+    """
+    The log-chance of each token to start and to end the answer: (2, tokens).
+
+    Only tokens of the second text can, and the first token of all, which says that none does.
+    """
+    shut = ~batch.in_second
+    shut[batch.starts[:-1].long()] = False
+    open_ends = ends.masked_fill(shut.unsqueeze(1), -1e4)
+    return log_shares(open_ends.T.contiguous(), batch.owners, len(batch))
+
+
+def taught_loss(
+    ends: torch.Tensor, batch: Packed, teachers: Sequence[torch.Tensor]
+) -> torch.Tensor:
+    """The mean over sequences of how unlikely the ends are that teachers hold for likely."""
+    chances = torch.stack([end_shares(one, batch).exp() for one in teachers]).mean(0)
+    return -(end_shares(ends, batch) * chances).sum() / (2 * len(batch))
+
+
+def reading_loss(
+    ends: torch.Tensor, batch: Packed, spans: torch.Tensor, weights: torch.Tensor
+) -> torch.Tensor:
+    """
+    The weighted mean over sequences of how unlikely the true start and end are.
+
+    `spans` (sequences, 2) first and last token of the answer within the second text, -1 for none;
+    `weights` (sequences,).
+    """
+    begin = batch.starts[:-1].long().unsqueeze(1)
+    targets = torch.where(spans < 0, begin, begin + batch.second.unsqueeze(1) + spans)
+    taken = end_shares(ends, batch).gather(1, targets.T)  # (2, sequences)
+    return -(taken.mean(0) * weights).sum() / weights.sum().clamp(min=1e-9)
+
+
+def best_spans(ends: torch.Tensor, batch: Packed) -> NDArray[np.float64]:
+    """
+    The best span of each sequence: (sequences, 4).
+
+    First and last token, counted from the start of the second text, the sum of their logits, and
+    the same sum for no answer. A sequence whose second text is empty has the span -1, -1.
+    """
+    count, width = len(batch), batch.longest
+    where = (batch.owners[batch.in_second], batch.places[batch.in_second])
+    grid = ends.new_full((2, count, width), -1e9)
+    for side in (0, 1):
+        grid[side][where] = ends[batch.in_second, side]
+    best = ends.new_full((count,), -2e9)
+    first = torch.zeros(count, dtype=torch.long, device=ends.device)
+    last = first.clone()
+    for longer in range(min(LONGEST_ANSWER, width)):
+        score, place = (grid[0][:, : width - longer] + grid[1][:, longer:]).max(1)
+        better = score > best
+        best = torch.where(better, score, best)
+        first = torch.where(better, place, first)
+        last = torch.where(better, place + longer, last)
+    empty = best < -1e8
+    none = ends[batch.starts[:-1].long()].sum(1)
+    columns = [
+        torch.where(empty, -1, first - batch.second),
+        torch.where(empty, -1, last - batch.second),
+        best,
+        none,
+    ]
+    found: NDArray[np.float64] = torch.stack([each.double() for each in columns], 1).cpu().numpy()
+    return found
+
+
+@torch.inference_mode()
+def read(
+    network: CascadeNetwork,
+    table: TokenTable,
+    template: PairTemplate,
+    questions: Rows,
+    paragraphs: Rows,
+    *,
+    limit: int = 384,
+    stride: int = 128,
+    budget: int = 32_768,
+) -> NDArray[np.float64]:
+    """
+    `best_spans` of every (question, paragraph), token places counted through the paragraph.
+
+    A paragraph over the limit is read in windows that overlap by `stride` tokens, and the best of
+    them counts; there is no answer if none of the windows has one.
+    """
+    network.eval()
+    device = next(network.parameters()).device
+    owners, starts, lengths = windows(
+        table, questions, paragraphs, template, limit=limit, overlap=stride
+    )
+    found = np.empty((len(owners), 4))
+    sizes = lengths + np.minimum(table.lengths(questions[owners]), QUESTION_LIMIT)
+    for part in token_parts(sizes, budget):
+        rows = owners[part]
+        window = Window(starts[part], lengths[part])
+        batch = pack(
+            table, questions[rows], paragraphs[rows], template,
+            limit=limit, window=window, device=device,
+        )  # fmt: skip
+        ends = network(batch).ends
+        assert ends is not None  # the caller asked a network with a reader
+        found[part] = best_spans(ends, batch)
+    found[:, :2] += np.where(found[:, :2] >= 0, starts[:, None], 0)
+    best = np.full((len(questions), 4), -np.inf)
+    best[:, :2], best[:, 3] = -1, np.inf
+    for row, values in zip(owners, found, strict=True):
+        none = min(best[row, 3], values[3])
+        if values[2] > best[row, 2]:
+            best[row] = values
+        best[row, 3] = none
+    return best

@@ -1,1 +1,0 @@
-"""The general model, made again by `python -m askline.training.general`."""

@@ -1,0 +1,1 @@
+"""Light rankers: convolutions over frozen word vectors, and a layer over the candidate list."""

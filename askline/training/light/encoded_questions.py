@@ -1,0 +1,225 @@
+"""
+What a step of training sees: texts of several lengths, padded only as they are handed out.
+
+Question sets as numbers: words numbered, channels computed once, all of it ready to batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...engine.numpy_ops import FloatArray, IntArray
+from ...engine.word_matches import Lexicon, pair_channels
+from ...errors import InputError
+from ...models.light_config import Layout
+from ...models.word_vectors import WordVectors
+from ...text.words import words
+from ...types import QuestionSet
+
+__all__ = [
+    "Batch",
+    "EncodedSet",
+    "Ragged",
+    "Texts",
+    "encode",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ragged:
+    """Rows of several lengths, kept end to end without padding."""
+
+    values: Tensor  # (total, …)
+    starts: Tensor  # (rows,)
+    lengths: Tensor  # (rows,)
+
+    @classmethod
+    def of(
+        cls, values: FloatArray | IntArray, lengths: Sequence[int] | IntArray, device: str
+    ) -> Ragged:
+        """Rows of these lengths, one after the other."""
+        ends = np.cumsum(lengths)
+        return cls(
+            torch.as_tensor(values, device=device),
+            torch.as_tensor(ends - lengths, device=device),
+            torch.as_tensor(np.asarray(lengths), device=device),
+        )
+
+    def to(self, device: str) -> Ragged:
+        """The same on another device."""
+        parts = (self.values, self.starts, self.lengths)
+        return Ragged(*(part.to(device) for part in parts))
+
+    def padded(self, rows: Tensor) -> Tensor:
+        """Some rows as (rows, longest, …), with zeros after the end of each."""
+        lengths = self.lengths[rows]
+        place = torch.arange(int(lengths.max()), device=rows.device)
+        inside = place < lengths[:, None]  # (rows, longest)
+        at = torch.where(inside, self.starts[rows, None] + place, 0)
+        values = self.values[at]
+        return values * inside.view(*inside.shape, *[1] * (values.ndim - 2))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """Texts over a table of their distinct words. Row 0 of the table is zero and pads."""
+
+    vectors: Tensor  # (distinct, dimensions)
+    words: Tensor  # (texts, longest) rows of `vectors`
+    lengths: Tensor  # (texts,)
+
+    @classmethod
+    def of(cls, ragged: Ragged, rows: Tensor, vectors: Tensor) -> Texts:
+        """Some texts, their words numbered anew so that each distinct one stands once."""
+        words = ragged.padded(rows)
+        with_zero = torch.cat([words.new_zeros(1), words.flatten()])  # so that 0 stays 0
+        distinct, number = torch.unique(with_zero, return_inverse=True)
+        return cls(vectors[distinct], number[1:].view_as(words), ragged.lengths[rows])
+
+    @property
+    def inside(self) -> Tensor:
+        """(texts, longest): True where a text has a word, False after its end."""
+        place = torch.arange(self.words.shape[1], device=self.words.device)
+        return place < self.lengths[:, None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Some questions with all their candidates; a pair is a candidate with its question."""
+
+    questions: Texts
+    candidates: Texts  # one text a pair
+    asked: Tensor  # (pairs, longest question, channels)
+    said: Tensor  # (pairs, longest candidate, channels)
+    owner: Tensor  # (pairs,) which of the questions
+    sizes: tuple[int, ...]  # candidates of each question
+    labels: Tensor  # (pairs,)
+    random: torch.Generator | None = None  # what dropout draws from; torch's own if None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedSet:
+    """The questions of a set with their candidates, on one device. A pair is a candidate."""
+
+    name: str
+    vectors: Tensor  # (distinct words + 1, dimensions); row 0 is the zero word
+    questions: Ragged  # word numbers of each question
+    candidates: Ragged  # word numbers of each candidate, all questions' candidates in a row
+    asked: Ragged  # channels of the question's words, for each pair
+    said: Ragged  # channels of the candidate's words, for each pair
+    labels: Tensor  # (pairs,) 1.0 for an answer
+    sizes: IntArray  # (questions,) candidates of each
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def to(self, device: str) -> EncodedSet:
+        """The same on another device."""
+        names = ("vectors", "questions", "candidates", "asked", "said", "labels")
+        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+
+    @property
+    def words(self) -> IntArray:
+        """(questions,) the words of each one's candidates, which is what a step's time goes by."""
+        owner = np.repeat(np.arange(len(self)), self.sizes)
+        counts = np.zeros(len(self), np.int64)
+        np.add.at(counts, owner, self.candidates.lengths.cpu().numpy())
+        return counts
+
+    def batch(
+        self, chosen: Sequence[int] | IntArray, random: torch.Generator | None = None
+    ) -> Batch:
+        """These questions with all their candidates."""
+        rows = np.asarray(chosen)
+        ends = np.cumsum(self.sizes)
+        sizes = self.sizes[rows]
+        pairs = np.concatenate([np.arange(ends[row] - self.sizes[row], ends[row]) for row in rows])
+        device = self.vectors.device
+        at, pair = torch.as_tensor(rows, device=device), torch.as_tensor(pairs, device=device)
+        owner = torch.as_tensor(np.repeat(np.arange(len(rows)), sizes), device=device)
+        return Batch(
+            questions=Texts.of(self.questions, at, self.vectors),
+            candidates=Texts.of(self.candidates, pair, self.vectors),
+            asked=self.asked.padded(pair),
+            said=self.said.padded(pair),
+            owner=owner,
+            sizes=tuple(sizes.tolist()),
+            labels=self.labels[pair],
+            random=random,
+        )
+
+
+def encode(
+    questions: QuestionSet,
+    vectors: WordVectors,
+    layout: Layout,
+    *,
+    device: str = "cpu",
+) -> EncodedSet:
+    """
+    Every word looked up and every channel computed, once and for all epochs.
+
+    Word vectors are brought to the length that the layout asks for. The result serves every layout
+    that reads the same channels at the same scale.
+    """
+    if vectors.dimensions != layout.dimensions:
+        raise InputError(
+            f"The layout takes vectors of {layout.dimensions} dimensions, "
+            f"got {vectors.dimensions} in {vectors}."
+        )
+    if not questions.candidate_count:
+        raise InputError(f"Question set {questions.name!r} has no candidates to train on.")
+    asked = [words(question.text) for question in questions]
+    said = [words(text) for question in questions for text in question.texts]
+    number = {word: row for row, word in enumerate(_distinct(asked, said), start=1)}
+    lexicon = Lexicon.of(vectors.of(list(number)), vectors.idf(list(number)))
+    ask, say = _numbered(asked, number), _numbered(said, number)
+    sizes = np.array([len(question.candidates) for question in questions], np.int64)
+    rows = _channels(layout.reads, lexicon, ask, say, sizes)
+    labels = [float(one.is_answer) for question in questions for one in question.candidates]
+    pair_lengths = np.repeat([len(text) for text in ask], sizes)
+    return EncodedSet(
+        name=questions.name,
+        vectors=torch.as_tensor(lexicon.unit * np.float32(layout.vector_scale), device=device),
+        questions=Ragged.of(np.concatenate(ask), list(map(len, ask)), device),
+        candidates=Ragged.of(np.concatenate(say), list(map(len, say)), device),
+        asked=Ragged.of(rows[0], pair_lengths, device),
+        said=Ragged.of(rows[1], list(map(len, say)), device),
+        labels=torch.tensor(labels, device=device),
+        sizes=sizes,
+    )
+
+
+def _distinct(*texts: Iterable[Iterable[str]]) -> dict[str, None]:
+    return dict.fromkeys(word for some in texts for text in some for word in text)
+
+
+def _numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> list[IntArray]:
+    """A text without words becomes the zero word, so that every text has one."""
+    return [np.array([number[word] for word in text] or [0], np.int64) for text in texts]
+
+
+def _channels(
+    names: Sequence[str],
+    lexicon: Lexicon,
+    ask: Sequence[IntArray],
+    say: Sequence[IntArray],
+    sizes: IntArray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The channels of all pairs, (question words of all pairs, channels) and the candidates'."""
+    asked, said, end = [], [], 0
+    for question, size in zip(ask, sizes.tolist(), strict=True):
+        own = say[end : end + size]
+        end += size
+        if not own:
+            continue
+        starts = np.cumsum([0, *map(len, own[:-1])])
+        one, other = pair_channels(names, lexicon, question, np.concatenate(own), starts)
+        asked.append(one.reshape(size * len(question), len(names)))
+        said.append(other)
+    return np.concatenate(asked), np.concatenate(said)

@@ -1,0 +1,214 @@
+"""
+Cosinet (Bonadiman & Moschitti, 2020): relatedness, one convolution a side, the list read.
+
+Compare-Aggregate (Wang & Jiang, 2016) as Cosinet's authors rebuilt it, with frozen vectors.
+
+Rel-CNN (Severyn & Moschitti, 2015 and 2016): words marked where the texts overlap.
+
+Their network with word vectors of 300 dimensions instead of 50. The four counts are the shares of
+words and of idf that the texts have in common, each as seen from the question and the candidate.
+
+The networks, one a file, each read in one sitting.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ...models.light_config import (
+    CompareAggregateLayout,
+    CosinetLayout,
+    Layout,
+    RelationalCNNLayout,
+)
+from .encoded_questions import Batch, Texts
+from .light_layers import Dropout, ListLayer, PooledConvolution
+
+__all__ = [
+    "CompareAggregate",
+    "Cosinet",
+    "RelationalCNN",
+    "build",
+    "parameter_count",
+]
+
+
+class Cosinet(nn.Module):
+    """Each word with its relatedness to the other text; pairs as product and difference."""
+
+    def __init__(self, layout: CosinetLayout, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        shape = layout.dimensions, len(layout.channels), layout.filters, layout.width
+        self.question = PooledConvolution(*shape)
+        self.candidate = PooledConvolution(*shape)
+        self.list = ListLayer(layout.list_layer, layout.pair, layout.list_hidden)
+        self.score = nn.Linear(self.list.outputs, 1)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """One score a pair."""
+        asked = self.question(batch.questions, batch.asked, batch.owner)  # (pairs, filters)
+        said = self.candidate(batch.candidates, batch.said)  # (pairs, filters)
+        pairs = torch.cat([asked * said, asked - said], dim=1)  # (pairs, 2 * filters)
+        read = self.list(self.dropout(pairs, batch.random), batch.sizes)  # (pairs, hidden)
+        scores: Tensor = self.score(read).squeeze(1)
+        return scores
+
+
+class CompareAggregate(nn.Module):
+    """Each word times what it attends to in the other text; convolutions of several widths."""
+
+    def __init__(self, layout: CompareAggregateLayout, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.gate = nn.Linear(layout.dimensions, layout.gate)
+        self.content = nn.Linear(layout.dimensions, layout.gate)
+        self.question = _Convolutions(layout)
+        self.candidate = _Convolutions(layout)
+        self.list = ListLayer(layout.list_layer, layout.pair, layout.list_hidden)
+        self.score = nn.Linear(self.list.outputs, 1)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """One score a pair."""
+        asked = self._gated(batch.questions)[batch.owner]  # (pairs, question words, gate)
+        said = self._gated(batch.candidates)  # (pairs, candidate words, gate)
+        in_question = batch.questions.inside[batch.owner]
+        in_candidate = batch.candidates.inside
+        likeness = asked @ said.transpose(1, 2)  # (pairs, question words, candidate words)
+        to_said = likeness.masked_fill(~in_candidate[:, None], -torch.inf).softmax(2)
+        to_asked = likeness.masked_fill(~in_question[..., None], -torch.inf).softmax(1)
+        pairs = [
+            self.question(asked * (to_said @ said), in_question),
+            self.candidate(said * (to_asked.transpose(1, 2) @ asked), in_candidate),
+        ]
+        joined = self.dropout(torch.cat(pairs, dim=1), batch.random)
+        read = self.list(joined, batch.sizes)
+        scores: Tensor = self.score(read).squeeze(1)
+        return scores
+
+    def _gated(self, texts: Texts) -> Tensor:
+        """Content let through by the gate, computed once for each distinct word."""
+        passed = self.gate(texts.vectors).sigmoid() * self.content(texts.vectors).tanh()
+        words: Tensor = passed[texts.words]
+        return words
+
+
+class _Convolutions(nn.ModuleList):
+    """One convolution for each width, each with tanh and its maximum over positions, joined."""
+
+    def __init__(self, layout: CompareAggregateLayout) -> None:
+        super().__init__(nn.Conv1d(layout.gate, layout.filters, width) for width in layout.widths)
+        self.before = max(layout.widths) // 2  # of a window, the greater half
+
+    def forward(self, words: Tensor, inside: Tensor) -> Tensor:
+        """
+        (pairs, words, gate) → (pairs, widths * filters).
+
+        Texts stand in one line with zeros between them, so that no work goes into padding. Narrow
+        filters have zeros at their ends, so that one matrix product serves all widths: on a GPU
+        a step takes a fraction of what a convolution for each width takes.
+        """
+        there = inside.flatten().nonzero().squeeze(1)  # the words that there are
+        pair = there // inside.shape[1]
+        at = torch.arange(len(pair), device=pair.device) + self.before * (pair + 1)
+        line = words.new_zeros(len(there) + self.before * (len(inside) + 1), words.shape[2])
+        line = line.index_copy(0, at, words.flatten(0, 1).index_select(0, there))
+        windows = line.unfold(0, 2 * self.before + 1, 1).flatten(1)  # (windows, gate * width)
+        values = windows @ self._weight().T  # (windows, widths * filters)
+        # Between the windows of two texts stand those of the gap.
+        lengths = F.pad(inside.sum(1, keepdim=True), (0, 1), value=self.before).flatten()[:-1]
+        highest: Tensor = _Highest.apply(values, lengths)  # type: ignore[no-untyped-call]
+        return (highest[::2] + torch.cat([one.get_parameter("bias") for one in self])).tanh()
+
+    def _weight(self) -> Tensor:
+        """(widths * filters, gate * greatest width), each filter's centre in the middle."""
+        widened = []
+        for one in self:
+            weight = one.get_parameter("weight")
+            left = self.before - weight.shape[2] // 2
+            right = 2 * self.before + 1 - weight.shape[2] - left
+            widened.append(F.pad(weight, (left, right)))
+        return torch.cat(widened).flatten(1)
+
+
+class _Highest(torch.autograd.Function):
+    """
+    (rows, columns) and the lengths of segments → (segments, columns), the highest of each.
+
+    As `torch.segment_reduce`, whose gradient is wrong where values are equal: here they share it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, lengths: Tensor) -> Tensor:
+        """A segment without rows has minus infinity."""
+        highest = torch.segment_reduce(values, "max", lengths=lengths, unsafe=True)
+        ctx.save_for_backward(values, lengths, highest)
+        return highest
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """To the rows that have the highest value."""
+        values, lengths, highest = ctx.saved_tensors
+        segments = torch.arange(len(lengths), device=lengths.device)
+        segment = segments.repeat_interleave(lengths, output_size=len(values))
+        wins = (values == highest.index_select(0, segment)).to(values.dtype)
+        count = torch.segment_reduce(wins, "sum", lengths=lengths, unsafe=True)
+        return wins.mul_((gradient / count.clamp(min=1)).index_select(0, segment)), None
+
+
+class RelationalCNN(nn.Module):
+    """Needs the channels `exact` and `exact_idf`, in this order."""
+
+    def __init__(self, layout: RelationalCNNLayout, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        shape = layout.dimensions, layout.mark, layout.filters, layout.width
+        self.mark = nn.Embedding(2, layout.mark)  # not in the other text, in it
+        self.question = PooledConvolution(*shape)
+        self.candidate = PooledConvolution(*shape)
+        self.likeness = nn.Linear(layout.filters, layout.filters, bias=False)
+        self.hidden = nn.Linear(layout.pair, layout.pair)
+        self.score = nn.Linear(layout.pair, 1)
+        self.dropout = Dropout(dropout)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """One score a pair."""
+        in_question = batch.questions.inside[batch.owner]
+        marks = self._marks(batch.asked, in_question)
+        asked = self.question(batch.questions, marks, batch.owner).tanh()  # (pairs, filters)
+        marks = self._marks(batch.said, batch.candidates.inside)
+        said = self.candidate(batch.candidates, marks).tanh()  # (pairs, filters)
+        like = (self.likeness(asked) * said).sum(1, keepdim=True)  # (pairs, 1)
+        counts = [
+            batch.asked.sum(1) / in_question.sum(1, keepdim=True),  # (pairs, 2)
+            batch.said.sum(1) / batch.candidates.lengths[:, None],  # (pairs, 2)
+        ]
+        pairs = self.dropout(torch.cat([asked, like, said, *counts], dim=1), batch.random)
+        scores: Tensor = self.score(self.dropout(self.hidden(pairs).tanh(), batch.random)).squeeze(
+            1
+        )
+        return scores
+
+    def _marks(self, channels: Tensor, inside: Tensor) -> Tensor:
+        """(pairs, words, mark), zero after the end of a text."""
+        marks: Tensor = self.mark(channels[..., 0].long()) * inside[..., None]
+        return marks
+
+
+def build(layout: Layout, *, dropout: float = 0.0) -> nn.Module:
+    """The network of a layout, with fresh weights."""
+    if isinstance(layout, CosinetLayout):
+        return Cosinet(layout, dropout=dropout)
+    if isinstance(layout, CompareAggregateLayout):
+        return CompareAggregate(layout, dropout=dropout)
+    if isinstance(layout, RelationalCNNLayout):
+        return RelationalCNN(layout, dropout=dropout)
+    raise TypeError(f"No network for {type(layout).__name__}.")
+
+
+def parameter_count(network: nn.Module) -> int:
+    """Trained numbers; word vectors are frozen and belong to no network."""
+    return sum(parameter.numel() for parameter in network.parameters())

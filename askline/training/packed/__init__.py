@@ -1,1 +1,0 @@
-"""Many sequences end to end, without padding: what the transformers and the cascade train on."""

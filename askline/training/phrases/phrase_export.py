@@ -1,0 +1,338 @@
+"""
+Small embeddings: words in 4 bits, and without what no text can reach.
+
+A float phrase model → the same in int8, by what its layers read on real text.
+
+Trained networks as folders: an extractor to train phrases with, and the phrase model itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from ...engine import graphs
+from ...engine.encoder import open_session
+from ...engine.quantization import from_nibbles, to_nibbles
+from ...errors import ModelError
+from ...models.encoder_config import EncoderShape, renamed
+from ...phrases.model import PhraseConfig, PhraseModel, pack, write_phrase_folder
+from ...phrases.phrase_encoder import PhraseEncoder, Sight, pairs_apart
+from ...phrases.tokenization import load_tokeniser, overlap_for
+from ...text.atomic_write import replacing
+from ..post_training_quantization import quantised_layer
+from ..transformer.pair_network import read_encoder
+from .phrase_extractor import ENDS, Extractor
+from .phrase_network import PhraseNetwork, first_position
+
+__all__ = [
+    "export_phrases",
+    "hold_words",
+    "load_extractor",
+    "quantised_phrases",
+    "runtime_shape",
+    "save_extractor",
+    "trim_positions",
+    "trim_words",
+    "write_runtime",
+]
+
+Floats = NDArray[np.float32]
+_WORDS = "embeddings.word_embeddings.weight"
+_POSITIONS = "embeddings.position_embeddings.weight"
+_SPARE = re.compile(r"\[unused\d+\]")
+
+
+def trim_words(state: Mapping[str, Floats], tokeniser: str) -> tuple[dict[str, Floats], str]:
+    """
+    The state and the tokeniser's JSON without BERT's spare words, all others numbered anew.
+
+    Brackets are words of their own, so no text is ever cut into a spare word. Tokenisers of other
+    families have none, and come back as they are.
+    """
+    entries = json.loads(tokeniser)
+    if entries["model"].get("type") != "WordPiece":
+        return {**state}, tokeniser
+    vocabulary: dict[str, int] = entries["model"]["vocab"]
+    kept = sorted((at, word) for word, at in vocabulary.items() if not _SPARE.fullmatch(word))
+    places = {old: new for new, (old, _) in enumerate(kept)}
+    entries["model"]["vocab"] = {word: places[old] for old, word in kept}
+    for mark in entries.get("added_tokens") or ():
+        mark["id"] = places[mark["id"]]
+    frame = entries.get("post_processor") or {}
+    for mark in (frame.get("special_tokens") or {}).values():  # TemplateProcessing
+        mark["ids"] = [places[old] for old in mark["ids"]]
+    for name in {"sep", "cls"} & frame.keys():  # BertProcessing
+        word, old = frame[name]
+        frame[name] = [word, places[old]]
+    words = state[_WORDS][[old for old, _ in kept]]
+    said = json.dumps(entries, ensure_ascii=False, separators=(",", ":"))
+    return {**state, _WORDS: words}, said
+
+
+def trim_positions(state: Mapping[str, Floats], count: int) -> dict[str, Floats]:
+    """The state with the first `count` positions; a window is no longer than that."""
+    return {**state, _POSITIONS: state[_POSITIONS][:count]}
+
+
+def hold_words(network: PhraseNetwork) -> None:
+    """Round the words' embeddings to 4 bits and train them no more; the layers learn around it."""
+    table = network.encoder.get_input_embeddings().weight
+    rounded = from_nibbles(*to_nibbles(table.detach().float().cpu().numpy()))
+    with torch.no_grad():
+        table.copy_(torch.from_numpy(rounded))
+    table.requires_grad_(False)
+
+
+Tensors = dict[str, NDArray[Any]]
+_MARKED = 25  # candidates of a window whose markers are looked at
+
+
+class _Read(NamedTuple):
+    """States of a text before a layer, and of the markers beside it where it has any."""
+
+    text: Floats  # (1, tokens, width)
+    marks: Floats | None
+
+
+def quantised_phrases(
+    config: PhraseConfig,
+    tensors: Mapping[str, Floats],
+    tokeniser: Any,
+    texts: Sequence[str],
+    *,
+    bits: int = 8,
+) -> Tensors:
+    """
+    The encoder's dense layers in int8, all else small.
+
+    `texts` are paragraphs and questions, about a hundred; what the layers read on them, and on the
+    markers of their likeliest phrases, decides the steps. `bits` are those of a word's embedding.
+    """
+    made = _rest(config, tensors, bits)
+    encoder = PhraseEncoder(config, tensors)
+    heads = {name: tensors[name] for name in config.heads()}
+    model = PhraseModel(config, encoder, heads, tokeniser)
+    for layer, read in enumerate(_observed(model, encoder, texts)):
+        made |= quantised_layer(f"layers.{layer}", tensors, read)
+    return made
+
+
+def _rest(config: PhraseConfig, tensors: Mapping[str, Floats], bits: int) -> Tensors:
+    """Everything but the layers' dense parts: words by rows or in 4 bits, heads by rows."""
+    made: Tensors = pack({name: tensors[name] for name in config.heads()})
+    for name in config.encoder.shapes():
+        made[name] = tensors[name].astype(np.float16)
+    if bits == 4:
+        made["words.weight"], made["words.scale"] = to_nibbles(tensors["words.weight"])
+    else:
+        made |= pack({"words.weight": tensors["words.weight"]})
+    return made
+
+
+def _observed(
+    model: PhraseModel, encoder: PhraseEncoder, texts: Sequence[str]
+) -> Iterator[dict[str, Floats]]:
+    """For each layer (tokens, channels) by what is read: input, context, middle, activated."""
+    config, tensors = model.config, encoder.tensors
+    batches = [read for text in texts for read in _embedded(model, encoder, text)]
+    for layer in range(config.encoder.layers):
+        plain = open_session(graphs.observer(config, tensors, layer))
+        beside = open_session(graphs.marker_observer(config, tensors, layer))
+        found: list[dict[str, Floats]] = []
+        risen: list[_Read] = []
+        for text, marks in batches:
+            seen = _run(plain, {"states": text})
+            found.append({"input": text, **seen})
+            after = None
+            if marks is not None:
+                sight = pairs_apart(marks.shape[1] // 2, text.shape[1])
+                given = {"states": marks, "sight": sight, **_seen(tensors, layer, text)}
+                looked = _run(beside, given)
+                found.append({"input": marks, **looked})
+                after = looked["risen"]
+            risen.append(_Read(seen["risen"], after))
+        yield {name: _flat(found, name) for name in found[0] if name != "risen"}
+        batches = risen
+
+
+def _embedded(model: PhraseModel, encoder: PhraseEncoder, text: str) -> Iterator[_Read]:
+    for tokens, spans in model.marked(text, limit=_MARKED):
+        states = encoder.embed(tokens, np.arange(len(tokens)), 0)
+        marks = None
+        if len(spans) and model.config.form == "markers":
+            marks = encoder.embed(tokens[spans].ravel(), spans.ravel(), 1)
+        yield _Read(states, marks)
+
+
+def _seen(tensors: Mapping[str, NDArray[Any]], layer: int, text: Floats) -> Sight:
+    """What markers see of a text at this layer."""
+    stem = f"layers.{layer}"
+    return {
+        f"{name}.{layer}": text @ tensors[f"{stem}.{name}.weight"].T
+        + tensors[f"{stem}.{name}.bias"]
+        for name in ("key", "value")
+    }
+
+
+def _run(session: Any, given: Mapping[str, Floats]) -> dict[str, Floats]:
+    names = [one.name for one in session.get_outputs()]
+    return dict(zip(names, session.run(names, given), strict=True))
+
+
+def _flat(found: Sequence[Mapping[str, Floats]], name: str) -> Floats:
+    return np.concatenate([one[name].reshape(-1, one[name].shape[-1]) for one in found])
+
+
+_HEAD, _KEY = "spans.safetensors", "askline_extractor"
+# What the configs of Hugging Face call the sizes of an EncoderShape.
+_SIZES = {
+    "layers": "num_hidden_layers",
+    "width": "hidden_size",
+    "heads": "num_attention_heads",
+    "inner": "intermediate_size",
+    "vocabulary": "vocab_size",
+    "positions": "max_position_embeddings",
+    "norm_epsilon": "layer_norm_eps",
+    "kinds": "type_vocab_size",
+}
+
+
+def save_extractor(
+    network: Extractor, tokeniser: str, folder: str | PathLike[str], *, card: str
+) -> Path:
+    """A Hugging Face folder with one more file; `tokeniser` is the text of its JSON file."""
+    path = Path(folder).expanduser()
+    path.mkdir(parents=True, exist_ok=True)
+    setattr(network.encoder.config, _KEY, network.spans.ends)
+    network.encoder.save_pretrained(path)
+    save_file(network.spans.state_dict(), path / _HEAD)
+    for name, text in (("tokenizer.json", tokeniser), ("README.md", card)):
+        with replacing(path / name) as stream:
+            stream.write(text.encode())
+    return path
+
+
+def load_extractor(folder: str | PathLike[str]) -> Extractor:
+    """The extractor in a folder that `save_extractor` wrote, every weight checked."""
+    path = Path(folder).expanduser()
+    if not (path / _HEAD).is_file():
+        raise ModelError(f"No {_HEAD} in {path}. Name a folder that `train extractor` wrote.")
+    ends = json.loads((path / "config.json").read_text(encoding="utf-8")).get(_KEY)
+    if ends not in ENDS:
+        raise ModelError(f"{path} must name its ends as {' or '.join(ENDS)}, got {ends!r}.")
+    network = Extractor(read_encoder(path, plain=False)[0], ends)
+    try:
+        network.spans.load_state_dict(load_file(path / _HEAD))
+    except (SafetensorError, RuntimeError) as error:
+        raise ModelError(f"{path / _HEAD} is damaged or of another network: {error}") from error
+    return network.eval()
+
+
+def export_phrases(
+    network: PhraseNetwork,
+    tokeniser: str,
+    folder: str | PathLike[str],
+    *,
+    card: str,
+    words: int = 24,
+    texts: Sequence[str] = (),
+    bits: Literal[4, 8] = 8,
+) -> Path:
+    """
+    The torch-free folder. Only encoders built like BERT can be written, and no `pair` form.
+
+    With `texts`, some paragraphs and questions of the kind to be read, in int8; else in float.
+    `bits` are those of a word's embedding in int8 folders. Words and positions that no text can
+    reach are left out.
+    """
+    if network.form == "pair":
+        raise ModelError("The pair form encodes a text once for each phrase; it is not exported.")
+    shape = runtime_shape(network.encoder)
+    window = min(384, shape.positions - shape.first_position)
+    state = {
+        name.removeprefix("encoder.") if name.startswith("encoder.e") else name: value
+        for name, value in network.state_dict().items()
+    }
+    floats = {name: value.detach().float().cpu().numpy() for name, value in state.items()}
+    floats, said = trim_words(trim_positions(floats, window + shape.first_position), tokeniser)
+    table = floats["embeddings.word_embeddings.weight"]
+    config = PhraseConfig(
+        replace(shape, vocabulary=len(table), positions=window + shape.first_position),
+        network.form,
+        network.phrase.out_features,
+        words if network.lexical is not None else 0,
+        window,
+        overlap_for(window),
+    )
+    return write_runtime(floats, config, said, folder, card=card, texts=texts, bits=bits)
+
+
+def write_runtime(
+    state: Mapping[str, NDArray[np.float32]],
+    config: PhraseConfig,
+    tokeniser: str,
+    folder: str | PathLike[str],
+    *,
+    card: str,
+    texts: Sequence[str] = (),
+    bits: Literal[4, 8] = 8,
+) -> Path:
+    """
+    A network's weights, the encoder's in Hugging Face's names, as the torch-free folder.
+
+    `texts` as for `export_phrases`; `bits` are those of a word's embedding in int8 folders.
+    """
+    found = renamed(state, config.encoder.layers) | {
+        name: state[name] for name in config.heads() if name in state
+    }
+    wanted = config.shapes()
+    floats = {name: np.asarray(found[name], np.float32) for name in wanted}
+    tensors: dict[str, NDArray[Any]] = {**floats}
+    path = Path(folder).expanduser()
+    if texts:
+        path.mkdir(parents=True, exist_ok=True)
+        with replacing(path / "tokenizer.json") as stream:
+            stream.write(tokeniser.encode())
+        tensors = quantised_phrases(config, floats, load_tokeniser(path), texts, bits=bits)
+    return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)
+
+
+def runtime_shape(encoder: Any) -> EncoderShape:
+    """The encoder as the torch-free runtime runs it; ModelError for one that it cannot run."""
+    config = encoder.config
+    missing = [theirs for theirs in _SIZES.values() if not hasattr(config, theirs)]
+    if missing:
+        raise _unlike_bert(encoder, f"its config has no {', '.join(missing)}")
+    if getattr(config, "hidden_act", None) != "gelu":
+        raise _unlike_bert(encoder, f"its hidden_act is {config.hidden_act!r}")
+    sizes = {ours: getattr(config, theirs) for ours, theirs in _SIZES.items()}
+    sizes["norm_epsilon"] = float(sizes["norm_epsilon"])
+    shape = EncoderShape(**sizes, first_position=first_position(encoder))
+    found = renamed(encoder.state_dict(), shape.layers)
+    wrong = [
+        name
+        for name, wanted in shape.shapes().items()
+        if name not in found or tuple(found[name].shape) != wanted
+    ]
+    if wrong:
+        raise _unlike_bert(encoder, f"it has no {', '.join(wrong[:3])} as its config says")
+    return shape
+
+
+def _unlike_bert(encoder: Any, why: str) -> ModelError:
+    return ModelError(
+        f"The runtime runs encoders built like BERT, with gelu; {type(encoder).__name__} is none: "
+        f"{why}."
+    )

@@ -1,0 +1,199 @@
+"""
+The extractor: which phrases of a text could answer a question, before any question is asked.
+
+`conditional` is EfficientQA's: the end is scored beside its start's encoding. One layer over the
+two joined would add the same to every end of a start, so there is a hidden one between. `classic`
+scores ends alone, as readers with a question do; it is here to be compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...errors import UnknownNameError
+from ...phrases.extraction import Decoding, decode
+from ...phrases.tokenization import LONGEST, Window
+from ..checkpoint import Epoch
+from .phrase_examples import Material, Spans, like_lengths, pad
+from .phrase_training import OnStep, PhraseRecipe, device_of, fit, precision
+
+__all__ = [
+    "BARRED",
+    "ENDS",
+    "Candidates",
+    "Ends",
+    "Extractor",
+    "SpanHead",
+    "train_extractor",
+]
+
+Ends = Literal["conditional", "classic"]
+ENDS: tuple[str, ...] = get_args(Ends)
+Candidates = tuple[NDArray[np.int32], NDArray[np.float32]]
+BARRED = -1e4
+"""Stands for -inf where a softmax over nothing else must not become nan."""
+_HIDDEN = 128
+
+
+class SpanHead(nn.Module):
+    """Scores of starts, and of ends given a start, from an encoder's states."""
+
+    def __init__(self, width: int, ends: Ends = "conditional") -> None:
+        super().__init__()
+        if ends not in ENDS:
+            raise UnknownNameError("architecture of ends", ends, ENDS)
+        self.ends = ends
+        self.start = nn.Linear(width, 1)
+        if ends == "classic":
+            self.end = nn.Linear(width, 1)
+            return
+        self.first = nn.Linear(width, _HIDDEN)
+        self.last = nn.Linear(width, _HIDDEN, bias=False)
+        self.length = nn.Embedding(LONGEST, _HIDDEN)
+        self.join = nn.Linear(_HIDDEN, 1)
+
+    def score_starts(self, states: Tensor, opens: Tensor) -> Tensor:
+        """Log P(start) (windows, tokens)."""
+        scores = self.start(states)[..., 0].float().masked_fill(~opens, BARRED)
+        return functional.log_softmax(scores, -1)
+
+    def score_ends(self, states: Tensor, closes: Tensor, rows: Tensor, starts: Tensor) -> Tensor:
+        """Log P(end | start) (n, LONGEST) for starts (n,) in windows `rows` (n,), by length."""
+        places = starts[:, None] + torch.arange(LONGEST, device=states.device)  # (n, LONGEST)
+        beyond = places >= states.shape[1]
+        places = places.clamp(max=states.shape[1] - 1)
+        barred = beyond | ~closes[rows[:, None], places]
+        if self.ends == "classic":
+            alone = self.end(states)[..., 0].float().masked_fill(~closes, BARRED)
+            alone = functional.log_softmax(alone, -1)
+            return alone[rows[:, None], places].masked_fill(barred, BARRED)
+        last = self.last(states)[rows[:, None], places]
+        joined = self.first(states[rows, starts])[:, None] + last  # (n, LONGEST, hidden)
+        scores = self.join(functional.relu(joined + self.length.weight))[..., 0].float()
+        return functional.log_softmax(scores.masked_fill(barred, BARRED), -1)
+
+    def loss(
+        self,
+        states: Tensor,
+        windows: Sequence[Window],
+        answers: Sequence[tuple[Spans, NDArray[np.float32]]],
+    ) -> Tensor:
+        """Cross-entropy to the spans that answer, each with its share, over starts and ends."""
+        opens, closes = _edges(windows, states)
+        rows = np.repeat(np.arange(len(windows)), [len(spans) for spans, _ in answers])
+        spans = torch.from_numpy(np.concatenate([spans for spans, _ in answers])).to(states.device)
+        shares = torch.from_numpy(np.concatenate([part for _, part in answers])).to(states.device)
+        where = torch.from_numpy(rows).to(states.device)
+        first, last = spans[:, 0].long(), spans[:, 1].long()
+        starts = self.score_starts(states, opens)[where, first]
+        ends = self.score_ends(states, closes, where, first)
+        right = starts + ends[torch.arange(len(first), device=states.device), last - first]
+        return -(shares * right).sum() / len(windows)
+
+    @torch.no_grad()
+    def decode(
+        self,
+        states: Tensor,
+        windows: Sequence[Window],
+        *,
+        limit: int = 100,
+        how: Decoding = "joint",
+    ) -> list[Candidates]:
+        """The candidate spans of each window and their log-probabilities, best first."""
+        opens, closes = _edges(windows, states)
+        starts = self.score_starts(states, opens)
+        found = []
+        for row, window in enumerate(windows):
+            every = torch.arange(len(window), device=states.device)
+            ends = self.score_ends(states, closes, torch.full_like(every, row), every)
+            tables = starts[row, : len(window)].cpu().numpy(), ends.cpu().numpy()
+            found.append(decode(*map(_possible, tables), limit=limit, how=how))
+        return found
+
+
+class Extractor(nn.Module):
+    """An encoder that does nothing but find candidates."""
+
+    def __init__(self, encoder: Any, ends: Ends = "conditional") -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.spans = SpanHead(encoder.config.hidden_size, ends)
+
+    @classmethod
+    def sharing(cls, encoder: Any, spans: SpanHead) -> Extractor:
+        """An extractor on an encoder that does other things too."""
+        network = cls(encoder, spans.ends)
+        network.spans = spans
+        return network
+
+    def forward(self, windows: Sequence[Window]) -> Tensor:
+        """States (windows, tokens, width)."""
+        tokens, inside = pad([window.tokens for window in windows], device_of(self))
+        found = self.encoder(input_ids=tokens, attention_mask=inside.long())
+        states: Tensor = found.last_hidden_state
+        return states
+
+    def loss(self, batch: Sequence[Material]) -> Tensor:
+        """The span head's."""
+        windows = [one.window for one in batch]
+        return self.spans.loss(self(windows), windows, [one.spans() for one in batch])
+
+    @torch.no_grad()
+    def extract(
+        self,
+        windows: Sequence[Window],
+        *,
+        limit: int = 100,
+        how: Decoding = "joint",
+        batch: int = 64,
+    ) -> list[Candidates]:
+        """The candidate spans of each window and their log-probabilities, best first."""
+        self.eval()
+        found: dict[int, Candidates] = {}
+        order = np.argsort([len(window) for window in windows], kind="stable").tolist()
+        for start in range(0, len(order), batch):
+            places = order[start : start + batch]
+            some = [windows[place] for place in places]
+            with precision(device_of(self)):
+                decoded = self.spans.decode(self(some), some, limit=limit, how=how)
+            found.update(zip(places, decoded, strict=True))
+        return [found[place] for place in range(len(windows))]
+
+
+def train_extractor(
+    network: Extractor,
+    material: Sequence[Material],
+    recipe: PhraseRecipe,
+    *,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
+) -> list[Epoch]:
+    """Train in place on the windows that answer something."""
+    useful = [one for one in material if one.questions]
+
+    def batches(rng: np.random.Generator) -> Iterable[list[Material]]:
+        for places in like_lengths([len(one.window) for one in useful], recipe.batch, rng):
+            yield [useful[place] for place in places]
+
+    steps = -(-len(useful) // recipe.batch)
+    return fit(
+        network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step
+    )
+
+
+def _edges(windows: Sequence[Window], states: Tensor) -> tuple[Tensor, Tensor]:
+    """Where phrases may begin and end, (windows, tokens) each."""
+    opens, _ = pad([window.opens.astype(np.int32) for window in windows], states.device)
+    closes, _ = pad([window.closes.astype(np.int32) for window in windows], states.device)
+    return opens.bool(), closes.bool()
+
+
+def _possible(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.where(scores < BARRED / 2, -np.inf, scores).astype(np.float32)

@@ -1,0 +1,259 @@
+"""
+The sparse part: words around a phrase against words that a question has or expects.
+
+A dense vector of a few hundred numbers cannot hold which words stand in the phrase's clause; names
+and years are lost first. So a phrase also weighs the words of its paragraph (Lee et al., 2020,
+"Contextualized sparse representations"), and a question weighs its own words and, through the
+encoder's word embeddings, words like those it would expect (Formal et al., 2021, SPLADE). The score
+is the sum over the vocabulary of weight times weight.
+
+What differs between families of encoders: which inputs they take, how they count positions.
+
+The siamese encoder: a vector for each candidate phrase, a vector for a question, one dot product.
+
+Three forms of a phrase's vector:
+
+- `pair`, EfficientQA's: the encoder reads (paragraph, phrase) and the vector is the mean over all
+  tokens. One pass of the encoder for each phrase.
+- `span`: the encodings of the phrase's first and last token, out of one pass over the paragraph.
+- `markers`: one pass too, but each phrase has two tokens of its own in it, copies of its first and
+  last at their positions, which look at the paragraph and at each other and which nothing looks
+  at. Every layer can thus gather for the phrase what it needs, at twice the cost of `span`.
+
+A second, lexical part of the vector is sparse: weights for the words around the phrase, against the
+words that the question has or expects there (`LexicalHead`). It is a dot product as well, over the
+vocabulary. The extractor's log-probability is one more dimension.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...errors import InputError
+from ..transformer.pair_network import transformers
+from .phrase_extractor import SpanHead
+
+__all__ = [
+    "FORMS",
+    "Form",
+    "LexicalHead",
+    "PhraseCodes",
+    "PhraseNetwork",
+    "QuestionCodes",
+    "accepted",
+    "attention",
+    "check_window",
+    "first_position",
+    "second_type",
+]
+
+_KEYS = 128
+
+
+class LexicalHead(nn.Module):
+    """Weights of words, never below 0."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.seek = nn.Linear(2 * width, _KEYS)
+        self.key = nn.Linear(width, _KEYS)
+        self.shift = nn.Parameter(torch.zeros(1))
+        self.own = nn.Linear(width, 1)
+        self.expand = nn.Linear(width, width)
+        self.threshold = nn.Parameter(-torch.ones(1))  # few words are expected at first
+
+    def phrase(self, joined: Tensor, states: Tensor, inside: Tensor) -> Tensor:
+        """Weights (windows, candidates, tokens) of a window's tokens for each of its phrases."""
+        match = self.seek(joined) @ self.key(states).transpose(1, 2) / _KEYS**0.5
+        weights = torch.log1p(functional.relu(match.float() + self.shift))
+        inner = inside.clone()
+        inner[:, 0] = False  # special tokens are no words
+        inner[:, :-1] &= inside[:, 1:]
+        inner[:, -1] = False
+        return weights * inner[:, None]
+
+    def question(self, states: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        """What is expected, token by token (questions, tokens, width), and weights of its own."""
+        own = functional.softplus(self.own(states)[..., 0].float())
+        inner = inside.clone()
+        inner[:, 0] = False
+        inner[:, :-1] &= inside[:, 1:]
+        inner[:, -1] = False
+        seeks = self.expand(states) * inner[..., None]
+        return seeks, own * inner
+
+    def wanted(
+        self, seeks: Tensor, own: Tensor, tokens: Tensor, words: Tensor, embeddings: Tensor
+    ) -> Tensor:
+        """
+        Weights (questions, words) of some words of the vocabulary.
+
+        `tokens` (questions, tokens) are the questions' own; `embeddings` are those of `words`.
+        """
+        near = (seeks @ embeddings.to(seeks.dtype).T).amax(1).float()  # (questions, words)
+        expected = torch.log1p(functional.relu(near + self.threshold))
+        same = (tokens[..., None] == words).to(own.dtype)  # (questions, tokens, words)
+        return expected + torch.einsum("qt,qtw->qw", own, same)
+
+
+def accepted(encoder: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The inputs that this encoder knows; MPNet has no token types."""
+    known = inspect.signature(encoder.forward).parameters
+    return {name: value for name, value in batch.items() if name in known}
+
+
+def second_type(encoder: Any) -> int:
+    """The type of the second text's tokens: 1, or 0 where there is one type alone (RoBERTa)."""
+    return int(getattr(encoder.config, "type_vocab_size", 1) > 1)
+
+
+def first_position(encoder: Any) -> int:
+    """The position of a text's first token: RoBERTa counts from behind its padding."""
+    places = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
+    padding = getattr(places, "padding_idx", None)
+    return 0 if padding is None else int(padding) + 1
+
+
+def check_window(encoder: Any, window: int) -> None:
+    """Refuse windows of more tokens than the encoder has positions."""
+    most = getattr(encoder.config, "max_position_embeddings", window) - first_position(encoder)
+    if window > most:
+        raise InputError(f"The encoder reads {most} tokens at a time, got a window of {window}.")
+
+
+def attention(may: Tensor) -> Tensor:
+    """A mask (batch, tokens, tokens) of who may look at whom, as the library at hand takes it."""
+    if int(transformers().__version__.partition(".")[0]) >= 5:
+        return may[:, None]
+    return may.to(torch.int64)
+
+
+Form = Literal["pair", "span", "markers"]
+FORMS: tuple[str, ...] = get_args(Form)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhraseCodes:
+    """Of windows' candidates."""
+
+    dense: Tensor  # (windows, candidates, size)
+    words: Tensor | None  # (windows, candidates, tokens of the window): weights of the words
+    states: Tensor | None  # (windows, tokens, width): of the text alone; None for `pair`
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuestionCodes:
+    """Of questions."""
+
+    dense: Tensor  # (questions, size)
+    trust: Tensor  # (questions,): what the extractor's log-probability counts
+    seeks: Tensor | None  # (questions, tokens, width): what `LexicalHead.wanted` makes weights of
+    own: Tensor | None  # (questions, tokens): weights of the question's own tokens
+
+
+class PhraseNetwork(nn.Module):
+    """One encoder for phrases and questions, with the layers that make vectors of its states."""
+
+    def __init__(
+        self, encoder: Any, form: Form = "markers", *, size: int = 384, lexical: bool = True
+    ) -> None:
+        super().__init__()
+        width: int = encoder.config.hidden_size
+        self.encoder, self.form = encoder, form
+        joined = width if form == "pair" else 2 * width
+        self.phrase = nn.Linear(joined, size)
+        self.question = nn.Linear(joined, size) if form != "pair" else self.phrase
+        self.trust = nn.Linear(width, 1)
+        self.lexical = LexicalHead(width) if lexical and form != "pair" else None
+        # The text is encoded without its phrases, so the extractor can read the same states.
+        self.spans = SpanHead(width) if form != "pair" else None
+
+    def encode_questions(self, tokens: Tensor, inside: Tensor) -> QuestionCodes:
+        """Tokens (questions, tokens), and where there are any."""
+        states = self._states(tokens, inside)
+        mean = _mean(states, inside)
+        joined = mean if self.form == "pair" else torch.cat([states[:, 0], mean], -1)
+        dense = self.question(joined)
+        trust = self.trust(mean)[:, 0].float()
+        if self.lexical is None:
+            return QuestionCodes(dense, trust, None, None)
+        return QuestionCodes(dense, trust, *self.lexical.question(states, inside))
+
+    def encode_phrases(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> PhraseCodes:
+        """Windows (windows, tokens) and candidates (windows, candidates, 2), padded with 0, 0."""
+        if self.form == "pair":
+            return PhraseCodes(self._pairs(tokens, inside, spans), None, None)
+        states, joined = self._marked(tokens, inside, spans)
+        words = None if self.lexical is None else self.lexical.phrase(joined, states, inside)
+        return PhraseCodes(self.phrase(joined), words, states)
+
+    def _states(self, tokens: Tensor, inside: Tensor, **more: Tensor) -> Tensor:
+        batch = {"input_ids": tokens, "attention_mask": inside.long(), **more}
+        states: Tensor = self.encoder(**accepted(self.encoder, batch)).last_hidden_state
+        return states
+
+    def _marked(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> tuple[Tensor, Tensor]:
+        """States of the window, and of each span's two ends joined."""
+        if self.form == "span":
+            states = self._states(tokens, inside)
+            ends = _at(states, spans)  # (windows, candidates, 2, width)
+            return states, ends.flatten(2)
+        count, length = tokens.shape
+        places = spans.flatten(1)  # (windows, 2 · candidates)
+        base = torch.arange(length, device=tokens.device).expand(count, -1)
+        types = torch.cat([torch.zeros_like(base), torch.ones_like(places)], 1)
+        batch = {
+            "input_ids": torch.cat([tokens, tokens.gather(1, places)], 1),
+            "position_ids": torch.cat([base, places], 1) + first_position(self.encoder),
+            "token_type_ids": types * second_type(self.encoder),
+            "attention_mask": attention(_sight(inside, places.shape[1])),
+        }
+        states = self.encoder(**accepted(self.encoder, batch)).last_hidden_state
+        markers = states[:, length:]
+        return states[:, :length], markers.reshape(count, -1, 2 * markers.shape[-1])
+
+    def _pairs(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> Tensor:
+        """(windows, candidates, size), the paper's way."""
+        windows, candidates = spans.shape[:2]
+        length = inside.sum(1)[:, None].expand(-1, candidates).flatten()  # tokens of each window
+        rows = torch.arange(windows, device=tokens.device).repeat_interleave(candidates)
+        first, last = spans.flatten(0, 1).unbind(-1)
+        widths = last - first + 1
+        reach = torch.arange(int((length + widths).max()) + 1, device=tokens.device)
+        behind = reach - length[:, None]  # place in the phrase, below 0 inside the window
+        source = torch.where(behind < 0, reach, first[:, None] + behind)
+        source = torch.where(behind == widths[:, None], length[:, None] - 1, source)  # separator
+        within = behind <= widths[:, None]
+        ids = tokens[rows[:, None], source.clamp(0, tokens.shape[1] - 1)] * within
+        types = (behind >= 0).long() * within * second_type(self.encoder)
+        states = self._states(ids, within, token_type_ids=types)
+        vectors: Tensor = self.phrase(_mean(states, within))
+        return vectors.view(windows, candidates, -1)
+
+
+def _mean(states: Tensor, inside: Tensor) -> Tensor:
+    weights = inside[..., None].to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1)
+
+
+def _at(states: Tensor, spans: Tensor) -> Tensor:
+    """States (windows, tokens, width) at spans (windows, candidates, 2)."""
+    rows = torch.arange(len(states), device=states.device)[:, None, None]
+    return states[rows, spans]
+
+
+def _sight(inside: Tensor, markers: int) -> Tensor:
+    """Who looks at whom: all at the text, a marker at itself and its twin too."""
+    count, length = inside.shape
+    may = inside[:, None].expand(-1, length + markers, -1)  # (windows, all, tokens)
+    twins = torch.arange(markers, device=inside.device) // 2
+    beside = torch.zeros(length + markers, markers, dtype=torch.bool, device=inside.device)
+    beside[length:] = twins[:, None] == twins
+    return torch.cat([may, beside.expand(count, -1, -1)], 2)

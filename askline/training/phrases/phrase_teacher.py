@@ -1,0 +1,269 @@
+"""
+A reader that sees question and paragraph together: the teacher of the two that do not.
+
+It never ships. It scores a paragraph's candidates for a question, and marks the answer in sentences
+that come with a question but without the answer's place.
+
+What readers teach: scores of candidates, and answers in sentences that come without them.
+
+A reader that has seen a question's answer is too sure of it to teach anything. So two readers are
+trained, each on half of the paragraphs, and each teaches about the half that it has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ...data.squad import Paragraph
+from ...phrases.tokenization import LONGEST, Window, question_tokens
+from ..checkpoint import Epoch
+from .phrase_examples import Asked, Material, like_lengths, make_material, pad
+from .phrase_extractor import BARRED
+from .phrase_network import accepted, second_type
+from .phrase_training import OnStep, PhraseRecipe, device_of, fit, precision
+
+__all__ = [
+    "Labelled",
+    "PairText",
+    "Reader",
+    "Reading",
+    "TeacherTables",
+    "cross_read",
+    "join_pairs",
+    "label_pairs",
+    "read",
+    "train_reader",
+]
+
+
+TeacherTables = Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]
+"""For each question of a window, a reader's log-probabilities of its first and last tokens."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reading:
+    """A question and the window to read, with the spans that answer where they are known."""
+
+    question: NDArray[np.int32]
+    window: Window
+    spans: NDArray[np.int32]
+
+
+class Reader(nn.Module):
+    """Log-probabilities of each token being the first and the last of the answer."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.ends = nn.Linear(encoder.config.hidden_size, 2)
+
+    def forward(self, readings: Sequence[Reading]) -> tuple[Tensor, Tensor]:
+        """Two tables (readings, tokens of the longest window); columns are the window's tokens."""
+        device = device_of(self)
+        # The window's first special token is dropped: the question ends with the one between.
+        rows = [np.concatenate([one.question, one.window.tokens[1:]]) for one in readings]
+        tokens, inside = pad(rows, device)
+        shifts = torch.tensor([len(one.question) - 1 for one in readings], device=device)
+        later = torch.arange(tokens.shape[1], device=device) > shifts[:, None]
+        batch = {"input_ids": tokens, "attention_mask": inside.long()}
+        batch["token_type_ids"] = (later & inside).long() * second_type(self.encoder)
+        states = self.encoder(**accepted(self.encoder, batch)).last_hidden_state
+        logits = self.ends(states).float()  # (readings, tokens, 2)
+        flags = [(one.window.ends > one.window.starts).astype(np.int32) for one in readings]
+        real, _ = pad(flags, device)  # (readings, tokens of the longest window)
+        places = torch.arange(real.shape[1], device=device) + shifts[:, None]
+        places = places.clamp(max=tokens.shape[1] - 1)
+        logits = logits.gather(1, places[..., None].expand(-1, -1, 2))
+        logits = logits.masked_fill(real[..., None] == 0, BARRED)
+        scores = functional.log_softmax(logits, 1)
+        return scores[..., 0], scores[..., 1]
+
+    def loss(self, batch: Sequence[Reading]) -> Tensor:
+        """Cross-entropy to the spans, ends taken apart."""
+        firsts, lasts = self(batch)
+        target = np.zeros((2, *firsts.shape), np.float32)
+        for row, one in enumerate(batch):
+            for span in one.spans:
+                target[[0, 1], row, span] += 1 / len(one.spans)
+        first, last = torch.from_numpy(target).to(firsts.device)
+        likely: Tensor = (first * firsts + last * lasts).sum()
+        return -likely / len(batch)
+
+
+def readings(material: Iterable[Material]) -> list[Reading]:
+    """Every question with its window."""
+    return [
+        Reading(asked.tokens, one.window, asked.spans)
+        for one in material
+        for asked in one.questions
+    ]
+
+
+def train_reader(
+    network: Reader,
+    material: Sequence[Reading],
+    recipe: PhraseRecipe,
+    *,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
+) -> list[Epoch]:
+    """Train in place."""
+    lengths = [len(one.question) + len(one.window) for one in material]
+
+    def batches(rng: np.random.Generator) -> Iterable[list[Reading]]:
+        for places in like_lengths(lengths, recipe.batch, rng):
+            yield [material[place] for place in places]
+
+    steps = -(-len(material) // recipe.batch)
+    return fit(
+        network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step
+    )
+
+
+@torch.no_grad()
+def read(
+    network: Reader, material: Sequence[Reading], *, batch: int = 128
+) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Log-probabilities of first and last tokens, one pair of arrays a reading."""
+    network.eval()
+    found: list[Any] = [None] * len(material)
+    order = np.argsort([len(one.question) + len(one.window) for one in material], kind="stable")
+    for start in range(0, len(order), batch):
+        places = order[start : start + batch]
+        with precision(device_of(network)):
+            firsts, lasts = network([material[place] for place in places])
+        tables = firsts.float().cpu().numpy(), lasts.float().cpu().numpy()
+        for row, place in enumerate(places):
+            size = len(material[place].window)
+            found[place] = (tables[0][row, :size].copy(), tables[1][row, :size].copy())
+    return found
+
+
+Floats = NDArray[np.float32]
+_PIECE = 800  # characters of a made-up paragraph, as long as SQuAD's
+
+
+def cross_read(
+    start: Callable[[], Reader],
+    material: Sequence[Material],
+    recipe: PhraseRecipe,
+    *,
+    on_epoch: Callable[[Epoch], None] | None = None,
+    on_step: OnStep | None = None,
+) -> tuple[list[Reader], list[TeacherTables]]:
+    """Both readers, and for each window what the one that has not seen it says of its questions."""
+    readers, tables = [], dict[int, TeacherTables]()
+    for half in (0, 1):
+        reader = start()
+        known = [one for one in material if one.paragraph % 2 == half]
+        train_reader(reader, readings(known), recipe, on_epoch=on_epoch, on_step=on_step)
+        unseen = [at for at, one in enumerate(material) if one.paragraph % 2 != half]
+        found = iter(read(reader, readings(material[at] for at in unseen)))
+        tables |= {at: [next(found) for _ in material[at].questions] for at in unseen}
+        readers.append(reader)
+    return readers, [tables[at] for at in range(len(material))]
+
+
+@dataclass(frozen=True, slots=True)
+class PairText:
+    """A made-up paragraph of sentences, and for each question the sentence that answers it."""
+
+    text: str
+    questions: tuple[tuple[str, str, tuple[int, int]], ...]
+    """Id, question, first character and end of the sentence."""
+
+
+def join_pairs(pairs: Iterable[tuple[str, str]]) -> list[PairText]:
+    """(question, sentence) pairs as paragraphs: sentences that follow each other stand together."""
+    found: list[PairText] = []
+    text, places, asked = "", dict[str, tuple[int, int]](), list[Any]()
+    for number, (question, sentence) in enumerate(pairs):
+        if sentence not in places:
+            if text and len(text) + len(sentence) > _PIECE:
+                found.append(PairText(text, tuple(asked)))
+                text, places, asked = "", {}, []
+            text += " " * bool(text)
+            places[sentence] = (len(text), len(text) + len(sentence))
+            text += sentence
+        asked.append((f"pair-{number}", question, places[sentence]))
+    return [*found, PairText(text, tuple(asked))] if asked else found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Labelled:
+    """A window of a made-up paragraph, with the answers that readers marked in it."""
+
+    text: str
+    material: Material
+    tables: TeacherTables
+
+
+def label_pairs(
+    readers: Sequence[Reader],
+    texts: Sequence[PairText],
+    tokeniser: Any,
+    *,
+    sure: float = 0.35,
+    size: int = 384,
+    overlap: int = 128,
+) -> list[Labelled]:
+    """
+    Windows with the questions whose answer the readers mark with at least this probability.
+
+    It is the probability of one span among all of its sentence, by the mean of the readers.
+    """
+    paragraphs = [Paragraph(f"pairs#{at}", "", one.text, ()) for at, one in enumerate(texts)]
+    windows = make_material(paragraphs, tokeniser, size=size, overlap=overlap)
+    asked = [
+        (place, name, question_tokens(question, tokeniser), sentence)
+        for place, one in enumerate(windows)
+        for name, question, sentence in texts[one.paragraph].questions
+    ]
+    nothing = np.zeros((0, 2), np.int32)
+    every = [Reading(tokens, windows[place].window, nothing) for place, _, tokens, _ in asked]
+    said = [read(reader, every) for reader in readers]
+    kept: dict[int, list[tuple[Asked, tuple[Floats, Floats]]]] = {}
+    for at, (place, name, tokens, sentence) in enumerate(asked):
+        tables = _mean([one[at][0] for one in said]), _mean([one[at][1] for one in said])
+        span = _surest(windows[place].window, tables, sentence, sure)
+        if span is not None:
+            kept.setdefault(place, []).append((Asked(name, tokens, span), tables))
+    return [
+        Labelled(
+            texts[windows[place].paragraph].text,
+            Material(
+                windows[place].paragraph, windows[place].window, tuple(one for one, _ in rows)
+            ),
+            [tables for _, tables in rows],
+        )
+        for place, rows in kept.items()
+    ]
+
+
+def _mean(scores: Sequence[Floats]) -> Floats:
+    """Of probabilities given as logarithms."""
+    found: Floats = np.logaddexp.reduce(np.stack(scores)) - np.float32(np.log(len(scores)))
+    return found
+
+
+def _surest(
+    window: Window, tables: tuple[Floats, Floats], sentence: tuple[int, int], sure: float
+) -> NDArray[np.int32] | None:
+    within = (window.starts >= sentence[0]) & (window.ends <= sentence[1])
+    starts = np.where(within & window.opens, tables[0], -np.inf)
+    ends = np.where(within & window.closes, tables[1], -np.inf)
+    length = np.arange(len(window)) - np.arange(len(window))[:, None]
+    joint = np.where((length >= 0) & (length < LONGEST), starts[:, None] + ends, -np.inf)
+    best = np.unravel_index(np.argmax(joint), joint.shape)
+    top = joint[best]
+    if not np.isfinite(top) or np.exp(joint - top).sum() * sure > 1:
+        return None
+    return np.array([best], np.int32)

@@ -1,0 +1,150 @@
+"""
+What the dense layers of an encoder read on real text, layer after layer.
+
+A float cascade → the same in int8, by what its layers read on real text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..engine import graphs
+from ..engine.encoder import open_session
+from ..engine.pair_windows import Windows
+from ..engine.quantization import InputSteps, fit_inputs, quantise_rows, round_rows
+from ..engine.tokenizer import WordPiece
+from ..models.cascade_config import DENSE, CascadeLayout
+from ..types import QuestionSet
+
+__all__ = [
+    "observe",
+    "quantised",
+    "quantised_layer",
+    "some_pairs",
+]
+
+FloatArray = NDArray[np.float32]
+Pair = tuple[str, str]
+
+
+def some_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[Pair]:
+    """Questions, each with one of its candidates: the answer for every other one that has one."""
+    random = np.random.default_rng(seed)
+    kept = [question for question in questions if question.candidates]
+    picked = random.permutation(len(kept))[:count]
+    pairs = []
+    for turn, number in enumerate(picked.tolist()):
+        question = kept[number]
+        answers = [one for one in question.candidates if one.is_answer]
+        among = answers if answers and turn % 2 else question.candidates
+        pairs.append((question.text, among[int(random.integers(len(among)))].text))
+    return pairs
+
+
+def observe(
+    layout: CascadeLayout,
+    tensors: Mapping[str, FloatArray],
+    tokeniser: WordPiece,
+    pairs: Sequence[Pair],
+) -> Iterator[dict[str, FloatArray]]:
+    """For each layer (tokens, channels) by what is read: input, context, middle, activated."""
+    batches = _embedded(layout, tensors, tokeniser, pairs)
+    for layer in range(layout.encoder.layers):
+        session = open_session(graphs.observer(layout, tensors, layer))
+        names = [one.name for one in session.get_outputs()]
+        found = [
+            dict(zip(names, session.run(None, {"states": one}), strict=True)) for one in batches
+        ]
+        read = {name: _flat(one[name] for one in found) for name in names if name != "risen"}
+        yield {"input": _flat(batches), **read}
+        batches = [one["risen"] for one in found]
+
+
+def _embedded(
+    layout: CascadeLayout,
+    tensors: Mapping[str, FloatArray],
+    tokeniser: WordPiece,
+    pairs: Sequence[Pair],
+) -> list[FloatArray]:
+    session = open_session(graphs.embedder(layout, tensors, 0))
+    positions = layout.encoder.positions
+    batches = []
+    for question, candidate in pairs:
+        windows = Windows.of(tokeniser, question, [candidate], positions=positions)
+        numbers, kinds = windows.batch(np.zeros(1, np.int64))
+        batches.append(session.run(None, {"numbers": numbers, "kinds": kinds})[0])
+    return batches
+
+
+def _flat(batches: Iterator[FloatArray] | Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate([one.reshape(-1, one.shape[-1]) for one in batches])
+
+
+Tensors = dict[str, NDArray[Any]]
+
+
+def quantised(
+    layout: CascadeLayout,
+    tensors: Mapping[str, FloatArray],
+    tokeniser: WordPiece,
+    pairs: Sequence[Pair],
+) -> tuple[CascadeLayout, Tensors]:
+    """
+    The encoder's dense layers in int8, all else in float16.
+
+    `pairs` are (question, candidate) texts: about a hundred are enough. Word embeddings and the
+    classifiers' wide layers are kept in int8 too, by their rows, but computed in float: they cost
+    little time, and nothing behind a classifier evens an error out.
+    """
+    made: Tensors = {name: value.astype(np.float16) for name, value in tensors.items()}
+    hidden = [name for depth in layout.depths for name in layout.hidden(depth)]
+    for name in ("words", *hidden):
+        weight = tensors[f"{name}.weight"]
+        made[f"{name}.weight"], made[f"{name}.scale"] = quantise_rows(weight)
+    for layer, read in enumerate(observe(layout, tensors, tokeniser, pairs)):
+        made |= quantised_layer(f"layers.{layer}", tensors, read)
+    return replace(layout, precision="int8"), made
+
+
+def quantised_layer(
+    stem: str, tensors: Mapping[str, FloatArray], read: Mapping[str, FloatArray]
+) -> Tensors:
+    """The dense layers of one layer in int8, by what they read: (tokens, channels) by its name."""
+    made: Tensors = {}
+    for point, inputs in read.items():
+        names = [f"{stem}.{dense}" for dense, reads in DENSE.items() if reads == point]
+        steps = fit_inputs(inputs, [tensors[f"{name}.weight"] for name in names])
+        for name in names:
+            made |= _dense(name, tensors, inputs, steps)
+        made[f"{stem}.{point}.scale"] = np.array(steps.scale, np.float32)
+        made[f"{stem}.{point}.zero"] = np.array(steps.zero, np.uint8)
+        if steps.smooth is not None:
+            made[f"{stem}.{point}.smooth"] = steps.smooth
+    return _moved_into_value(stem, made)
+
+
+def _dense(
+    name: str, tensors: Mapping[str, FloatArray], inputs: FloatArray, steps: InputSteps
+) -> Tensors:
+    """Weights in int8, and a bias that takes away what they get wrong on average."""
+    weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+    smooth = np.float32(1.0) if steps.smooth is None else steps.smooth
+    rounded = steps.rounded(inputs) * smooth
+    whole, scale = round_rows(weight / smooth, rounded)
+    mean = rounded.mean(axis=0) @ (whole * scale[:, None]).T
+    right = bias + inputs.mean(axis=0) @ weight.T - mean
+    return {f"{name}.weight": whole, f"{name}.scale": scale, f"{name}.bias": right}
+
+
+def _moved_into_value(stem: str, made: Tensors) -> Tensors:
+    """The context is a mean of values: what its channels are multiplied by, theirs can be too."""
+    smooth = made.pop(f"{stem}.context.smooth", None)
+    if smooth is not None:
+        made[f"{stem}.value.scale"] = made[f"{stem}.value.scale"] * smooth
+        made[f"{stem}.value.bias"] = made[f"{stem}.value.bias"] * smooth
+    return made

@@ -1,0 +1,148 @@
+"""The reader in torch: a runtime folder's layers, each with a low-rank difference that learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from ...errors import InputError
+from ...models.cascade_config import DENSE, CascadeLayout
+from ..packing import Packed, bert_layer
+
+__all__ = [
+    "AdaptedReader",
+    "float_tensors",
+]
+
+
+_DROPOUT = 0.1
+
+
+def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
+    """A folder's tensors as the numbers that they stand for, steps and zeros left out."""
+    steps = {name for name in tensors if name.endswith((".scale", ".zero", ".smooth"))}
+    made: dict[str, NDArray[np.float32]] = {}
+    for name in tensors.keys() - steps:
+        value = tensors[name].astype(np.float32)
+        stem = name.removesuffix(".weight")
+        if tensors[name].dtype == np.int8:
+            value *= tensors[f"{stem}.scale"].astype(np.float32)[:, None]
+            layer, _, dense = stem.rpartition(".")
+            smooth = tensors.get(f"{layer}.{DENSE.get(dense)}.smooth")
+            value = value if smooth is None else value * smooth
+        made[name] = value
+    return made
+
+
+class AdaptedReader(nn.Module):
+    """(question, text) pairs, packed → (tokens, 2) start and end logits."""
+
+    def __init__(self, layout: CascadeLayout, tensors: Mapping[str, NDArray[np.float32]]) -> None:
+        """
+        Begin as a folder's adapter is, or, where it has none, as its encoder is.
+
+        `tensors` are the folder's, in float. `layout.adapter` says what learns: thin matrices, and
+        the biases and norms of those layers.
+        """
+        super().__init__()
+        if layout.adapter is None or not layout.reader:
+            raise InputError("A reader with an adapter is needed, got a layout without one.")
+        self.layout, self.adapter = layout, layout.adapter
+        self.frozen, self.own = nn.ParameterDict(), nn.ParameterDict()
+        for name, value in tensors.items():
+            if not name.startswith(("classifiers.", "adapter.")):
+                self.frozen[_key(name)] = nn.Parameter(torch.from_numpy(value), requires_grad=False)
+        for name, shape in layout.shapes().items():
+            if name.startswith("adapter.") and not name.endswith((".scale", ".zero")):
+                self.own[_key(name)] = nn.Parameter(_begun(name, shape, tensors))
+        for kind in ("weight", "bias"):
+            self.own[f"reader/{kind}"] = nn.Parameter(self.frozen.pop(f"reader/{kind}").clone())
+
+    def thin(self) -> list[nn.Parameter]:
+        """The matrices whose products are the differences."""
+        return [value for name, value in self.own.items() if name.endswith(_THIN)]
+
+    def rest(self) -> list[nn.Parameter]:
+        """All else that learns."""
+        return [value for name, value in self.own.items() if not name.endswith(_THIN)]
+
+    def tensors(self) -> dict[str, NDArray[np.float32]]:
+        """What was learnt, by the folder's names."""
+        return {
+            name.replace("/", "."): value.detach().float().cpu().numpy().copy()
+            for name, value in self.own.items()
+        }
+
+    def forward(self, batch: Packed) -> Tensor:
+        with torch.no_grad():
+            states = self._embedded(batch)
+            for layer in range(self.adapter.first):
+                states = bert_layer(self._layer(layer, dropout=0.0), states, batch)
+        for layer in range(self.adapter.first, self.layout.encoder.layers):
+            states = bert_layer(self._layer(layer, dropout=_DROPOUT), states, batch)
+        return F.linear(states.float(), self.own["reader/weight"], self.own["reader/bias"])
+
+    def _embedded(self, batch: Packed) -> Tensor:
+        """(tokens, width)"""
+        table, epsilon = self.frozen, self.layout.encoder.norm_epsilon
+        states = table["words/weight"][batch.tokens] + table["positions/weight"][batch.places]
+        states = states + table["kinds/weight"][batch.segments]
+        width = (self.layout.encoder.width,)
+        states = F.layer_norm(states, width, table["norm/weight"], table["norm/bias"], epsilon)
+        return states.bfloat16() if states.device.type == "cuda" else states
+
+    def _layer(self, number: int, *, dropout: float) -> Any:
+        """A layer with the weights that it has by now, in the shape that `bert_layer` reads."""
+        dropped = SimpleNamespace(p=dropout, training=self.training)
+        parts = {name: self._dense(f"layers.{number}.{name}") for name in DENSE}
+        norms = [self._norm(f"layers.{number}.{name}_norm") for name in ("attention", "output")]
+        own = SimpleNamespace(**parts, num_attention_heads=self.layout.encoder.heads)
+        output = SimpleNamespace(dense=parts["attended"], LayerNorm=norms[0], dropout=dropped)
+        return SimpleNamespace(
+            attention=SimpleNamespace(self=own, output=output),
+            intermediate=SimpleNamespace(dense=parts["inner"], intermediate_act_fn=F.gelu),
+            output=SimpleNamespace(dense=parts["outer"], LayerNorm=norms[1], dropout=dropped),
+        )
+
+    def _dense(self, name: str) -> SimpleNamespace:
+        weight, bias = self._now(f"{name}.weight"), self._now(f"{name}.bias")
+        stem = _key(f"adapter.{name}")
+        if f"{stem}/up/weight" in self.own:
+            weight = weight + self.own[f"{stem}/up/weight"].T @ self.own[f"{stem}/down/weight"]
+        return SimpleNamespace(weight=weight, bias=bias)
+
+    def _norm(self, name: str) -> SimpleNamespace:
+        weight, bias = self._now(f"{name}.weight"), self._now(f"{name}.bias")
+        width, epsilon = (self.layout.encoder.width,), self.layout.encoder.norm_epsilon
+        return SimpleNamespace(weight=weight, bias=bias, normalized_shape=width, eps=epsilon)
+
+    def _now(self, name: str) -> Tensor:
+        own = _key(f"adapter.{name}")
+        found: Tensor = self.own[own] if own in self.own else self.frozen[_key(name)]
+        return found
+
+
+_THIN = ("/up/weight", "/down/weight")
+
+
+def _key(name: str) -> str:
+    """A name as torch allows it."""
+    return name.replace(".", "/")
+
+
+def _begun(name: str, shape: tuple[int, ...], tensors: Mapping[str, NDArray[np.float32]]) -> Tensor:
+    """Of two new thin matrices one is drawn, the other zero: no difference yet."""
+    if name in tensors:
+        return torch.from_numpy(tensors[name].copy())
+    if name.endswith(".down.weight"):
+        return torch.randn(shape).mul_((2 / shape[1]) ** 0.5)
+    if name.endswith(".up.weight"):
+        return torch.zeros(shape)
+    return torch.from_numpy(tensors[name.removeprefix("adapter.")].copy())

@@ -1,0 +1,482 @@
+"""
+Sentences that do not answer a question and come from elsewhere than its own paragraph.
+
+A ranker that stands behind retrieval meets such sentences; one trained on paragraphs alone lost
+seven points of MAP on lists padded to 400 candidates (research/notes/transformers.md). Found
+once, on the CPU, by BM25 over all sentences and by article, and kept in a file that training reads.
+
+Candidate lists drawn anew for every step: own sentences, and others from elsewhere.
+
+Of sentences from elsewhere nearly all are too easy to teach anything, so the network that is being
+trained scores a handful and learns from those that it takes most for an answer.
+
+Lists on which a larger network has given its scores, for a smaller one to learn from as well.
+
+Teacher and learner may have tokenisers of their own: what is drawn are numbers of texts, which each
+of them has in its own tokens.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, cast
+from zipfile import BadZipFile
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ...errors import InputError
+from ...text.atomic_write import replacing
+from ...text.words import words
+from ...types import Question, Ranker
+from .pair_network import SCORING_BUDGET, PairNetwork, pair_scores
+from .pair_sets import PairSet, TextTable
+
+__all__ = [
+    "CONVERSATION_PLAN",
+    "REFERENCE_PLAN",
+    "Drawn",
+    "ListSource",
+    "Negatives",
+    "Part",
+    "Plan",
+    "Pool",
+    "SampledLists",
+    "Scorer",
+    "TaughtLists",
+    "is_conversation",
+    "mine",
+    "pool_of",
+    "teacher_scores",
+]
+
+_SHORTEST = 4  # words; shorter ones are headings and remains of a split
+_DEPTH = 40  # how far down the ranking negatives are looked for
+_COMMON = 0.1  # words in more than this share of the sentences find nothing
+_ARTICLE = re.compile(r"(.+)#\d+")  # a paragraph's id is its article, # and its place in it
+
+
+def pool_of(questions: Sequence[Question]) -> list[str]:
+    """The different sentences of the questions' candidates, sorted, without the shortest."""
+    texts = {text for question in questions for text in question.texts}
+    return sorted(text for text in texts if len(text.split()) >= _SHORTEST)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Negatives:
+    """Places in the pool of the questions they were mined for; -1 where there are fewer."""
+
+    hard: NDArray[np.int32]  # (questions, n) those that share most with the question, best first
+    near: NDArray[np.int32]  # (questions, m) of the same article, at random
+    fingerprint: str
+    """Of the questions and the pool: negatives of other questions are refused."""
+
+    def save(self, path: Path) -> None:
+        """Write the file whole or leave the old one."""
+        with replacing(path) as stream:
+            np.savez_compressed(
+                stream, hard=self.hard, near=self.near, fingerprint=np.array(self.fingerprint)
+            )
+
+    @classmethod
+    def at(cls, path: Path, questions: Sequence[Question]) -> Negatives:
+        """Those in the file, which is made where it is not there yet: half a minute for 50,000."""
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mine(questions).save(path)
+        return cls.load(path, questions)
+
+    @classmethod
+    def load(cls, path: Path, questions: Sequence[Question]) -> Negatives:
+        """Read negatives that were mined for these questions."""
+        remedy = "Remove the file, so that they are mined again."
+        try:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+                found = cls(file["hard"], file["near"], str(file["fingerprint"]))
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise InputError(f"{path} is no file of negatives. {remedy}") from error
+        if found.fingerprint != _fingerprint(questions):
+            raise InputError(f"{path} has the negatives of other questions. {remedy}")
+        return found
+
+
+def mine(
+    questions: Sequence[Question],
+    *,
+    hard: int = 12,
+    near: int = 8,
+    seed: int = 0,
+    ranker: Ranker | None = None,
+) -> Negatives:
+    """
+    Negatives of every question out of the pool of all.
+
+    Left out is what the question has as a candidate and what holds one of its gold phrases: that
+    may be an answer, whatever paragraph it stands in. With a `ranker` the hard ones are those that
+    it puts first among the forty that BM25 finds.
+    """
+    pool = pool_of(questions)
+    plain = [_plain(text) for text in pool]
+    articles = _by_article(questions, {text: place for place, text in enumerate(pool)})
+    draw = random.Random(seed)
+    rows: list[list[list[int]]] = [[], []]
+    for question, found in zip(questions, _hard(pool, questions, ranker), strict=True):
+        bad = _Barred(question)
+        same = articles.get(_article(question), [])
+        sample = draw.sample(same, min(len(same), 5 * near))
+        for row, places, size in ((rows[0], found, hard), (rows[1], sample, near)):
+            kept = [place for place in places if not bad.has(plain[place])][:size]
+            row.append(kept + [-1] * (size - len(kept)))
+    return Negatives(
+        np.array(rows[0], np.int32).reshape(-1, hard),
+        np.array(rows[1], np.int32).reshape(-1, near),
+        _fingerprint(questions),
+    )
+
+
+class _Barred:
+    """What must not be a negative of a question."""
+
+    def __init__(self, question: Question) -> None:
+        self.own = {_plain(text) for text in question.texts}
+        self.phrases = [plain for phrase in question.answers if len(plain := _plain(phrase)) > 3]
+
+    def has(self, plain: str) -> bool:
+        return plain in self.own or any(phrase in plain for phrase in self.phrases)
+
+
+def _plain(text: str) -> str:
+    """Words alone, with a space around each, so that `in` finds whole words."""
+    return f" {' '.join(words(text))} "
+
+
+def _hard(
+    pool: Sequence[str], questions: Sequence[Question], ranker: Ranker | None
+) -> Iterator[list[int]]:
+    """For each question places in the pool, those most like an answer first."""
+    for question, places in zip(questions, _search(pool, questions), strict=True):
+        if ranker is not None:
+            hits = ranker.rank(question.text, [pool[place] for place in places])
+            places = [places[hit.index] for hit in hits]
+        yield places
+
+
+def _search(pool: Sequence[str], questions: Sequence[Question]) -> Iterator[list[int]]:
+    """For each question the places of the sentences that BM25 puts first."""
+    import tantivy  # here, for reading a file of negatives needs no search
+
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
+    builder.add_integer_field("place", fast=True)
+    index = tantivy.Index(builder.build())
+    writer = index.writer(64_000_000, 1)
+    for place, text in enumerate(pool):
+        writer.add_document(tantivy.Document(text=" ".join(words(text)), place=place))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    searcher = index.searcher()
+    common = _COMMON * len(pool)
+    for question in questions:
+        terms = dict.fromkeys(words(question.text))
+        rare = [term for term in terms if 0 < searcher.doc_freq("text", term) <= common]
+        parts = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(index.schema, "text", term, "freq"))
+            for term in rare
+        ]
+        query = tantivy.Query.boolean_query(parts)
+        hits = searcher.search(query, limit=_DEPTH, count=False).hits if parts else []
+        places = searcher.fast_field_values("place", [address for _, address in hits])
+        yield [int(cast(int, place)) for place in places]
+
+
+def _article(question: Question) -> str:
+    source = question.candidates[0].source if question.candidates else None
+    match = _ARTICLE.fullmatch(source.document) if source else None
+    return match[1] if match else ""
+
+
+def _by_article(questions: Sequence[Question], places: dict[str, int]) -> dict[str, list[int]]:
+    """The places of each article's sentences, in order."""
+    found: dict[str, set[int]] = {}
+    for question in questions:
+        if article := _article(question):
+            own = {places[text] for text in question.texts if text in places}
+            found.setdefault(article, set()).update(own)
+    return {article: sorted(own) for article, own in found.items()}
+
+
+def _fingerprint(questions: Sequence[Question]) -> str:
+    digest = blake2b(digest_size=16)
+    for question in questions:
+        for text in (question.text, *question.texts):
+            digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+Scorer = Callable[[PairSet], NDArray[np.floating[Any]]]
+"""Pairs → a score for each, by the network as it is; no gradients."""
+
+
+class ListSource(Protocol):
+    """What a training draws its steps from. `PairSet` always gives its lists whole."""
+
+    @property
+    def name(self) -> str:
+        """What the training is told to have been on."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of questions."""
+        ...
+
+    def draw(
+        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
+    ) -> PairSet:
+        """The lists of these questions, in their order, for one step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How many negatives of each kind a list gets, beside all its answers."""
+
+    own: int = 5
+    """Sentences of the same paragraph."""
+    hard: int = 2
+    """Those that BM25 finds in all sentences."""
+    lone: int = 3
+    """Hard ones besides, where the question has no own ones."""
+    near: int = 1
+    """Sentences of the same article."""
+    elsewhere: int = 3
+    """Random sentences of the questions that have the same plan."""
+    drawn: int = 16
+    """Random sentences from which those `elsewhere` are the ones that score highest."""
+    hard_drawn: int = 0
+    """The same for `hard`; where it is not more than those, they are drawn at random."""
+    near_drawn: int = 0
+    """The same for `near`."""
+
+    def __post_init__(self) -> None:
+        for name in ("own", "hard", "lone", "near", "elsewhere", "hard_drawn", "near_drawn"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}.")
+        if self.drawn < self.elsewhere:
+            raise InputError(
+                f"drawn must be at least elsewhere ({self.elsewhere}), got {self.drawn}."
+            )
+
+
+REFERENCE_PLAN = Plan(hard=3, hard_drawn=8, near=2, near_drawn=8, elsewhere=3, drawn=24)
+"""For questions about encyclopedic text."""
+CONVERSATION_PLAN = Plan(hard=1, near=0, elsewhere=1, drawn=1)
+"""For questions about reviews and forum posts. Many of them, such as "What is the product?", are
+answered by any post, so few sentences from elsewhere are reliable negatives."""
+
+_CONVERSATION_SOURCES = ("Filtered_Reddit_Comments", "Amazon_Reviews")
+
+
+def is_conversation(question: Question) -> bool:
+    """Whether a question of SQuADShifts is about a review or a forum post."""
+    source = question.candidates[0].source
+    return source is not None and source.document.startswith(_CONVERSATION_SOURCES)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Questions with an answer, and the plan of their lists."""
+
+    questions: tuple[Question, ...]
+    plan: Plan
+
+
+class Pool(NamedTuple):
+    """Numbers of texts of one kind, of which the `keep` that score highest are taken."""
+
+    texts: list[int]
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One list, as numbers of the table of texts."""
+
+    question: int
+    candidates: list[int]
+    labels: list[float]
+    pools: list[Pool]
+    """What joins the list of each as negatives is for the network to choose."""
+
+
+class SampledLists:
+    """A `ListSource` over one or more parts; `negatives` are those of all their questions."""
+
+    def __init__(
+        self, name: str, parts: Sequence[Part], negatives: Negatives, tokeniser: Any
+    ) -> None:
+        self.name = f"{name}, {', '.join(str(part.plan) for part in parts)}"
+        questions = [question for part in parts for question in part.questions]
+        if not all(question.answerable for question in questions):
+            raise InputError("Lists are drawn for questions with an answer only. Select those.")
+        if len(negatives.hard) != len(questions):
+            raise InputError(
+                f"Expected negatives of {len(questions)} questions, got {len(negatives.hard)}."
+            )
+        # The sentences of the pool have the lowest numbers, which are their places in it.
+        number = {text: place for place, text in enumerate(pool_of(questions))}
+        mined = zip(negatives.hard, negatives.near, strict=True)
+        self._lists: list[_List] = []
+        for part in parts:
+            elsewhere = np.array([number[text] for text in pool_of(part.questions)])
+            for question in part.questions:
+                texts = (question.text, *question.texts)
+                asked, *own = (number.setdefault(text, len(number)) for text in texts)
+                hard, near = (row[row >= 0] for row in next(mined))
+                self._lists.append(_List.of(question, asked, own, hard, near, elsewhere, part.plan))
+        self.texts = TextTable.encode(list(number), tokeniser)
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def with_negatives(self, negatives: Negatives) -> SampledLists:
+        """The same questions and plans with other negatives; the tokens are shared."""
+        other = copy(self)
+        mined = zip(self._lists, negatives.hard, negatives.near, strict=True)
+        other._lists = [
+            replace(own, hard=hard[hard >= 0], near=near[near >= 0]) for own, hard, near in mined
+        ]
+        return other
+
+    def one(self, place: int, random: np.random.Generator) -> Drawn:
+        """A list for one question, before the network has chosen from its pools."""
+        return self._lists[place].draw(random)
+
+    def draw(
+        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
+    ) -> PairSet:
+        """Answers first in every list: nothing that is trained here reads the order."""
+        return self.pairs(self.whole(chosen, random, score))
+
+    def whole(
+        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
+    ) -> list[Drawn]:
+        """The lists of these questions with what the network chose from their pools."""
+        drawn = [self.one(int(place), random) for place in chosen]
+        for own, added in zip(drawn, self._hardest(drawn, score), strict=True):
+            own.candidates.extend(added)
+            own.labels.extend([0.0] * len(added))
+        return drawn
+
+    def pairs(self, drawn: Sequence[Drawn]) -> PairSet:
+        """Whole lists in this table's tokens."""
+        rows = [(own.question, own.candidates) for own in drawn]
+        return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
+
+    def _hardest(self, drawn: Sequence[Drawn], score: Scorer) -> Iterator[list[int]]:
+        """Of each list's pools, what the network takes most for an answer."""
+        pools = [(own.question, pool) for own in drawn for pool in own.pools]
+        pairs = self.texts.pairs((question, pool.texts) for question, pool in pools)
+        scores = score(pairs) if len(pairs.tokens) else np.zeros(0)
+        chosen = (
+            [pool.texts[place] for place in np.argsort(-values, kind="stable")[: pool.keep]]
+            for (_, pool), values in zip(pools, np.split(scores, pairs.offsets[1:-1]), strict=True)
+        )
+        for own in drawn:
+            yield [text for _ in own.pools for text in next(chosen)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _List:
+    """What a question's lists are drawn from: numbers of texts."""
+
+    asked: int
+    answers: list[int]
+    others: list[int]
+    hard: NDArray[np.int32]
+    near: NDArray[np.int32]
+    elsewhere: NDArray[np.int64]  # shared by all questions of a part
+    plan: Plan
+
+    @classmethod
+    def of(cls, question: Question, asked: int, own: Sequence[int], *rest: Any) -> _List:
+        labels = [candidate.is_answer for candidate in question.candidates]
+        answers = [text for text, answer in zip(own, labels, strict=True) if answer]
+        others = [text for text, answer in zip(own, labels, strict=True) if not answer]
+        return cls(asked, answers, others, *rest)
+
+    def draw(self, random: np.random.Generator) -> Drawn:
+        plan = self.plan
+        lone = 0 if self.others else plan.lone
+        others, pools = list[int](), list[Pool]()
+        for source, size, drawn in (
+            (self.others, plan.own, 0),
+            (self.hard, plan.hard + lone, plan.hard_drawn and plan.hard_drawn + lone),
+            (self.near, plan.near, plan.near_drawn),
+        ):
+            found = [int(text) for text in _some(source, max(size, drawn), random)]
+            if len(found) > size:
+                pools.append(Pool(found, size))
+            else:
+                others += found
+        if plan.elsewhere and len(self.elsewhere):
+            pools.append(Pool(self._random(random), plan.elsewhere))
+        labels = [1.0] * len(self.answers) + [0.0] * len(others)
+        return Drawn(self.asked, self.answers + others, labels, pools)
+
+    def _random(self, random: np.random.Generator) -> list[int]:
+        own = {*self.answers, *self.others}
+        texts = self.elsewhere[random.integers(len(self.elsewhere), size=self.plan.drawn)]
+        return [int(text) for text in texts if int(text) not in own]
+
+
+def _some(
+    source: Sequence[int] | NDArray[np.int32], size: int, random: np.random.Generator
+) -> Sequence[int] | NDArray[np.int32]:
+    return source if len(source) <= size else random.choice(source, size, replace=False)
+
+
+class TaughtLists:
+    """A `ListSource`: the learner's lists, drawn as ever, with what the teacher says of them."""
+
+    def __init__(self, lists: SampledLists, teachers: SampledLists, teacher: Scorer) -> None:
+        """`teachers` are the same lists in the teacher's tokens."""
+        if len(lists.texts) != len(teachers.texts) or len(lists) != len(teachers):
+            raise InputError(
+                f"Expected the same lists for teacher and learner, got {len(teachers)} with "
+                f"{len(teachers.texts)} texts and {len(lists)} with {len(lists.texts)}."
+            )
+        self.name = f"{lists.name}, taught"
+        self._lists, self._teachers, self._teacher = lists, teachers, teacher
+
+    def __len__(self) -> int:
+        return len(self._lists)
+
+    def draw(
+        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
+    ) -> PairSet:
+        """The lists that the learner would get without a teacher, and `taught`."""
+        drawn = self._lists.whole(chosen, random, score)
+        told = self._teacher(self._teachers.pairs(drawn))
+        return replace(self._lists.pairs(drawn), taught=np.asarray(told, np.float32))
+
+
+def teacher_scores(network: PairNetwork) -> Scorer:
+    """What a finished network says of pairs, without gradients."""
+    network.eval()
+
+    def score(pairs: PairSet) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            rows = np.arange(len(pairs.tokens))
+            found = pair_scores(network, pairs, rows, budget=SCORING_BUDGET)
+        values: NDArray[np.float32] = found.float().cpu().numpy()
+        return values
+
+    return score

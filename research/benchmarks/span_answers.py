@@ -1,0 +1,81 @@
+"""Answers read off texts, with exact characters, and how good they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from askline.data import Paragraph
+from askline.evaluation import score_phrases
+from askline.training.cascade.cascade_network import CascadeNetwork
+from askline.training.cascade.span_reading import read
+from askline.training.packing import PairTemplate, TokenTable
+
+__all__ = [
+    "ReadAnswer",
+    "measure_reading",
+    "read_texts",
+]
+
+
+class ReadAnswer(NamedTuple):
+    """`text[start:end]` is what the reader takes for the answer, if there is one."""
+
+    start: int
+    end: int
+    score: float
+    """The logits of start and end, added up."""
+    none: float
+    """The same for no answer: a span below it is none."""
+
+
+def read_texts(
+    network: CascadeNetwork, tokeniser: Any, pairs: Sequence[tuple[str, str]]
+) -> list[ReadAnswer]:
+    """The best span of each (question, text); of a text without tokens the empty one."""
+    if not pairs:
+        return []
+    numbers: dict[str, int] = {}
+    rows = [[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs]
+    texts = list(numbers)
+    questions, paragraphs = np.array(rows, np.int64).T
+    table, template = TokenTable.of(texts, tokeniser), PairTemplate.of(tokeniser)
+    found = read(network, table, template, questions, paragraphs)
+    places = _places({row: texts[row] for row in paragraphs.tolist()}, tokeniser)
+    answers = []
+    for row, (first, last, score, none) in zip(paragraphs.tolist(), found, strict=True):
+        start, end = (
+            (places[row][int(first)][0], places[row][int(last)][1]) if first >= 0 else (0, 0)
+        )
+        answers.append(ReadAnswer(start, end, float(score), float(none)))
+    return answers
+
+
+def measure_reading(
+    network: CascadeNetwork, tokeniser: Any, paragraphs: Sequence[Paragraph]
+) -> dict[str, float]:
+    """EM and F1 in percent over the questions that have an answer, as SQuAD 1.1 counts."""
+    asked = [
+        (question, paragraph.text)
+        for paragraph in paragraphs
+        for question in paragraph.questions
+        if question.answers
+    ]
+    found = read_texts(network, tokeniser, [(question.text, text) for question, text in asked])
+    return score_phrases(
+        {
+            question.id: text[answer.start : answer.end]
+            for (question, text), answer in zip(asked, found, strict=True)
+        },
+        {question.id: [gold.text for gold in question.answers] for question, _ in asked},
+    ).percent
+
+
+def _places(texts: dict[int, str], tokeniser: Any) -> dict[int, list[tuple[int, int]]]:
+    """The characters of each token of each text."""
+    found = tokeniser(
+        list(texts.values()), add_special_tokens=False, return_offsets_mapping=True, verbose=False
+    )["offset_mapping"]
+    return dict(zip(texts, found, strict=True))

@@ -1,0 +1,234 @@
+"""
+A cascade on a GPU, stage by stage: `Cascade(TorchEncoder.load(DIR), Drop(depths, 0.3))`.
+
+It implements `engine/protocols.py`. Candidates lie end to end with no padding between them,
+ in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered into
+full batches again, so a dropped candidate costs nothing more. The host knows every length, so it
+waits for the GPU once a stage: for the scores. On a CPU it is the float reference that the
+torch-free engine is held against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from askline.engine.protocols import Span
+from askline.errors import InputError, ModelError
+from askline.training.cascade.cascade_network import CascadeNetwork, load_cascade
+from askline.training.cascade.span_reading import best_spans, windows
+from askline.training.packing import Packed, PairTemplate, Rows, TokenTable, Window, is_bert, pack
+
+from .frozen_layers import FrozenClassifier, FrozenEmbedding, FrozenLayer, means
+from .packed_states import Fleet, Flight
+
+__all__ = [
+    "TorchEncoder",
+    "TorchRun",
+]
+
+BUDGET = {"cuda": 262_144, "cpu": 8_192}
+"""Tokens that go through a layer at once; `stop` is asked between two such batches."""
+
+
+class TorchEncoder:
+    """An encoder with classifiers; runs share its weights and nothing else."""
+
+    def __init__(
+        self,
+        network: CascadeNetwork,
+        tokeniser: Any,
+        *,
+        limit: int = 512,
+        budget: int = 0,
+        compiled: bool = False,
+    ) -> None:
+        if not is_bert(network.encoder):
+            kind = type(network.encoder).__name__
+            raise ModelError(f"Only BERT encoders can be run in stages, got {kind}.")
+        self.network, self.tokeniser, self.limit = network.eval(), tokeniser, limit
+        self.device = next(network.parameters()).device
+        self.budget = budget or BUDGET[self.device.type]
+        self.template = PairTemplate.of(tokeniser)
+        precision = torch.bfloat16 if self.device.type == "cuda" else torch.float32
+        encoder: Any = network.encoder
+        self.embedding = FrozenEmbedding.of(encoder.embeddings, precision, compiled=compiled)
+        self.ready = [
+            FrozenLayer.of(layer, precision, compiled=compiled) for layer in encoder.encoder.layer
+        ]
+        # Behind tanh all is within 1, where half precision has three bits more than bfloat16.
+        fine = torch.float16 if self.device.type == "cuda" else torch.float32
+        classifiers: Any = network.classifiers
+        self.judges = {
+            int(depth): FrozenClassifier.of(own.hidden, own.out, fine)
+            for depth, own in classifiers.items()
+        }
+
+    @classmethod
+    def load(
+        cls, folder: str | PathLike[str], *, device: str = "cpu", compiled: bool = False
+    ) -> TorchEncoder:
+        """
+        A folder that `askline train cascade` wrote.
+
+        `compiled` joins small kernels; the first question then waits a quarter of a minute.
+        """
+        network, tokeniser = load_cascade(folder)
+        encoder: Any = network.encoder
+        reach: int = encoder.config.max_position_embeddings
+        limit = min(reach, tokeniser.model_max_length)
+        return cls(network.to(device), tokeniser, limit=limit, compiled=compiled)
+
+    @property
+    def depths(self) -> tuple[int, ...]:
+        """Where classifiers stand."""
+        return self.network.shape.depths
+
+    @property
+    def layers(self) -> int:
+        """All of them."""
+        return self.depths[-1]
+
+    def begin(self, question: str, candidates: Sequence[str]) -> TorchRun:
+        """Tokenise, and cut candidates that are too long into windows."""
+        return TorchRun(self, TokenTable.of([question, *candidates], self.tokeniser), candidates)
+
+
+class TorchRun:
+    """One question. Batches hold whole candidates of like length."""
+
+    def __init__(self, encoder: TorchEncoder, table: TokenTable, candidates: Sequence[str]) -> None:
+        self._encoder, self._table, self._candidates = encoder, table, candidates
+        rows = np.arange(1, len(candidates) + 1)
+        zeros = np.zeros_like(rows)
+        self._of, self._start, self._length = windows(
+            table, zeros, rows, encoder.template, limit=encoder.limit
+        )
+        asked = min(int(table.lengths(zeros[:1])[0]), 64) if len(rows) else 0
+        self._cost = self._length + asked + encoder.template.extra  # tokens of each window
+        self._tokens = np.bincount(self._of, self._cost, len(candidates)).astype(np.int64)
+        self._fleet = self._packed(np.arange(len(self._of)))
+        self._depth = 0
+
+    @property
+    def tokens(self) -> NDArray[np.int64]:
+        """Tokens of each candidate, over its windows."""
+        return self._tokens
+
+    @torch.inference_mode()
+    def advance(
+        self, rows: NDArray[np.int64], depth: int, *, stop: Callable[[], bool] | None = None
+    ) -> NDArray[np.float32]:
+        """See `StagedRun`."""
+        if depth not in self._encoder.depths or depth <= self._depth:
+            raise InputError(
+                f"depth must be one of {self._encoder.depths} and above {self._depth}, got {depth}."
+            )
+        self.keep(rows)
+        read, reached = list[torch.Tensor](), list[Flight]()
+        for flight in self._fleet.flights:
+            if stop is not None and stop():
+                break
+            read.append(self._run(flight, depth))
+            reached.append(flight)
+        scores = self._encoder.judges[depth](torch.cat(read)) if read else torch.zeros(0)
+        # All of this is done while the device computes; then the host waits for it.
+        self._fleet, self._depth = Fleet.of(reached), depth
+        owners = self._of[self._fleet.windows]
+        best = np.full(len(self._candidates), np.nan, np.float32)
+        found = scores.cpu().numpy()
+        if len(self._of) == len(best):  # a window each
+            best[owners] = found
+        else:
+            np.fmax.at(best, owners, found)
+        return best[rows]
+
+    @torch.inference_mode()
+    def read(self, rows: NDArray[np.int64]) -> list[Span | None]:
+        """See `StagedRun`; of a candidate's windows the one with the best span speaks."""
+        reader = self._encoder.network.reader
+        if reader is None:
+            return [None] * len(rows)
+        if self._depth != self._encoder.layers:
+            self.advance(rows, self._encoder.layers)
+        wanted = np.zeros(len(self._candidates), bool)
+        wanted[rows] = True
+        found: dict[int, NDArray[np.float64]] = {}
+        for flight in self._fleet.flights:
+            if not wanted[self._of[flight.windows]].any():
+                continue
+            assert flight.states is not None  # it came to the last depth
+            spans = best_spans(reader(flight.states.float()), self._pack(flight.windows))
+            for window, values in zip(flight.windows.tolist(), spans, strict=True):
+                row = int(self._of[window])
+                if row not in found or values[2] > found[row][2]:
+                    shift = self._start[window] if values[0] >= 0 else 0
+                    found[row] = values + np.array([shift, shift, 0, 0])
+        return [self._span(int(row), found.get(int(row))) for row in rows]
+
+    @torch.inference_mode()
+    def keep(self, rows: NDArray[np.int64]) -> None:
+        """Forget all others now, which `advance` would do when it is next called."""
+        alive = np.zeros(len(self._candidates), bool)
+        alive[rows] = True
+        if self._depth:
+            kept = alive[self._of[self._fleet.windows]]
+            self._fleet = self._fleet.only(kept, self._encoder.budget)
+        elif not alive.all():
+            self._fleet = self._packed(np.flatnonzero(alive[self._of]))
+
+    def _run(self, flight: Flight, depth: int) -> torch.Tensor:
+        """(windows, width) what the classifier at that depth reads."""
+        network: Any = self._encoder.network
+        states, where = flight.states, flight.where
+        if states is None:
+            assert flight.packed is not None  # tokens or states, one of the two
+            states, flight.packed = self._encoder.embedding(flight.packed), None
+        for layer in self._encoder.ready[self._depth : depth]:
+            flight.states = states = layer(states, where)  # the old ones go
+        if network.shape.reads(depth) == "mean":
+            return means(states, where)
+        return states[where.starts[:-1].long()].float()
+
+    def _packed(self, windows: Rows) -> Fleet:
+        """These windows, as many together as fit the budget."""
+        cost = self._cost[windows]
+        parts = (windows[some] for some in _runs(cost, self._encoder.budget))
+        return Fleet.of([Flight.of(part, self._cost[part], self._pack(part)) for part in parts])
+
+    def _pack(self, chosen: Rows) -> Packed:
+        first = np.zeros(len(chosen), np.int64)
+        window = Window(self._start[chosen], self._length[chosen])
+        own = self._encoder
+        return pack(
+            self._table,
+            first,
+            self._of[chosen] + 1,
+            own.template,
+            limit=own.limit,
+            window=window,
+            device=own.device,
+        )
+
+    def _span(self, row: int, values: NDArray[np.float64] | None) -> Span | None:
+        if values is None or values[0] < 0:
+            return None
+        text = self._candidates[row]
+        places = self._encoder.tokeniser(
+            text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+        )["offset_mapping"]
+        start, end = places[int(values[0])][0], places[int(values[1])][1]
+        return Span(start, end, float(values[2]), float(values[3]))
+
+
+def _runs(cost: Rows, budget: int) -> list[Rows]:
+    """Places in order, as many together as fit the budget."""
+    if not len(cost):
+        return []
+    marks = np.cumsum(cost) // budget
+    return np.split(np.arange(len(cost)), np.flatnonzero(np.diff(marks)) + 1)

@@ -1,0 +1,101 @@
+"""What torch trained and what numpy ranks with are the same network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from askline.errors import ModelError
+from askline.models.folder import ModelFolder
+from askline.models.light_config import (
+    CompareAggregateLayout,
+    CosinetLayout,
+    Layout,
+    RelationalCNNLayout,
+)
+from askline.models.word_vectors import WordVectors
+from askline.rankers.compare_aggregate import CompareAggregate
+from askline.rankers.cosinet import Cosinet
+from askline.rankers.pipeline import ScoringRanker
+from askline.rankers.relational_cnn import RelationalCNN
+from askline.training.light.encoded_questions import encode
+from askline.training.light.light_training import (
+    Recipe,
+    Trained,
+    as_start,
+    export,
+    scores,
+    tensors_of,
+    train,
+)
+from askline.types import Candidate, Question, QuestionSet
+
+CA = CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_hidden=6)
+COSINET = CosinetLayout(
+    dimensions=16, filters=8, list_hidden=6, channels=("related", "exact", "idf", "exact_idf")
+)
+CASES: list[tuple[Layout, Callable[[Path], ScoringRanker]]] = [
+    *((replace(CA, list_layer=kind), CompareAggregate.load) for kind in ("none", "rnn", "birnn")),
+    *((replace(CA, list_layer=kind), CompareAggregate.load) for kind in ("lstm", "bilstm")),
+    (RelationalCNNLayout(dimensions=16, filters=8), RelationalCNN.load),
+    *((replace(COSINET, list_layer=kind), Cosinet.load) for kind in ("none", "birnn", "lstm")),
+]
+
+
+def _train(layout: Layout, questions: QuestionSet, vectors: WordVectors) -> Trained:
+    return train(layout, encode(questions, vectors, layout), Recipe(epochs=1, rate=5e-3))
+
+
+@pytest.mark.parametrize(
+    ("layout", "load"), CASES, ids=lambda one: getattr(one, "list_layer", getattr(one, "kind", ""))
+)
+def test_numpy_and_torch_give_the_same_scores(
+    layout: Layout,
+    load: Callable[[Path], ScoringRanker],
+    vectors: WordVectors,
+    train_questions: QuestionSet,
+    tmp_path: Path,
+) -> None:
+    trained = _train(layout, train_questions, vectors)
+    ranker = load(export(trained, tmp_path / "model", vectors=vectors))
+    hard = ["", "unknown words alone", "w1", "w1 " * 300, "w1 w2 w3 w4", "w5 w6 w7 unknown"]
+    texts = tuple(Candidate(str(place), text) for place, text in enumerate(hard))
+    asked = ("w1 w2 w9 unheard", "w3", "")
+    odd = QuestionSet("odd", tuple(Question(text or "-", text, texts) for text in asked))
+    for questions in (train_questions, odd):
+        numbers = encode(questions, vectors, layout)
+        for question, expected in zip(questions, scores(trained.network, numbers), strict=True):
+            found = ranker.score(question.text, question.texts)
+            np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_card_says_what_the_model_is_made_of(
+    vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
+) -> None:
+    layout = RelationalCNNLayout(dimensions=16, filters=8)
+    trained = _train(layout, replace(train_questions, name="wikiqa:train"), vectors)
+    export(trained, tmp_path / "model", vectors=vectors, command="askline train …")
+    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    for part in ("relational-cnn", "wikiqa:train", "research", "tiny: 60 words", "askline train …"):
+        assert part in card
+
+
+def test_weights_of_a_folder_start_another_training(
+    vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
+) -> None:
+    layout = replace(CA, list_layer="birnn")
+    trained = _train(layout, train_questions, vectors)
+    folder = export(trained, tmp_path / "model", vectors=vectors)
+    tensors = ModelFolder.open(folder, kind=layout.kind).tensors()
+    start = as_start(tensors, layout)
+    again = train(
+        layout, encode(train_questions, vectors, layout), Recipe(epochs=1, rate=1e-12), start=start
+    )
+    for name, value in tensors_of(again.network).items():
+        np.testing.assert_allclose(value, tensors[name], atol=1e-6)
+    with pytest.raises(ModelError, match="are not those of .*list.weight_ih_l0_reverse.* differ"):
+        as_start(tensors, replace(layout, list_layer="rnn"))

@@ -1,0 +1,74 @@
+"""The counts that Cosinet's Table 4 prints, or rounds; frozen word vectors are not in them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from askline.models.light_config import (
+    CompareAggregateLayout,
+    CosinetLayout,
+    Layout,
+    RelationalCNNLayout,
+)
+from askline.training.light.light_networks import _Convolutions, build, parameter_count
+
+
+def _plainly(layers: nn.ModuleList, words: Tensor, inside: Tensor) -> Tensor:
+    """A convolution for each width over each text by itself."""
+    pooled = []
+    for layer in layers:
+        width = layer.get_parameter("weight").shape[2]
+        padded = nn.functional.pad(words.transpose(1, 2), (width // 2, width - 1 - width // 2))
+        pooled.append(layer(padded).masked_fill(~inside[:, None], -torch.inf).amax(2))
+    joined: Tensor = torch.cat(pooled, dim=1)
+    return joined.tanh()
+
+
+@pytest.mark.parametrize("widths", [(1,), (2,), (1, 2, 3, 4), (1, 2, 3, 4, 5)], ids=str)
+def test_values_and_gradients_are_those_of_conv1d_and_maximum(widths: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    layers = _Convolutions(CompareAggregateLayout(gate=6, filters=4, widths=widths))
+    lengths = torch.tensor([3, 1, 9, 2, 5])
+    inside = torch.arange(9) < lengths[:, None]
+    start = torch.randn(5, 9, 6) * inside[..., None]
+    found = []
+    for compute in (layers, lambda *given: _plainly(layers, *given)):
+        layers.zero_grad()
+        words = start.clone().requires_grad_()
+        values = compute(words, inside)
+        (values * torch.linspace(-1, 1, values.shape[1])).sum().backward()
+        grads = [torch.clone(one.grad) for one in layers.parameters()]
+        found.append([values, words.grad * inside[..., None], *grads])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+COUNTS: list[tuple[Layout, int]] = [
+    (CosinetLayout(), 904_201),
+    (CosinetLayout(list_layer="rnn"), 1_174_501),
+    (CosinetLayout(list_layer="birnn"), 1_129_501),
+    (CosinetLayout(list_layer="lstm"), 1_986_301),
+    (CosinetLayout(list_layer="bilstm"), 1_806_301),
+    (CompareAggregateLayout(), 2_886_601),
+    (CompareAggregateLayout(list_layer="rnn"), 5_045_401),
+    (CompareAggregateLayout(list_layer="birnn"), 4_865_401),
+    (CompareAggregateLayout(list_layer="lstm"), 11_529_001),
+    (CompareAggregateLayout(list_layer="bilstm"), 10_809_001),
+    (RelationalCNNLayout(), 357_646),
+    (CosinetLayout(channels=("related", "exact", "idf")), 904_201 + 2 * 2 * 5 * 300),
+]
+
+
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    COUNTS,
+    ids=lambda value: (
+        f"{value.kind}-{getattr(value, 'list_layer', '')}"
+        if isinstance(value, Layout)
+        else str(value)
+    ),
+)
+def test_parameter_count(layout: Layout, expected: int) -> None:
+    assert parameter_count(build(layout)) == expected

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from askline.errors import InputError
+from askline.models.light_config import (
+    CompareAggregateLayout,
+    CosinetLayout,
+    Layout,
+    RelationalCNNLayout,
+)
+from askline.models.word_vectors import WordVectors
+from askline.training.light.encoded_questions import encode
+from askline.training.light.light_training import DevSet, Recipe, Trained, train
+from askline.types import QuestionSet
+
+SMALL = CosinetLayout(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
+LAYOUTS: list[Layout] = [
+    replace(SMALL, list_layer="none"),
+    SMALL,
+    replace(SMALL, list_layer="lstm", channels=("related", "exact", "idf", "exact_idf")),
+    CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_layer="none"),
+    CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="bilstm"),
+    RelationalCNNLayout(dimensions=16, filters=8),
+]
+QUICK = Recipe(rate=5e-3, epochs=6, batch=4)
+
+
+def _weights(trained: Trained) -> dict[str, list[float]]:
+    return {name: value.flatten().tolist() for name, value in trained.network.state_dict().items()}
+
+
+@pytest.mark.parametrize("loss", ["list", "point"])
+@pytest.mark.parametrize(
+    "layout", LAYOUTS, ids=lambda one: f"{one.kind}-{getattr(one, 'list_layer', '')}"
+)
+def test_every_network_learns_to_see_overlap(
+    layout: Layout,
+    loss: str,
+    vectors: WordVectors,
+    train_questions: QuestionSet,
+    dev_questions: QuestionSet,
+) -> None:
+    recipe = Recipe(rate=1e-2, epochs=8, batch=4, loss=loss)  # type: ignore[arg-type]
+    dev = DevSet(dev_questions, encode(dev_questions, vectors, layout))
+    trained = train(layout, encode(train_questions, vectors, layout), recipe, dev=dev)
+    assert trained.history[-1].loss < 0.8 * trained.history[0].loss
+    assert trained.history[-1].dev["MAP"] > 70  # chance is 46
+
+
+def test_same_seed_gives_the_same_weights_and_another_seed_others(
+    vectors: WordVectors, train_questions: QuestionSet
+) -> None:
+    numbers = encode(train_questions, vectors, SMALL)
+    recipe = replace(QUICK, epochs=2, dropout=0.2)
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    first, second = (train(SMALL, numbers, recipe) for _ in range(2))
+    other = train(SMALL, numbers, replace(recipe, seed=1))
+    assert _weights(first) == _weights(second)
+    assert _weights(first) != _weights(other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_keeping_the_best_epoch_gives_its_measures(
+    vectors: WordVectors, train_questions: QuestionSet, dev_questions: QuestionSet
+) -> None:
+    dev = DevSet(dev_questions, encode(dev_questions, vectors, SMALL))
+    recipe = replace(QUICK, keep="best")
+    trained = train(SMALL, encode(train_questions, vectors, SMALL), recipe, dev=dev)
+    best = max(epoch.dev["MAP"] for epoch in trained.history)
+    assert dev.measure(trained.network)["MAP"] == best
+
+
+def test_keeping_the_best_epoch_without_a_dev_set_is_refused(
+    vectors: WordVectors, train_questions: QuestionSet
+) -> None:
+    numbers = encode(train_questions, vectors, SMALL)
+    with pytest.raises(InputError, match="needs a dev set"):
+        train(SMALL, numbers, replace(QUICK, keep="best"))
+
+
+def test_starting_from_trained_weights_starts_where_they_left_off(
+    vectors: WordVectors, train_questions: QuestionSet
+) -> None:
+    numbers = encode(train_questions, vectors, SMALL)
+    first = train(SMALL, numbers, QUICK)
+    again = train(SMALL, numbers, replace(QUICK, epochs=1), start=first.network.state_dict())
+    assert again.history[0].loss < 0.5 * first.history[0].loss
+
+
+_LONGER = replace(QUICK, epochs=9, dropout=0.2)
+_PROGRAM = """
+import sys
+from pathlib import Path
+import torch
+from askline.models.word_vectors import WordVectors
+from askline.training.light.encoded_questions import encode
+from askline.training.light.light_training import train
+from tests.training.conftest import overlapping_questions
+from tests.training.light.test_light_training import SMALL, _LONGER
+
+vectors, checkpoint, weights = map(Path, sys.argv[1:])
+questions = overlapping_questions("tiny:train", count=60, seed=2)
+numbers = encode(questions, WordVectors.load(vectors), SMALL)
+say = lambda _: print(flush=True)
+trained = train(SMALL, numbers, _LONGER, checkpoint=checkpoint, on_epoch=say)
+torch.save(trained.network.state_dict(), weights)
+"""
+
+
+def test_killed_half_way_and_started_again_gives_the_same_weights(
+    vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
+) -> None:
+    files = [tmp_path / name for name in ("vectors.safetensors", "checkpoint", "weights")]
+    vectors.save(files[0])
+
+    def start() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-c", _PROGRAM, *map(str, files)]
+        root = Path(__file__).parent.parent.parent.parent
+        return subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root)
+
+    broken = start()
+    assert broken.stdout is not None
+    for _ in range(3):
+        broken.stdout.readline()  # three epochs are done, and the fourth has begun
+    os.kill(broken.pid, signal.SIGKILL)
+    assert broken.wait() == -signal.SIGKILL
+    broken.stdout.close()
+    assert not files[2].exists()
+    again = start()
+    epochs = again.communicate()[0].count(b"\n")
+    assert again.returncode == 0
+    assert epochs <= 6  # it did not begin anew
+    whole = train(SMALL, encode(train_questions, vectors, SMALL), _LONGER).network.state_dict()
+    resumed = torch.load(files[2], weights_only=True)
+    assert whole.keys() == resumed.keys()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+
+
+def test_checkpoint_of_other_settings_is_refused(
+    vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
+) -> None:
+    numbers = encode(train_questions, vectors, SMALL)
+    path = tmp_path / "state.ckpt"
+    train(SMALL, numbers, replace(QUICK, epochs=1), checkpoint=path)
+    with pytest.raises(InputError, match=r"other settings(.|\n)*Recipe"):
+        train(SMALL, numbers, replace(QUICK, epochs=2), checkpoint=path)
+
+
+def test_damaged_checkpoint_is_refused(
+    vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
+) -> None:
+    path = tmp_path / "state.ckpt"
+    path.write_bytes(b"not a checkpoint")
+    with pytest.raises(InputError, match=r"state.ckpt is no checkpoint that can be read"):
+        train(SMALL, encode(train_questions, vectors, SMALL), QUICK, checkpoint=path)
+
+
+def test_vectors_of_another_length_are_refused(
+    vectors: WordVectors, train_questions: QuestionSet
+) -> None:
+    with pytest.raises(InputError, match="takes vectors of 300 dimensions, got 16"):
+        encode(train_questions, vectors, CosinetLayout())
+
+
+def test_batch_of_questions_scores_as_each_alone(
+    vectors: WordVectors, train_questions: QuestionSet
+) -> None:
+    numbers = encode(train_questions, vectors, SMALL)
+    network = train(SMALL, numbers, replace(QUICK, epochs=1)).network
+    with torch.inference_mode():
+        together = network(numbers.batch(range(6)))
+        alone = torch.cat([network(numbers.batch([row])) for row in range(6)])
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"batch": 0}, "batch must be at least 1, got 0"),
+        ({"rate": 0.0}, "rate must be above 0"),
+        ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"loss": "pair"}, "No loss 'pair'. Known: list, point"),
+        ({"keep": "first"}, "keep must be 'last' or 'best', got 'first'"),
+    ],
+    ids=lambda value: str(value)[:12],
+)
+def test_wrong_recipe_is_refused(wrong: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Recipe(**wrong)  # type: ignore[arg-type]

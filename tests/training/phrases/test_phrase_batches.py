@@ -1,0 +1,43 @@
+"""Batches made ahead of their use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from askline.training.phrases.phrase_examples import ahead
+
+
+def test_the_same_items_in_the_same_order() -> None:
+    assert list(ahead(iter(range(20)), count=3)) == list(range(20))
+
+
+@pytest.mark.parametrize("items", [[], [None], [None, 1]], ids=["none", "one", "fewer than ahead"])
+def test_few_items(items: list[object]) -> None:
+    assert list(ahead(items)) == items
+
+
+def test_no_more_is_made_than_is_looked_ahead() -> None:
+    made: list[int] = []
+
+    def items() -> Iterator[int]:
+        for item in range(100):
+            made.append(item)
+            yield item
+
+    some = ahead(items(), count=3)
+    assert next(some) == 0
+    some.close()  # type: ignore[attr-defined]
+    assert len(made) <= 4
+
+
+def test_an_error_comes_at_its_place() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        raise ValueError("no more")
+
+    some = ahead(items())
+    assert next(some) == 1
+    with pytest.raises(ValueError, match="no more"):
+        next(some)

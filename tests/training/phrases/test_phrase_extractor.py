@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from askline.data.squad import Paragraph
+from askline.errors import ModelError, UnknownNameError
+from askline.training.phrases.phrase_examples import make_material
+from askline.training.phrases.phrase_export import load_extractor, save_extractor
+from askline.training.phrases.phrase_extractor import Extractor, SpanHead, train_extractor
+from askline.training.phrases.phrase_run import candidate_recall
+from askline.training.phrases.phrase_training import PhraseRecipe
+from askline.training.transformer.pair_network import read_encoder
+
+
+def _material(paragraphs: list[Paragraph], tokeniser: Any) -> list[Any]:
+    return make_material(paragraphs, tokeniser, size=128, overlap=80)
+
+
+def test_material_has_the_answers_as_token_spans(
+    paragraphs: list[Paragraph], tokeniser: Any
+) -> None:
+    material = _material(paragraphs, tokeniser)
+    window, (asked, _) = material[0].window, material[0].questions
+    ((first, last),) = asked.spans
+    assert paragraphs[0].text[window.starts[first] : window.ends[last]] == "Jane Austen"
+    spans, shares = material[0].spans()
+    assert len(spans) == 2
+    assert shares == pytest.approx([0.5, 0.5])
+
+
+@pytest.mark.parametrize("ends", ["conditional", "classic"])
+def test_an_extractor_learns_what_answers_look_like(
+    bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any, ends: Any
+) -> None:
+    material = _material(paragraphs, tokeniser)
+    torch.manual_seed(0)
+    network = Extractor(read_encoder(bert_folder, plain=False)[0], ends)
+    losses: list[float] = []
+    recipe = PhraseRecipe(epochs=12, rate=2e-3, batch=4)
+    train_extractor(network, material, recipe, on_epoch=lambda epoch: losses.append(epoch.loss))
+    assert losses[-1] < losses[0] / 2
+    windows = [one.window for one in material]
+    few = candidate_recall(material, network.extract(windows, limit=3), paragraphs)
+    assert few.percent["EM"] >= 60
+    assert few.percent["F1"] >= few.percent["EM"]
+
+
+def test_probabilities_of_ends_sum_to_one(tokeniser: Any, paragraphs: list[Paragraph]) -> None:
+    head = SpanHead(8)
+    window = _material(paragraphs, tokeniser)[0].window
+    states = torch.randn(1, len(window), 8)
+    closes = torch.from_numpy(window.closes)[None]
+    starts = torch.arange(1, 5)
+    ends = head.score_ends(states, closes, torch.zeros_like(starts), starts)
+    assert ends.exp().sum(-1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
+
+
+def test_an_end_depends_on_its_start_unless_classic(
+    tokeniser: Any, paragraphs: list[Paragraph]
+) -> None:
+    window = _material(paragraphs, tokeniser)[0].window
+    states = torch.randn(1, len(window), 8)
+    closes = torch.from_numpy(window.closes)[None]
+    rows, starts = torch.zeros(2, dtype=torch.long), torch.tensor([1, 2])
+    for ends in ("conditional", "classic"):
+        torch.manual_seed(1)
+        scores = SpanHead(8, ends).score_ends(states, closes, rows, starts)
+        near, far = scores[0, 1:6] - scores[0, 1], scores[1, 0:5] - scores[1, 0]
+        same = torch.allclose(near, far, atol=1e-4)
+        assert same == (ends == "classic")
+
+
+def test_an_extractor_survives_its_folder(
+    tmp_path: Path, bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any
+) -> None:
+    network = Extractor(read_encoder(bert_folder, plain=False)[0])
+    folder = save_extractor(network, tokeniser.to_str(), tmp_path / "extractor", card="# x\n")
+    windows = [one.window for one in _material(paragraphs, tokeniser)]
+    ours, theirs = network.extract(windows), load_extractor(folder).extract(windows)
+    for one, other in zip(ours, theirs, strict=True):
+        assert np.array_equal(one[0], other[0])
+    with pytest.raises(ModelError, match=r"No spans.safetensors in"):
+        load_extractor(bert_folder)
+    with pytest.raises(UnknownNameError, match="No architecture of ends 'both'"):
+        SpanHead(8, "both")  # type: ignore[arg-type]

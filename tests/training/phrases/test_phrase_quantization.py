@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askline.data.squad import Paragraph
+from askline.phrases.model import PhraseConfig, PhraseModel, read_phrase_folder, write_phrase_folder
+from askline.training.phrases.phrase_export import quantised_phrases
+
+from ...phrases.models import make_config, make_tensors
+
+
+def _cosines(one: Any, other: Any) -> Any:
+    return (one * other).sum(-1) / np.linalg.norm(one, axis=-1) / np.linalg.norm(other, axis=-1)
+
+
+def _model(folder: Path, config: PhraseConfig, tensors: Any, tokeniser: Any) -> PhraseModel:
+    text = tokeniser.to_str()
+    write_phrase_folder(folder, config=config, tensors=tensors, tokeniser=text, card="# x\n")
+    return PhraseModel.load(folder, threads=1)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("form", ["markers", "span"])
+def test_int8_vectors_are_near_the_float_ones(
+    tmp_path: Path, tokeniser: Any, paragraphs: list[Paragraph], form: Any, bits: int
+) -> None:
+    config = make_config(tokeniser, form=form)
+    config = replace(config, encoder=replace(config.encoder, width=32, inner=64))
+    floats = make_tensors(config)
+    texts = [one.text for one in paragraphs] + [one.questions[0].text for one in paragraphs]
+    small = quantised_phrases(config, floats, tokeniser, texts, bits=bits)
+    assert small["layers.1.inner.weight"].dtype == np.int8
+    assert small["words.weight"].dtype == (np.int8 if bits == 8 else np.uint8)
+    exact = _model(tmp_path / "float", config, floats, tokeniser)
+    near = _model(tmp_path / "int8", config, small, tokeniser)
+    assert exact.config.identity != near.config.identity
+    for paragraph in paragraphs:
+        asked = paragraph.questions[0].text
+        both = exact.question(asked).dense, near.question(asked).dense
+        assert _cosines(*both) > (0.98 if bits == 8 else 0.9)
+        one, other = exact.encode(paragraph.text), near.encode(paragraph.text)
+        places = {(phrase.start, phrase.end): at for at, phrase in enumerate(other.phrases)}
+        pairs = [
+            (at, places[phrase.start, phrase.end])
+            for at, phrase in enumerate(one.phrases)
+            if (phrase.start, phrase.end) in places
+        ]
+        assert len(pairs) > len(one) / 2
+        first, second = np.array(pairs).T
+        cosines = _cosines(one.dense[first, :-1], other.dense[second, :-1])
+        assert np.median(cosines) > (0.98 if bits == 8 else 0.9)
+
+
+def test_a_folder_gives_back_what_was_written(tmp_path: Path, tokeniser: Any) -> None:
+    config = make_config(tokeniser)
+    floats = make_tensors(config)
+    write_phrase_folder(
+        tmp_path, config=config, tensors=floats, tokeniser=tokeniser.to_str(), card="# x\n"
+    )
+    again, encoder, heads = read_phrase_folder(tmp_path)
+    assert again.encoder == config.encoder
+    assert encoder.keys() | heads.keys() == floats.keys()
+    assert all(np.array_equal(floats[name], value) for name, value in {**encoder, **heads}.items())

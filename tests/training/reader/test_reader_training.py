@@ -1,0 +1,249 @@
+"""A reader fitted to a folder: what torch reads is what the engine reads, and all else stays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from askline.engine.encoder import open_encoder
+from askline.engine.spans import best_span
+from askline.engine.tokenizer import WordPiece
+from askline.errors import InputError
+from askline.models.cascade_config import Adapter, CascadeLayout
+from askline.models.folder import ModelFolder
+from askline.training.packing import TokenTable, pack
+from askline.training.reader.reader_network import AdaptedReader, float_tensors
+from askline.training.reader.reader_training import (
+    Pieces,
+    ReaderMaking,
+    ReaderRecipe,
+    carried_over,
+    every_answer,
+    fit_reader,
+    make_reader,
+    mean_of,
+    template_of,
+    write_reader,
+)
+
+from ...engine.tiny_cascades import CANDIDATES, QUESTION, runtime_folder, tensors
+from ...engine.tiny_cascades import layout as tiny
+from .conftest import PAIRS
+
+ADAPTER = Adapter(1, 4)
+TEXTS = [text for text in CANDIDATES if text]
+
+
+def _reader(folder: ModelFolder, adapter: Adapter = ADAPTER) -> AdaptedReader:
+    torch.manual_seed(0)
+    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    made = AdaptedReader(replace(layout, adapter=adapter), float_tensors(folder.stored())).eval()
+    with torch.no_grad():
+        for value in made.own.values():  # away from where it starts
+            value.add_(0.1 * torch.randn_like(value))
+    return made
+
+
+def _tokeniser(folder: ModelFolder) -> WordPiece:
+    return WordPiece.load(folder.path / "tokenizer.json")
+
+
+def _no_answers(reader: AdaptedReader, tokeniser: WordPiece) -> list[float]:
+    """By torch, of each text."""
+    table = TokenTable.of([QUESTION, *TEXTS], Pieces(tokeniser))
+    rows = np.arange(1, len(TEXTS) + 1)
+    batch = pack(table, np.zeros_like(rows), rows, template_of(tokeniser), limit=128)
+    with torch.no_grad():
+        ends = reader(batch).numpy()
+    spans = [
+        best_span(ends[low:high], int(begin))
+        for low, high, begin in zip(batch.starts, batch.starts[1:], batch.second, strict=False)
+    ]
+    return [span.no_answer for span in spans if span]
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_the_engine_reads_what_torch_reads(folder: ModelFolder, tmp_path: Path, first: int) -> None:
+    adapter = Adapter(first, 4)
+    reader = _reader(folder, adapter)
+    path = write_reader(
+        folder, reader.tensors(), adapter, tmp_path / "to", pairs=PAIRS, card="# tiny\n"
+    )
+    encoder = open_encoder(ModelFolder.open(path, kind="cascade"))
+    spans = encoder.begin(QUESTION, TEXTS).read(np.arange(len(TEXTS)))
+    found = [span.no_answer for span in spans if span]
+    near = 1e-3 if folder.config["precision"] == "float32" else 0.5
+    assert np.abs(np.subtract(found, _no_answers(reader, encoder.tokeniser))).max() < near
+
+
+def test_all_else_is_written_as_it_was(folder: ModelFolder, tmp_path: Path) -> None:
+    own = _reader(folder).tensors()
+    path = write_reader(folder, own, ADAPTER, tmp_path / "to", pairs=PAIRS, card="# tiny\n")
+    made = ModelFolder.open(path, kind="cascade")
+    before, after = folder.stored(), made.stored()
+    for name in before.keys() - own.keys():
+        assert before[name].dtype == after[name].dtype
+        assert before[name].tobytes() == after[name].tobytes()
+    assert {name.partition(".")[0] for name in after.keys() - before.keys()} == {"adapter"}
+    assert made.config == {**folder.config, "adapter": {"first": 1, "rank": 4}}
+
+
+def test_a_second_reader_takes_the_place_of_the_first(folder: ModelFolder, tmp_path: Path) -> None:
+    own = _reader(folder).tensors()
+    one = write_reader(folder, own, ADAPTER, tmp_path / "one", pairs=PAIRS, card="")
+    opened = ModelFolder.open(one, kind="cascade")
+    other, thin = _reader(folder, Adapter(2, 2)).tensors(), Adapter(2, 2)
+    two = write_reader(opened, other, thin, tmp_path / "two", pairs=PAIRS, card="")
+    straight = write_reader(folder, other, thin, tmp_path / "straight", pairs=PAIRS, card="")
+    assert (two / "weights.safetensors").read_bytes() == (
+        straight / "weights.safetensors"
+    ).read_bytes()
+
+
+def test_it_starts_as_the_encoder_is(folder: ModelFolder) -> None:
+    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    start = float_tensors(folder.stored())
+    tokeniser = _tokeniser(folder)
+    fresh = AdaptedReader(replace(layout, adapter=Adapter(0, 2)), start).eval()
+    encoder = open_encoder(folder)
+    spans = encoder.begin(QUESTION, TEXTS).read(np.arange(len(TEXTS)))
+    near = 1e-3 if layout.precision == "float32" else 0.5
+    wanted = [span.no_answer for span in spans if span]
+    assert np.abs(np.subtract(_no_answers(fresh, tokeniser), wanted)).max() < near
+
+
+def test_only_the_reader_learns(folder: ModelFolder, squad_file: Path) -> None:
+    reader, tokeniser = _reader(folder), _tokeniser(folder)
+    paragraphs = _paragraphs(squad_file)
+    examples = every_answer(paragraphs, tokeniser, positions=128)
+    assert len(examples) == 4
+    frozen = {name: value.clone() for name, value in reader.frozen.items()}
+    before = reader.tensors()
+    losses: list[float] = []
+    recipe = ReaderRecipe(epochs=30, rate=1e-2, small_rate=1e-3, batch=2, wrong=0.0)
+    template = template_of(tokeniser)
+    fit_reader(reader, examples, template, recipe, on_step=lambda *step: losses.append(step[2]))
+    assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
+    assert all(torch.equal(value, frozen[name]) for name, value in reader.frozen.items())
+    assert all((before[name] != value).any() for name, value in reader.tensors().items())
+
+
+def _paragraphs(path: Path) -> Any:
+    from askline.data.squad import read_paragraphs
+
+    return read_paragraphs(path).paragraphs
+
+
+def test_training_leaves_what_it_started_from_alone(folder: ModelFolder, squad_file: Path) -> None:
+    start, tokeniser = float_tensors(folder.stored()), _tokeniser(folder)
+    before = {name: value.copy() for name, value in start.items()}
+    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    reader = AdaptedReader(replace(layout, adapter=ADAPTER), start)
+    examples = every_answer(_paragraphs(squad_file), tokeniser, positions=128)
+    fit_reader(reader, examples, template_of(tokeniser), ReaderRecipe(epochs=1, batch=2))
+    assert all((start[name] == value).all() for name, value in before.items())
+
+
+def test_the_mean_of_readers_is_cut_to_the_rank(folder: ModelFolder) -> None:
+    one = _reader(folder).tensors()
+    again = mean_of([one, one], rank=4)
+    name = "adapter.layers.1.inner.{}.weight"
+    products = [each[name.format("up")].T @ each[name.format("down")] for each in (one, again)]
+    assert np.abs(np.subtract(*products)).max() < 1e-5
+    assert np.allclose(again["reader.weight"], one["reader.weight"])
+    assert mean_of([one, again], rank=2)[name.format("down")].shape == (2, 32)
+    with pytest.raises(InputError, match="no reader"):
+        mean_of([], 2)
+
+
+def test_a_reader_is_made_from_a_folder_and_a_file(
+    folder: ModelFolder, squad_file: Path, tmp_path: Path
+) -> None:
+    how = ReaderMaking(ADAPTER, ReaderRecipe(epochs=2, batch=2), seeds=(0, 1))
+    steps: list[tuple[int, int]] = []
+    path = make_reader(
+        folder.path, how, [f"squad1:{squad_file}"], tmp_path / "made",
+        command="askline train reader", on_step=lambda seed, done, *_: steps.append((seed, done)),
+    )  # fmt: skip
+    assert steps == [(seed, done) for seed in (0, 1) for done in (1, 2, 3, 4)]
+    spans = open_encoder(ModelFolder.open(path, kind="cascade")).begin(QUESTION, TEXTS)
+    assert None not in spans.read(np.arange(len(TEXTS)))
+    card = (path / "README.md").read_text(encoding="utf-8")
+    assert "An adapter of rank 4 on all layers from 2 on" in card
+    assert "CC BY-SA 4.0" in card
+
+
+def test_a_teacher_s_reader_is_learnt_from(
+    folder: ModelFolder, squad_file: Path, tmp_path: Path
+) -> None:
+    own = _reader(folder).tensors()
+    teacher = write_reader(folder, own, ADAPTER, tmp_path / "one", pairs=PAIRS, card="")
+    losses: list[float] = []
+    how = ReaderMaking(ADAPTER, ReaderRecipe(epochs=40, rate=1e-2, batch=4, taught=1.0, wrong=0.0))
+    make_reader(
+        folder.path, how, [f"squad1:{squad_file}"], tmp_path / "two",
+        teachers=[teacher], on_step=lambda *step: losses.append(step[3]),
+    )  # fmt: skip
+    assert np.mean(losses[-5:]) < losses[0] - 0.1  # what is left is the doubt of the teacher
+
+
+def test_a_reader_is_carried_over_to_another_encoder(
+    folder: ModelFolder, squad_file: Path, tmp_path: Path
+) -> None:
+    own = _reader(folder).tensors()
+    before = write_reader(folder, own, ADAPTER, tmp_path / "one", pairs=PAIRS, card="")
+    theirs = float_tensors(ModelFolder.open(before, kind="cascade").stored())
+    here = float_tensors(folder.stored())
+    moved = {
+        name: one + 0.01 if name.startswith("layers.") and one.ndim == 2 else one
+        for name, one in here.items()
+    }  # by one and the same number, which is a matrix of rank 1
+    wide = Adapter(1, 5)
+    found = carried_over(theirs, moved, wide)
+    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    there = AdaptedReader(replace(layout, adapter=ADAPTER), theirs).eval()
+    carried = AdaptedReader(replace(layout, adapter=wide), moved | found).eval()
+    for layer in (1, 2):
+        for name in ("query", "outer"):
+            stem = f"layers.{layer}.{name}"
+            wanted, got = (one._dense(stem) for one in (there, carried))
+            assert torch.allclose(got.weight, wanted.weight, atol=1e-4)
+            assert torch.equal(got.bias, wanted.bias)
+    assert not [name for name in found if name.startswith("adapter.layers.0.")]
+    losses: list[float] = []
+    how = ReaderMaking(wide, ReaderRecipe(epochs=1, rate=1e-9, small_rate=1e-9, batch=4))
+    for begin in (before, None):
+        make_reader(
+            folder.path, how, [f"squad1:{squad_file}"], tmp_path / "two",
+            begin=begin, on_step=lambda *step: losses.append(step[3]),
+        )  # fmt: skip
+    assert losses[0] != pytest.approx(losses[1], abs=1e-3)
+    with pytest.raises(InputError, match="of the same shape"):
+        make_reader(
+            folder.path, how, [f"squad1:{squad_file}"], tmp_path / "three",
+            begin=runtime_folder(tmp_path / "other", other := tiny(reader=False), tensors(other)),
+        )  # fmt: skip
+
+
+def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
+    examples = every_answer(_paragraphs(squad_file), _tokeniser(folder), positions=128)
+    steps: list[int] = []
+    recipe = ReaderRecipe(epochs=10_000, batch=1, seconds=0.3)
+    template = template_of(_tokeniser(folder))
+    fit_reader(
+        _reader(folder), examples, template, recipe, on_step=lambda done, *_: steps.append(done)
+    )
+    assert 0 < len(steps) < 40_000
+
+
+def test_a_layout_without_an_adapter_is_refused(folder: ModelFolder) -> None:
+    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    with pytest.raises(InputError, match="A reader with an adapter is needed"):
+        AdaptedReader(layout, float_tensors(folder.stored()))
+    with pytest.raises(InputError, match="rate must be above 0"):
+        ReaderRecipe(rate=0)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from askline.models.light_config import (
+    CompareAggregateLayout,
+    CosinetLayout,
+    Layout,
+    RelationalCNNLayout,
+)
+from askline.models.word_vectors import WordVectors
+from askline.training.light.encoded_questions import encode
+from askline.training.light.light_training import Recipe, train
+from askline.training.optimizer import Hands, halves, hands
+from askline.types import QuestionSet
+
+CPU = torch.device("cpu")
+SMALL = CosinetLayout(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
+
+
+@pytest.fixture(params=[1, 2, 3], ids=lambda count: f"{count}-threads")
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(request.param)
+    yield request.param
+    torch.set_num_threads(before)
+
+
+def test_pieces_come_back_in_their_order(threads: int) -> None:
+    with hands(CPU) as both:
+        assert both.each(lambda number: number * 2, range(50)) == [2 * n for n in range(50)]
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == threads
+
+
+def test_two_work_at_once_where_torch_has_several_threads(threads: int) -> None:
+    together = threading.Barrier(min(threads, 2), timeout=10)
+    with hands(CPU) as both:
+        assert len(both.each(lambda _: together.wait(), range(min(threads, 2)))) == min(threads, 2)
+
+
+def test_without_others_this_thread_does_all() -> None:
+    assert set(Hands().each(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("bad", [0, 1], ids=["first", "last"])
+def test_a_failure_is_raised_and_torch_gets_its_threads_back(threads: int, bad: int) -> None:
+    with pytest.raises(ZeroDivisionError), hands(CPU) as both:
+        both.each(lambda number: 1 / (number - bad), range(2))
+    assert torch.get_num_threads() == threads
+
+
+def test_halves_have_about_as_much_work_and_every_row_once() -> None:
+    work = np.array([5, 9, 1, 3, 7, 2])
+    first, second = halves(np.array([5, 1, 0, 3, 2]), work)
+    assert sorted([*first, *second]) == [0, 1, 2, 3, 5]
+    assert abs(work[first].sum() - work[second].sum()) <= 2
+
+
+def test_rows_without_work_are_dealt_out_too_and_one_row_is_one_part() -> None:
+    assert [part.tolist() for part in halves(np.arange(2), np.zeros(2, np.int64))] == [[0], [1]]
+    assert [part.tolist() for part in halves(np.array([4]), np.arange(5))] == [[4]]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        SMALL,
+        CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="rnn"),
+        RelationalCNNLayout(dimensions=16, filters=8),
+    ],
+    ids=lambda one: one.kind,
+)
+def test_the_weights_do_not_depend_on_the_number_of_threads(
+    threads: int, layout: Layout, vectors: WordVectors, train_questions: QuestionSet
+) -> None:
+    numbers = encode(train_questions, vectors, layout)
+    recipe = Recipe(epochs=2, batch=16, dropout=0.2)
+    many = train(layout, numbers, recipe).network.state_dict()
+    torch.set_num_threads(1)
+    one = train(layout, numbers, recipe).network.state_dict()
+    assert all(torch.equal(many[name], one[name]) for name in one)
+
+
+@pytest.mark.parametrize("loss", ["list", "point"])
+def test_the_halves_gradients_are_those_of_the_whole_step(
+    loss: str,
+    vectors: WordVectors,
+    train_questions: QuestionSet,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = encode(train_questions, vectors, SMALL)
+    recipe = Recipe(epochs=1, batch=7, loss=loss)  # type: ignore[arg-type]
+    halved = train(SMALL, numbers, recipe)
+    monkeypatch.setattr("askline.training.light.light_training.halves", lambda rows, _: [rows])
+    whole = train(SMALL, numbers, recipe)
+    assert halved.history[0].loss == pytest.approx(whole.history[0].loss, abs=1e-5)
+    # A list's chances do not change with the bias of the score: its gradient is rounding alone.
+    blind = {"score.bias"} if loss == "list" else set()
+    theirs = dict(whole.network.named_parameters())
+    for name, ours in halved.network.named_parameters():
+        if name not in blind:
+            torch.testing.assert_close(ours, theirs[name], atol=1e-6, rtol=1e-4)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askline.errors import InputError
+from askline.training.transformer.pair_sets import PairSet
+from askline.training.transformer.sampled_lists import (
+    Negatives,
+    Part,
+    Plan,
+    SampledLists,
+    mine,
+    pool_of,
+)
+from askline.types import Candidate, Question, QuestionSet
+
+PLAN = Plan(own=1, hard=1, lone=1, near=0, elsewhere=2, drawn=6)
+
+
+def _long(questions: QuestionSet) -> tuple[Question, ...]:
+    """The questions with an answer, with one more whose only candidate is its answer."""
+    lone = Question("lone", "where is france ?", (Candidate("l", "paris in france .", True),))
+    return (*(question for question in questions if question.answerable), lone)
+
+
+@pytest.fixture
+def asked(questions: QuestionSet) -> tuple[Question, ...]:
+    return _long(questions)
+
+
+@pytest.fixture
+def negatives(asked: tuple[Question, ...]) -> Negatives:
+    """Made by hand: every question's hard one is the first sentence that is not its own."""
+    pool = pool_of(asked)
+    hard = [
+        [place for place, text in enumerate(pool) if text not in question.texts][:3]
+        for question in asked
+    ]
+    return Negatives(np.array(hard, np.int32), np.full((len(asked), 1), -1, np.int32), "")
+
+
+@pytest.fixture
+def lists(asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any) -> SampledLists:
+    return SampledLists("tiny", [Part(asked, PLAN)], negatives, tokeniser)
+
+
+def _score(pairs: PairSet) -> np.ndarray:
+    """The longer the better."""
+    return np.array([len(row) for row in pairs.tokens], float)
+
+
+def test_a_list_has_its_answers_first_and_as_many_others_as_planned(lists: SampledLists) -> None:
+    drawn = lists.one(0, np.random.default_rng(0))
+    assert drawn.labels == [1, 0, 0]  # the answer, one of its own, a hard one
+    (pool,) = drawn.pools
+    assert pool.keep == 2
+    assert pool.texts
+    assert not set(pool.texts) & {drawn.candidates[0]}
+
+
+def test_a_lone_answer_gets_more_hard_ones(lists: SampledLists) -> None:
+    assert lists.one(3, np.random.default_rng(0)).labels == [1, 0, 0]
+
+
+def test_other_negatives_take_the_place_of_the_first(
+    lists: SampledLists, negatives: Negatives
+) -> None:
+    none = np.full_like(negatives.hard, -1)
+    other = lists.with_negatives(Negatives(none, negatives.near, ""))
+    assert other.one(0, np.random.default_rng(0)).labels == [1, 0]  # the hard one is gone
+    assert lists.one(0, np.random.default_rng(0)).labels == [1, 0, 0]
+    assert other.texts is lists.texts
+
+
+def test_the_highest_scoring_strangers_are_kept(lists: SampledLists) -> None:
+    chosen = np.array([0, 3])
+    random = np.random.default_rng(1)
+    expected = [lists.one(place, random) for place in chosen]
+    pairs = lists.draw(chosen, np.random.default_rng(1), _score)
+    assert len(pairs) == 2
+    for number, drawn in enumerate(expected):
+        kept = pairs.lengths(pairs.rows([number]))[len(drawn.candidates) :]
+        pool = lists.texts.pairs([(drawn.question, drawn.pools[0].texts)])
+        assert kept.tolist() == sorted(map(len, pool.tokens), reverse=True)[:2]
+    assert pairs.labels.tolist() == [1, 0, 0, 0, 0] * 2
+
+
+def test_hard_ones_can_be_chosen_by_score_too(
+    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+) -> None:
+    plan = Plan(own=1, hard=1, lone=1, near=0, elsewhere=0, drawn=0, hard_drawn=3)
+    lists = SampledLists("chosen", [Part(asked, plan)], negatives, tokeniser)
+    first, lone = (lists.one(place, np.random.default_rng(0)) for place in (0, 3))
+    assert [len(first.candidates), len(lone.candidates)] == [2, 1]  # no hard one yet
+    assert [(len(pool.texts), pool.keep) for pool in (*first.pools, *lone.pools)] == [
+        (3, 1),
+        (3, 2),  # a lone answer gets more, and the file has three
+    ]
+    pairs = lists.draw(np.array([0, 3]), np.random.default_rng(0), _score)
+    for number, drawn in enumerate((first, lone)):
+        kept = pairs.lengths(pairs.rows([number]))[len(drawn.candidates) :]
+        pool = lists.texts.pairs([(drawn.question, drawn.pools[0].texts)])
+        assert kept.tolist() == sorted(map(len, pool.tokens), reverse=True)[: number + 1]
+
+
+def test_the_same_seed_draws_the_same(lists: SampledLists) -> None:
+    first, again, other = (
+        lists.draw(np.arange(4), np.random.default_rng(seed), _score) for seed in (1, 1, 2)
+    )
+    assert all(map(np.array_equal, first.tokens, again.tokens))
+    assert not all(np.array_equal(a, b) for a, b in zip(first.tokens, other.tokens, strict=True))
+
+
+def test_nothing_from_elsewhere_needs_no_score(
+    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+) -> None:
+    plan = Plan(own=5, hard=0, lone=0, near=0, elsewhere=0, drawn=0)
+    lists = SampledLists("own", [Part(asked, plan)], negatives, tokeniser)
+
+    def refuse(pairs: PairSet) -> Any:
+        raise AssertionError("asked for scores")
+
+    pairs = lists.draw(np.arange(4), np.random.default_rng(0), refuse)
+    assert np.diff(pairs.offsets).tolist() == [3, 2, 2, 1]
+
+
+def test_strangers_come_from_the_same_part(
+    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+) -> None:
+    parts = [Part(asked[:2], PLAN), Part(asked[2:], PLAN)]
+    lists = SampledLists("two", parts, negatives, tokeniser)
+    pool = pool_of(asked)
+    own = {pool.index(text) for text in pool_of(asked[:2])}
+    for seed in range(5):
+        assert set(lists.one(0, np.random.default_rng(seed)).pools[0].texts) <= own
+
+
+def test_mined_negatives_fit(asked: tuple[Question, ...], tokeniser: Any) -> None:
+    lists = SampledLists("mined", [Part(asked, PLAN)], mine(asked), tokeniser)
+    assert len(lists) == 4
+    assert "Plan(own=1" in lists.name
+
+
+def test_questions_without_an_answer_are_refused(
+    questions: QuestionSet, negatives: Negatives, tokeniser: Any
+) -> None:
+    with pytest.raises(InputError, match="with an answer only"):
+        SampledLists("all", [Part(questions.questions, PLAN)], negatives, tokeniser)
+
+
+def test_negatives_of_fewer_questions_are_refused(
+    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+) -> None:
+    with pytest.raises(InputError, match="negatives of 3 questions, got 4"):
+        SampledLists("cut", [Part(asked[:3], PLAN)], negatives, tokeniser)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"own": -1}, "own must be at least 0"),
+        ({"near_drawn": -1}, "near_drawn must be at least 0"),
+        ({"elsewhere": 4, "drawn": 3}, "drawn must be"),
+    ],
+    ids=["negative", "negative drawn", "too few drawn"],
+)
+def test_impossible_plans_are_refused(options: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Plan(**options)
