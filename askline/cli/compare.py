@@ -71,7 +71,7 @@ def _row(each: Comparison) -> list[str]:
         f"{each.percent_b:.2f}",
         f"{each.difference:+.2f}",
         f"{each.interval.low:+.2f} {each.interval.high:+.2f}",
-        f"{each.p_randomisation:.4f}",
+        f"{each.p_randomization:.4f}",
         f"{each.p_t:.4f}",
         f"{each.wins}/{each.ties}/{each.losses}",
     ]

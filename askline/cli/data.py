@@ -13,7 +13,7 @@ from .options import complete_set, data_option, json_option
 from .output import print_table
 
 if TYPE_CHECKING:
-    from ..data import SetStatistics
+    from ..data import DatasetStatistics
 
 __all__ = ["data"]
 
@@ -26,9 +26,9 @@ def data() -> None:
 @data.command("list")
 def list_() -> None:
     """List the datasets that --on and `askline data` take."""
-    from ..data import known_sets
+    from ..data import dataset_names
 
-    for name in known_sets():
+    for name in dataset_names():
         click.echo(name)
 
 
@@ -47,7 +47,7 @@ def stats(names: tuple[str, ...], root: Path | None, as_json: bool) -> None:
     """
     from .. import data
 
-    found = [data.statistics(data.load(name, root=root)) for name in names]
+    found = [data.compute_statistics(data.load_dataset(name, root=root)) for name in names]
     if as_json:
         for each in found:
             click.echo(json.dumps(asdict(each), ensure_ascii=False))
@@ -58,7 +58,7 @@ def stats(names: tuple[str, ...], root: Path | None, as_json: bool) -> None:
     )
 
 
-def _row(each: SetStatistics) -> list[str]:
+def _row(each: DatasetStatistics) -> list[str]:
     counts = (each.questions, each.candidates, each.answerable, each.both, each.positives)
     averages = (each.candidates_per_question, each.question_words, each.candidate_words)
     return [
@@ -78,6 +78,6 @@ def export(name: str, file: Path, root: Path | None) -> None:
     """Write a set as JSONL, one question a line."""
     from .. import data
 
-    questions = data.load(name, root=root)
+    questions = data.load_dataset(name, root=root)
     data.write_jsonl(questions, file)
     click.echo(f"{len(questions):,} questions to {file}", err=True)

@@ -53,7 +53,7 @@ def eval_(
     \b
     askline eval 'jaccard % 100 >> bm25' --on wikiqa:test --data DIR
     """
-    from ..evaluation import evaluate, judgements, parse_measures, write_qrels, write_run
+    from ..evaluation import evaluate, make_qrels, parse_measures, write_qrels, write_run
     from ..rankers import Within
     from ..rankers.spec import load
 
@@ -72,7 +72,7 @@ def eval_(
     if run_file:
         write_run(evaluations[0].run, run_file)
     if qrels_file:
-        write_qrels(judgements(questions), qrels_file)
+        write_qrels(make_qrels(questions), qrels_file)
     if as_json:
         for done in evaluations:
             click.echo(json.dumps(done.as_dict(), ensure_ascii=False))

@@ -73,7 +73,7 @@ def export(folder: Path, *, out: Path, on: str, pairs: int, root: Path | None, *
     from ..training.cascade.cascade_export import export as write
     from ..training.post_training_quantization import some_pairs
 
-    made = write(folder, out, pairs=some_pairs(data.load(on, root=root), pairs), **how)
+    made = write(folder, out, pairs=some_pairs(data.load_dataset(on, root=root), pairs), **how)
     click.echo(
         f"{made.path}: {made.bytes / 1e6:.1f} MB. Against torch: correlation "
         f"{made.agreement.correlation:.5f}, largest difference {made.agreement.largest:.2g}.",

@@ -155,11 +155,11 @@ def load_question_set(
     """The labelled questions that the shared options describe."""
     from .. import data
 
-    questions = data.load(on, root=root)
+    questions = data.load_dataset(on, root=root)
     if pad_to is not None:
         # Before the filter, so that the questions it leaves out still give their sentences.
         questions = data.pad(questions, to=pad_to, seed=pad_seed)
-    return data.select(questions, which)
+    return data.filter_questions(questions, which)
 
 
 def complete_ranker(
@@ -181,6 +181,6 @@ def complete_set(
     incomplete: str,
 ) -> list[str]:
     """Names of datasets for the shell."""
-    from ..data import known_sets
+    from ..data import dataset_names
 
-    return [name for name in known_sets() if name.startswith(incomplete)]
+    return [name for name in dataset_names() if name.startswith(incomplete)]

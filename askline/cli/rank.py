@@ -80,10 +80,10 @@ def _one(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
 
 def _many(file: str) -> Iterator[tuple[str, list[str]]]:
     """One question a line. All lines are read and checked before the first is answered."""
-    from ..data.data_files import DataFile, Record, text, texts
+    from ..data.data_files import DataFile, JsonObject, get_text, get_texts
 
-    def parse(_: int, record: Record) -> tuple[str, list[str]]:
-        return text(record, "question"), texts(record, "candidates", blank=True)
+    def parse(_: int, record: JsonObject) -> tuple[str, list[str]]:
+        return get_text(record, "question"), get_texts(record, "candidates", blank=True)
 
     lines = DataFile(file)
     asked = lines.collect(lines.records(), parse)

@@ -191,7 +191,7 @@ def _check_out(out: Path) -> None:
 def _questions(name: str, root: Path | None) -> QuestionSet:
     from .. import data
 
-    found = data.select(data.load(name, root=root), "answerable")
+    found = data.filter_questions(data.load_dataset(name, root=root), "answerable")
     if not len(found):
         raise InputError(f"{name} has no question with an answer.")
     return found

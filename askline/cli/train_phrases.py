@@ -246,7 +246,7 @@ def _some(paragraphs: Sequence[Paragraph], count: int = 60) -> list[str]:
 
 
 def _pairs(options: dict[str, Any]) -> list[PairText]:
-    from ..data.data_files import DataFile, text
+    from ..data.data_files import DataFile, get_text
     from ..training.phrases.phrase_teacher import join_pairs
 
     if not options["pairs"]:
@@ -255,7 +255,8 @@ def _pairs(options: dict[str, Any]) -> list[PairText]:
         raise InputError("--pairs needs --teacher: their answers are marked by what it trains.")
     lines = DataFile(_found(options["pairs"], options["root"]))
     pairs = lines.collect(
-        lines.records(), lambda _, record: (text(record, "question"), text(record, "sentence"))
+        lines.records(),
+        lambda _, record: (get_text(record, "question"), get_text(record, "sentence")),
     )
     lines.check()
     return join_pairs(pairs)

@@ -175,7 +175,7 @@ def _how(options: dict[str, Any]) -> Tanda:
 def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
     from .. import data
 
-    found = data.load(name, root=root)
+    found = data.load_dataset(name, root=root)
     return found if pad_to is None else data.pad(found, to=pad_to)
 
 

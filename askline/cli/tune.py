@@ -197,10 +197,10 @@ def _lists(name: str, pad: int, options: dict[str, Any]) -> QuestionSet:
     from .. import data
     from ..types import QuestionSet
 
-    questions = data.load(name, root=options["root"])
+    questions = data.load_dataset(name, root=options["root"])
     if pad:
         questions = data.pad(questions, to=pad)
-    found = data.select(questions, "answerable").questions
+    found = data.filter_questions(questions, "answerable").questions
     wanted = options["questions"] or len(found)
     return QuestionSet(name, found[:: max(1, len(found) // wanted)][:wanted])
 

@@ -22,7 +22,7 @@ from ..rankers.answer_spans import phrases_in
 from ..rankers.pipeline import answer_threshold, trace
 from ..rankers.probability import log_odds
 from ..rankers.registry import DEFAULT_SPEC
-from ..text.words import words
+from ..text.words import split_words
 from ..types import Hit, Ranker, Ranking, StageReport
 from .bm25 import Stems, standard
 from .results import Answer, Answers, Found, Phrase
@@ -82,7 +82,7 @@ def in_context(question: str, found: Sequence[Titled]) -> list[InContext]:
     stem = Stems().stem
 
     def terms(text: str) -> frozenset[str]:
-        return frozenset(stem(word) for word in words(text) if word not in _EMPTY)
+        return frozenset(stem(word) for word in split_words(text) if word not in _EMPTY)
 
     asked = terms(question)
     above = cache(lambda name: asked & terms(name))  # most sentences share theirs with others

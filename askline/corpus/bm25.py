@@ -14,7 +14,7 @@ from itertools import chain
 
 import tantivy
 
-from ..text.words import words
+from ..text.words import split_words
 
 __all__ = [
     "Stems",
@@ -41,7 +41,7 @@ class Stems:
 
     def terms(self, text: str) -> list[str]:
         """The different terms of a text, as the index knows them, in order."""
-        stems = (self.stem(word) for word in words(text))
+        stems = (self.stem(word) for word in split_words(text))
         return list(dict.fromkeys(stem for stem in stems if stem))
 
     def _stem(self, word: str) -> str:
@@ -65,7 +65,7 @@ _K1, _B = 1.2, 0.75  # tantivy's, so that a sentence's score and its passage's c
 
 def stemmed(texts: Iterable[str], stem: Callable[[str], str]) -> list[list[str]]:
     """The terms of each text, with those that the index leaves out as empty ones."""
-    said = [words(text) for text in texts]
+    said = [split_words(text) for text in texts]
     stems = {word: stem(word) for word in set(chain.from_iterable(said))}
     return [[stems[word] for word in own] for own in said]
 

@@ -22,8 +22,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import DataError, InputError, MissingExtraError, Problem
-from ..text.readers import CELLS_APART, Document, Sentence, read_document, sentences, walk
-from ..text.readers.plain_text import read_plain
+from ..text.readers import (
+    CELL_SEPARATOR,
+    ParsedDocument,
+    SentenceSpan,
+    find_files,
+    iter_sentences,
+    read_document,
+)
+from ..text.readers.files import read_plain_text
 from .results import AddReport, FileReport, Outcome
 from .schema import SENTENCE_KINDS, DocumentRow, Known, RecordRow, SentenceRow
 from .store import Store
@@ -137,9 +144,9 @@ def examine(path: Path, name: str, known: Known | None) -> Fresh | Unchanged | F
 
 def text_row(name: str, text: str) -> DocumentRow:
     """A text that is no file, under the id given."""
-    content = read_plain(text)
+    content = read_plain_text(text)
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-    document = Document(
+    document = ParsedDocument(
         name, "text", name, text, digest, "utf-8", content.blocks, content.unit, content.starts
     )
     return _row(document, name, is_file=False)
@@ -179,7 +186,7 @@ def _read(path: Path, name: str, before: os.stat_result) -> Fresh | FileReport:
 
 
 def _row(
-    document: Document,
+    document: ParsedDocument,
     name: str,
     *,
     is_file: bool = True,
@@ -204,9 +211,9 @@ def _row(
     )
 
 
-def _sentence_rows(document: Document) -> Iterator[SentenceRow]:
+def _sentence_rows(document: ParsedDocument) -> Iterator[SentenceRow]:
     kinds = {kind: number for number, kind in enumerate(SENTENCE_KINDS)}
-    for ordinal, found in enumerate(sentences(document)):
+    for ordinal, found in enumerate(iter_sentences(document)):
         first, last = document.span(found.start, found.end) or (found.start, found.end)
         yield SentenceRow(
             ordinal,
@@ -219,13 +226,13 @@ def _sentence_rows(document: Document) -> Iterator[SentenceRow]:
         )
 
 
-def _text_reading(document: Document, found: Sentence) -> str:
+def _text_reading(document: ParsedDocument, found: SentenceSpan) -> str:
     """As the document has it; the cells of a row, which are lines there, in one line."""
     text = document.text[found.start : found.end]
-    return text.replace("\n", CELLS_APART) if found.kind in ("row", "columns") else text
+    return text.replace("\n", CELL_SEPARATOR) if found.kind in ("row", "columns") else text
 
 
-def _record_rows(document: Document) -> Iterator[RecordRow]:
+def _record_rows(document: ParsedDocument) -> Iterator[RecordRow]:
     for part in document.parts:
         first, _ = document.span(part.start, part.end) or (part.start, part.end)
         yield RecordRow(first, part.row, _storable(part.id))
@@ -301,7 +308,7 @@ class Adding:
         given = [os.fspath(path) for path in paths]
         seen: set[str] = set()
         unreached: list[str] = []
-        for found in walk(given):
+        for found in find_files(given):
             if isinstance(found, Problem):
                 name = os.path.abspath(os.path.expanduser(found.path))
                 unreached.append(name)

@@ -26,7 +26,7 @@ from typing import NamedTuple
 import tantivy
 
 from ..errors import CorpusError
-from ..text.words import words
+from ..text.words import split_words
 from .bm25 import Stems, rarity
 from .lock import BusyError, writing
 from .schema import SentenceRow
@@ -215,7 +215,7 @@ def _put(writer: tantivy.IndexWriter, store: Store, document: int) -> None:
     title = described.title if described else ""
     for first, last, text in passages(store.all_sentences(document)):
         # Line by line: in most of them all is ASCII, which goes three times as fast.
-        said = " ".join(chain.from_iterable(map(words, (title, *text.splitlines()))))
+        said = " ".join(chain.from_iterable(map(split_words, (title, *text.splitlines()))))
         writer.add_document(tantivy.Document(document=document, first=first, last=last, text=said))
 
 

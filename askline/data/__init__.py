@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .jsonl_questions import read_jsonl, read_pairs, write_jsonl
 from .natural_questions import read_asnq, read_natural_questions
-from .registry import known_sets, load, load_paragraphs
+from .registry import dataset_names, load_dataset, load_paragraphs
 from .selqa import read_selqa
 from .squad import (
     AnswerSpan,
@@ -19,22 +19,24 @@ from .squad import (
     hold_out,
     read_paragraphs,
     read_squad,
-    to_sentences,
+    to_question_set,
 )
-from .statistics import SetStatistics, statistics
-from .transforms import pad, select
+from .statistics import DatasetStatistics, compute_statistics
+from .transforms import filter_questions, pad
 from .trecqa import read_trecqa, read_trecqa_all
 from .wikiqa import read_wikiqa
 
 __all__ = [
     "AnswerSpan",
+    "DatasetStatistics",
     "Paragraph",
     "ParagraphSet",
-    "SetStatistics",
     "SpanQuestion",
+    "compute_statistics",
+    "dataset_names",
+    "filter_questions",
     "hold_out",
-    "known_sets",
-    "load",
+    "load_dataset",
     "load_paragraphs",
     "pad",
     "read_asnq",
@@ -47,8 +49,6 @@ __all__ = [
     "read_trecqa",
     "read_trecqa_all",
     "read_wikiqa",
-    "select",
-    "statistics",
-    "to_sentences",
+    "to_question_set",
     "write_jsonl",
 ]

@@ -28,24 +28,24 @@ from ..errors import DataError, InputError, Problem
 from ..types import Question, QuestionSet
 
 __all__ = [
-    "MAX_DOCUMENT",
-    "MAX_LINE",
+    "MAX_DOCUMENT_BYTES",
+    "MAX_LINE_BYTES",
     "DataFile",
-    "Record",
+    "JsonObject",
     "RowError",
-    "Unique",
-    "array",
-    "as_record",
-    "as_text",
-    "field",
-    "integer",
-    "kind",
-    "labels",
-    "text",
-    "texts",
+    "UniqueIds",
+    "check_labels",
+    "check_object",
+    "check_text",
+    "get_field",
+    "get_integer",
+    "get_list",
+    "get_text",
+    "get_texts",
+    "json_type",
 ]
 
-Record = dict[str, object]
+JsonObject = dict[str, object]
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (bool, "true or false"),  # before int, of which bool is a kind
@@ -64,7 +64,7 @@ class RowError(Exception):
         self.line = line
 
 
-class Unique:
+class UniqueIds:
     """Ids seen so far, each with the place of its first use."""
 
     def __init__(self, what: str) -> None:
@@ -80,22 +80,22 @@ class Unique:
             )
 
 
-def kind(value: object) -> str:
+def json_type(value: object) -> str:
     """A JSON value's kind in plain words."""
     return next((word for types, word in _KINDS if isinstance(value, types)), "null")
 
 
-def as_record(value: object, what: str) -> Record:
+def check_object(value: object, what: str) -> JsonObject:
     """A JSON object."""
     if not isinstance(value, dict):
-        raise RowError(f"{what} must be a JSON object {{…}}, got {kind(value)}.")
+        raise RowError(f"{what} must be a JSON object {{…}}, got {json_type(value)}.")
     return value
 
 
-def as_text(value: object, what: str, *, blank: bool = False) -> str:
+def check_text(value: object, what: str, *, blank: bool = False) -> str:
     """A text of whole characters; one without any only where `blank` allows it."""
     if not isinstance(value, str):
-        raise RowError(f"{what} must be a text, got {kind(value)}.")
+        raise RowError(f"{what} must be a text, got {json_type(value)}.")
     if not blank and not value.strip():
         raise RowError(f"{what} is empty. Fill it in, or remove it.")
     if not value.isascii() and not value.isprintable():
@@ -103,7 +103,7 @@ def as_text(value: object, what: str, *, blank: bool = False) -> str:
     return value
 
 
-def field(record: Record, key: str) -> object:
+def get_field(record: JsonObject, key: str) -> object:
     """The value under a key that must be there."""
     try:
         return record[key]
@@ -112,36 +112,38 @@ def field(record: Record, key: str) -> object:
         raise RowError(f"No {key!r}{found:.200}. Add it to the row.") from None
 
 
-def text(record: Record, key: str) -> str:
+def get_text(record: JsonObject, key: str) -> str:
     """A text that is not blank."""
-    return as_text(field(record, key), repr(key))
+    return check_text(get_field(record, key), repr(key))
 
 
-def integer(record: Record, key: str) -> int:
+def get_integer(record: JsonObject, key: str) -> int:
     """A whole number."""
-    value = field(record, key)
+    value = get_field(record, key)
     if not isinstance(value, int) or isinstance(value, bool):
-        raise RowError(f"{key!r} must be a whole number, got {kind(value)}.")
+        raise RowError(f"{key!r} must be a whole number, got {json_type(value)}.")
     return value
 
 
-def array(record: Record, key: str) -> list[object]:
+def get_list(record: JsonObject, key: str) -> list[object]:
     """A list, which may be empty."""
-    value = field(record, key)
+    value = get_field(record, key)
     if not isinstance(value, list):
-        raise RowError(f"{key!r} must be a list, got {kind(value)}.")
+        raise RowError(f"{key!r} must be a list, got {json_type(value)}.")
     return value
 
 
-def texts(record: Record, key: str, *, blank: bool = False) -> list[str]:
+def get_texts(record: JsonObject, key: str, *, blank: bool = False) -> list[str]:
     """A list of at least one text."""
-    values = array(record, key)
+    values = get_list(record, key)
     if not values:
         raise RowError(f"{key!r} has no entries. Give at least one, or remove the row.")
-    return [as_text(value, f"{key!r}[{place}]", blank=blank) for place, value in enumerate(values)]
+    return [
+        check_text(value, f"{key!r}[{place}]", blank=blank) for place, value in enumerate(values)
+    ]
 
 
-def labels(values: Iterable[object], count: int, what: str = "'labels'") -> Sequence[bool]:
+def check_labels(values: Iterable[object], count: int, what: str = "'labels'") -> Sequence[bool]:
     """As many labels as there are candidates, each 0 or 1 (false and true will do)."""
     found = list(values)
     if len(found) != count:
@@ -164,10 +166,10 @@ def _check_surrogates(value: str, what: str) -> None:
         ) from error
 
 
-MAX_LINE = 64 * 2**20
+MAX_LINE_BYTES = 64 * 2**20
 """Bytes in one line, far above the longest page of Natural Questions; longer ones are refused."""
 
-MAX_DOCUMENT = 2**30
+MAX_DOCUMENT_BYTES = 2**30
 """Bytes, unpacked, of a file that is one JSON document, for it must fit into memory whole."""
 
 _STDIN = Path("-")
@@ -209,11 +211,13 @@ class DataFile:
         """Line numbers from 1 and texts without line ends; broken lines are noted and left out."""
         offset = 0
         with self._open() as stream:
-            for number, raw in enumerate(iter(partial(stream.readline, MAX_LINE + 1), b""), 1):
+            for number, raw in enumerate(
+                iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1
+            ):
                 start, offset = offset, offset + len(raw)
-                if len(raw) > MAX_LINE and not raw.endswith(b"\n"):
+                if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
                     offset += _skip_line(stream)
-                    self.problem(number, _too_long("line", offset - start, MAX_LINE))
+                    self.problem(number, _too_long("line", offset - start, MAX_LINE_BYTES))
                     continue
                 try:
                     text = _decode(raw, start)
@@ -222,13 +226,13 @@ class DataFile:
                 else:
                     yield number, text.rstrip("\r\n")
 
-    def records(self) -> Iterator[tuple[int, Record]]:
+    def records(self) -> Iterator[tuple[int, JsonObject]]:
         """The JSON object of every line that is not blank."""
         for number, line in self.lines():
             if not line.strip():
                 continue
             try:
-                record = as_record(_parse_json(line), "The line")
+                record = check_object(_parse_json(line), "The line")
             except RowError as error:
                 self.problem(number, str(error))
             else:
@@ -238,10 +242,10 @@ class DataFile:
         """The file as one JSON value. Raises at once where there is none."""
         raw = b""
         with self._open() as stream:
-            raw = stream.read(MAX_DOCUMENT + 1)
+            raw = stream.read(MAX_DOCUMENT_BYTES + 1)
         self.check()
-        if len(raw) > MAX_DOCUMENT:
-            self.fail(0, _too_long("file", len(raw), MAX_DOCUMENT))
+        if len(raw) > MAX_DOCUMENT_BYTES:
+            self.fail(0, _too_long("file", len(raw), MAX_DOCUMENT_BYTES))
         if not raw.strip():
             self.fail(0, "The file is empty. Put the dataset's own file there.")
         try:
@@ -265,7 +269,7 @@ class DataFile:
         return found
 
     def each(
-        self, items: Sequence[object], place: str, parse: Callable[[Record, str, int], Parsed]
+        self, items: Sequence[object], place: str, parse: Callable[[JsonObject, str, int], Parsed]
     ) -> list[Parsed]:
         """
         `parse(object, place, index)` of every object in a list inside a JSON document.
@@ -276,7 +280,7 @@ class DataFile:
         for index, item in enumerate(items):
             at = f"{place}[{index}]"
             try:
-                found.append(parse(as_record(item, "The entry"), at, index))
+                found.append(parse(check_object(item, "The entry"), at, index))
             except RowError as error:
                 self.problem(0, f"{at}: {error}")
         return found

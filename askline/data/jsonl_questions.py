@@ -22,9 +22,19 @@ from os import PathLike
 from pathlib import Path
 
 from ..errors import InputError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 from ..types import Candidate, Question, QuestionSet, Source
-from .data_files import DataFile, Record, RowError, Unique, array, as_text, labels, text, texts
+from .data_files import (
+    DataFile,
+    JsonObject,
+    RowError,
+    UniqueIds,
+    check_labels,
+    check_text,
+    get_list,
+    get_text,
+    get_texts,
+)
 
 __all__ = [
     "read_jsonl",
@@ -41,9 +51,9 @@ def read_jsonl(path: str | PathLike[str], *, name: str | None = None) -> Questio
     id and their place, from 0.
     """
     file = DataFile(path)
-    unique = Unique("question")
+    unique = UniqueIds("question")
 
-    def parse(line: int, record: Record) -> Question:
+    def parse(line: int, record: JsonObject) -> Question:
         question = _question(line, record)
         unique.take(question.id, f"line {line}")
         return question
@@ -59,7 +69,7 @@ def write_jsonl(question_set: QuestionSet, path: str | PathLike[str]) -> None:
     twice) is refused before anything is written.
     """
     path = Path(path).expanduser()
-    unique = Unique("question")
+    unique = UniqueIds("question")
     lines = []
     for place, question in enumerate(question_set, 1):
         record = _record(question)
@@ -71,40 +81,40 @@ def write_jsonl(question_set: QuestionSet, path: str | PathLike[str]) -> None:
     if not lines:
         raise InputError("A set without questions cannot be written, for none can be read.")
     content = ("\n".join(lines) + "\n").encode()
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write(_pack(content) if path.suffix == ".gz" else content)
 
 
-def _question(line: int, record: Record) -> Question:
-    question_id = text(record, "id") if "id" in record else f"Q{line}"
-    sentences = texts(record, "candidates")
-    is_answer = labels(array(record, "labels"), len(sentences))
+def _question(line: int, record: JsonObject) -> Question:
+    question_id = get_text(record, "id") if "id" in record else f"Q{line}"
+    sentences = get_texts(record, "candidates")
+    is_answer = check_labels(get_list(record, "labels"), len(sentences))
     ids = _candidate_ids(record, question_id, len(sentences))
     sources = _sources(record, len(sentences))
     return Question(
         question_id,
-        text(record, "question"),
+        get_text(record, "question"),
         tuple(map(Candidate, ids, sentences, is_answer, sources)),
-        tuple(texts(record, "answers")) if record.get("answers") else (),
-        text(record, "topic") if record.get("topic") else "",
+        tuple(get_texts(record, "answers")) if record.get("answers") else (),
+        get_text(record, "topic") if record.get("topic") else "",
     )
 
 
-def _candidate_ids(record: Record, question_id: str, count: int) -> list[str]:
+def _candidate_ids(record: JsonObject, question_id: str, count: int) -> list[str]:
     if "candidate_ids" not in record:
         return [f"{question_id}-{place}" for place in range(count)]
-    ids = texts(record, "candidate_ids")
+    ids = get_texts(record, "candidate_ids")
     _same_length("candidate_ids", ids, count)
-    unique = Unique("candidate")
+    unique = UniqueIds("candidate")
     for place, candidate_id in enumerate(ids):
         unique.take(candidate_id, f"'candidate_ids'[{place}]")
     return ids
 
 
-def _sources(record: Record, count: int) -> list[Source | None]:
+def _sources(record: JsonObject, count: int) -> list[Source | None]:
     if "sources" not in record:
         return [None] * count
-    values = array(record, "sources")
+    values = get_list(record, "sources")
     _same_length("sources", values, count)
     return [_source(value, f"'sources'[{place}]") for place, value in enumerate(values)]
 
@@ -117,7 +127,7 @@ def _source(value: object, what: str) -> Source | None:
     document, start, end = value
     if not (type(start) is type(end) is int and 0 <= start <= end):
         raise RowError(f"{what} must have a start and an end from 0 on, got {value!r:.40}.")
-    return Source(as_text(document, what), start, end)
+    return Source(check_text(document, what), start, end)
 
 
 def _same_length(key: str, values: Sequence[object], count: int) -> None:
@@ -125,8 +135,8 @@ def _same_length(key: str, values: Sequence[object], count: int) -> None:
         raise RowError(f"{key!r} has {len(values)} entries for {count} candidates. Give one each.")
 
 
-def _record(question: Question) -> Record:
-    record: Record = {
+def _record(question: Question) -> JsonObject:
+    record: JsonObject = {
         "id": question.id,
         "question": question.text,
         "candidates": question.texts,
@@ -162,6 +172,6 @@ def read_pairs(path: str | PathLike[str], *, name: str | None = None) -> Questio
     return file.question_set(name, file.collect(file.records(), _question_pairs))
 
 
-def _question_pairs(line: int, record: Record) -> Question:
-    candidate = Candidate(f"Q{line}-0", text(record, "sentence"), is_answer=True)
-    return Question(f"Q{line}", text(record, "question"), (candidate,))
+def _question_pairs(line: int, record: JsonObject) -> Question:
+    candidate = Candidate(f"Q{line}-0", get_text(record, "sentence"), is_answer=True)
+    return Question(f"Q{line}", get_text(record, "question"), (candidate,))

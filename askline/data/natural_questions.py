@@ -15,7 +15,17 @@ from itertools import accumulate
 from os import PathLike
 
 from ..types import Candidate, Question, QuestionSet, Source
-from .data_files import DataFile, Record, RowError, Unique, array, as_record, field, integer, text
+from .data_files import (
+    DataFile,
+    JsonObject,
+    RowError,
+    UniqueIds,
+    check_object,
+    get_field,
+    get_integer,
+    get_list,
+    get_text,
+)
 
 __all__ = [
     "read_asnq",
@@ -35,10 +45,10 @@ def read_natural_questions(path: str | PathLike[str], *, name: str | None = None
     answers.
     """
     file = DataFile(path)
-    unique = Unique("question")
+    unique = UniqueIds("question")
 
-    def parse(line: int, record: Record) -> Question | None:
-        unique.take(str(integer(record, "example_id")), f"line {line}")
+    def parse(line: int, record: JsonObject) -> Question | None:
+        unique.take(str(get_integer(record, "example_id")), f"line {line}")
         return _question(record)
 
     questions = file.collect(file.records(), parse)
@@ -58,9 +68,9 @@ class _Page:
         tokens = text.split(" ")
         return cls(text, tokens, list(accumulate((len(token) + 1 for token in tokens), initial=0)))
 
-    def span(self, record: Record) -> Span:
+    def span(self, record: JsonObject) -> Span:
         """The tokens that a candidate or an answer names; (-1, -1) where it names none."""
-        start, end = integer(record, "start_token"), integer(record, "end_token")
+        start, end = get_integer(record, "start_token"), get_integer(record, "end_token")
         if start < 0:
             return -1, -1
         if not start < end <= len(self.tokens):
@@ -77,13 +87,15 @@ class _Page:
         return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
 
 
-def _question(record: Record) -> Question | None:
-    page = _Page.of(text(record, "document_text"))
-    question = text(record, "question_text")
-    notes = [as_record(note, "An annotation") for note in array(record, "annotations")]
-    chosen = {page.span(as_record(field(note, "long_answer"), "'long_answer'")) for note in notes}
+def _question(record: JsonObject) -> Question | None:
+    page = _Page.of(get_text(record, "document_text"))
+    question = get_text(record, "question_text")
+    notes = [check_object(note, "An annotation") for note in get_list(record, "annotations")]
+    chosen = {
+        page.span(check_object(get_field(note, "long_answer"), "'long_answer'")) for note in notes
+    }
     chosen.discard((-1, -1))
-    example = str(integer(record, "example_id"))
+    example = str(get_integer(record, "example_id"))
     candidates = _paragraphs(record, example, page, chosen)
     answered = any(candidate.is_answer for candidate in candidates)
     if not candidates or (chosen and not answered):
@@ -91,11 +103,13 @@ def _question(record: Record) -> Question | None:
     return Question(example, question, tuple(candidates), _short_answers(notes, page))
 
 
-def _paragraphs(record: Record, example: str, page: _Page, chosen: set[Span]) -> list[Candidate]:
+def _paragraphs(
+    record: JsonObject, example: str, page: _Page, chosen: set[Span]
+) -> list[Candidate]:
     document = str(record.get("document_url") or example)
     found = []
-    for place, item in enumerate(array(record, "long_answer_candidates")):
-        box = as_record(item, "A long answer candidate")
+    for place, item in enumerate(get_list(record, "long_answer_candidates")):
+        box = check_object(item, "A long answer candidate")
         span = page.span(box)
         if not box.get("top_level", True) or span[0] < 0 or page.tokens[span[0]] != "<P>":
             continue
@@ -108,11 +122,11 @@ def _paragraphs(record: Record, example: str, page: _Page, chosen: set[Span]) ->
     return found
 
 
-def _short_answers(notes: list[Record], page: _Page) -> tuple[str, ...]:
+def _short_answers(notes: list[JsonObject], page: _Page) -> tuple[str, ...]:
     answers: dict[str, None] = {}
     for note in notes:
-        for item in array(note, "short_answers") if "short_answers" in note else ():
-            span = page.span(as_record(item, "A short answer"))
+        for item in get_list(note, "short_answers") if "short_answers" in note else ():
+            span = page.span(check_object(item, "A short answer"))
             if span[0] >= 0:
                 start, end = page.characters(span)
                 answers[page.text[start:end]] = None
@@ -135,7 +149,7 @@ def read_asnq(path: str | PathLike[str], *, name: str | None = None) -> Question
     for line, row in file.lines():
         fields = row.split("\t")
         if len(fields) != 3:
-            if text:
+            if row:
                 file.problem(line, _columns(len(fields)))
             continue
         question, sentence, label = fields

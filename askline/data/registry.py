@@ -15,16 +15,16 @@ from typing import Protocol
 
 from ..errors import InputError, UnknownNameError
 from ..types import QuestionSet
-from .data_files import RowError, Unique
+from .data_files import RowError, UniqueIds
 from .jsonl_questions import read_jsonl, read_pairs
 from .natural_questions import read_asnq, read_natural_questions
 from .selqa import read_selqa
-from .squad import Paragraph, hold_out, read_paragraphs, read_squad, to_sentences
-from .transforms import select
+from .squad import Paragraph, hold_out, read_paragraphs, read_squad, to_question_set
+from .transforms import filter_questions
 from .trecqa import read_trecqa, read_trecqa_all
 from .wikiqa import read_wikiqa
 
-__all__ = ["DATA_VARIABLE", "known_sets", "load", "load_paragraphs"]
+__all__ = ["DATA_VARIABLE", "dataset_names", "load_dataset", "load_paragraphs"]
 
 
 class _Reader(Protocol):
@@ -81,24 +81,29 @@ _READERS: dict[str, _Reader] = {
 """What reads a file of each set; TrecQA has two formats and takes a seed."""
 
 
-def known_sets() -> tuple[str, ...]:
-    """Every `NAME:SPLIT` that `load` takes, sorted."""
+def dataset_names() -> tuple[str, ...]:
+    """Every `NAME:SPLIT` that `load_dataset` accepts, sorted."""
     return tuple(sorted(f"{name}:{split}" for name in _FILES for split in _FILES[name]))
 
 
-def load(name: str, *, root: str | PathLike[str] | None = None, seed: int = 0) -> QuestionSet:
+def load_dataset(
+    name: str, *, root: str | PathLike[str] | None = None, seed: int = 0
+) -> QuestionSet:
     """
-    A labelled set, under the name given here.
+    Load a labelled question set; its name is `name` as given.
 
-    The name is one of `known_sets()`, where a set that has a split for training, or one split only,
-    may be named without it; the path of a .jsonl or .jsonl.gz file in askline's own
-    format; or `NAME:PATH`, for another file in the format of that set. `root` is the data folder,
-    without it the one that the variable ASKLINE_DATA names. `seed` is for TrecQA, whose candidates
-    are shuffled.
+    `name` is one of
+    - `NAME:SPLIT` out of `dataset_names()`;
+    - `NAME` alone: the train split, or the first split of a dataset without one;
+    - the path of a .jsonl or .jsonl.gz file in askline's own format;
+    - `NAME:PATH`: another file in the format of that dataset.
+
+    `root` is the data folder; the default is the value of the environment variable ASKLINE_DATA.
+    `seed` matters for TrecQA only, whose candidates are shuffled.
     """
     dataset, colon, split = name.partition(":")
     if name in _FILES:
-        return load(f"{name}:{_only_split(name)}", root=root, seed=seed)
+        return load_dataset(f"{name}:{_only_split(name)}", root=root, seed=seed)
     if dataset in _FILES and colon:
         if split in _FILES[dataset]:
             return _load_split(dataset, split, root, seed)
@@ -111,7 +116,7 @@ def load(name: str, *, root: str | PathLike[str] | None = None, seed: int = 0) -
             f"{name} must end in .jsonl or .jsonl.gz to be read as it is. For a file of another "
             f"format write NAME:{name} with one of these names: {', '.join(_FILES)}."
         )
-    raise UnknownNameError("dataset or .jsonl file", name, known_sets())
+    raise UnknownNameError("dataset or .jsonl file", name, dataset_names())
 
 
 def load_paragraphs(name: str, *, root: str | PathLike[str] | None = None) -> tuple[Paragraph, ...]:
@@ -147,7 +152,7 @@ def _load_split(
     paths = [_find(file, _folder(name, files, root), name) for file in files]
     if dataset in _OWN_SPLIT and split in ("train", "dev"):
         parts = [hold_out(read_paragraphs(path))[split == "dev"] for path in paths]
-        return _joined(name, [to_sentences(part) for part in parts])
+        return _joined(name, [to_question_set(part) for part in parts])
     return _joined(name, [_read(dataset, path, name, seed) for path in paths])
 
 
@@ -156,7 +161,7 @@ def _read(dataset: str, path: Path, name: str, seed: int) -> QuestionSet:
         return _READERS[dataset](path, name=name)
     read = read_trecqa_all if ".jsonl" in path.name else read_trecqa
     question_set = read(path, name=name, seed=seed)
-    return select(question_set, "both") if dataset == "trecqa-clean" else question_set
+    return filter_questions(question_set, "both") if dataset == "trecqa-clean" else question_set
 
 
 def _folder(name: str, files: Sequence[str], root: str | PathLike[str] | None) -> Path:
@@ -183,7 +188,7 @@ def _find(file: str, folder: Path, name: str) -> Path:
 
 def _joined(name: str, parts: Sequence[QuestionSet]) -> QuestionSet:
     questions = [question for part in parts for question in part]
-    unique = Unique("question")
+    unique = UniqueIds("question")
     for place, question in enumerate(questions):
         try:
             unique.take(question.id, f"question {place + 1}")

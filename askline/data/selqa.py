@@ -6,7 +6,7 @@ from functools import partial
 from os import PathLike
 
 from ..types import Candidate, Question, QuestionSet
-from .data_files import DataFile, Record, RowError, array, kind, text, texts
+from .data_files import DataFile, JsonObject, RowError, get_list, get_text, get_texts, json_type
 
 __all__ = ["read_selqa"]
 
@@ -24,26 +24,26 @@ def read_selqa(
     file = DataFile(path)
     document = file.document()
     if not isinstance(document, list):
-        file.fail(0, f"Expected a JSON list of questions, got {kind(document)}.")
+        file.fail(0, f"Expected a JSON list of questions, got {json_type(document)}.")
     questions = file.each(document, "", partial(_question, keep_empty=keep_empty))
     return file.question_set(name, questions)
 
 
-def _question(record: Record, _: str, place: int, *, keep_empty: bool) -> Question:
+def _question(record: JsonObject, _: str, place: int, *, keep_empty: bool) -> Question:
     question_id = f"Q{place + 1}"
-    sentences = texts(record, "candidates", blank=True)
+    sentences = get_texts(record, "candidates", blank=True)
     answers = _answers(record, sentences)
     candidates = tuple(
         Candidate(f"{question_id}-{index}", sentence, index in answers)
         for index, sentence in enumerate(sentences)
         if keep_empty or sentence.strip()
     )
-    return Question(question_id, text(record, "question"), candidates)
+    return Question(question_id, get_text(record, "question"), candidates)
 
 
-def _answers(record: Record, sentences: list[str]) -> set[int]:
+def _answers(record: JsonObject, sentences: list[str]) -> set[int]:
     answers: set[int] = set()
-    for value in array(record, "answers"):
+    for value in get_list(record, "answers"):
         if not isinstance(value, int) or not 0 <= value < len(sentences):
             raise RowError(
                 f"'answers' must be places from 0 to {len(sentences) - 1}, got {value!r:.40}."

@@ -28,7 +28,16 @@ from typing import Literal
 from ..errors import Problem
 from ..text.sentences import split_sentences
 from ..types import Candidate, Question, QuestionSet, Source
-from .data_files import DataFile, Record, RowError, Unique, array, as_record, integer, text
+from .data_files import (
+    DataFile,
+    JsonObject,
+    RowError,
+    UniqueIds,
+    check_object,
+    get_integer,
+    get_list,
+    get_text,
+)
 
 __all__ = [
     "AnswerSpan",
@@ -39,7 +48,7 @@ __all__ = [
     "hold_out",
     "read_paragraphs",
     "read_squad",
-    "to_sentences",
+    "to_question_set",
 ]
 
 
@@ -112,7 +121,7 @@ class _Reader:
     def __init__(self, file: DataFile) -> None:
         self.repairs: list[Problem] = []
         self._file = file
-        self._ids = Unique("question")
+        self._ids = UniqueIds("question")
         self._sizes: Counter[str] = Counter()  # paragraphs so far of each article
 
     def read(self, document: object) -> list[Paragraph]:
@@ -124,37 +133,39 @@ class _Reader:
         articles = self._file.each(document["data"], "data", self._article)
         return [paragraph for article in articles for paragraph in article]
 
-    def _article(self, record: Record, place: str, _: int) -> list[Paragraph]:
-        title = text(record, "title") if "title" in record else ""
+    def _article(self, record: JsonObject, place: str, _: int) -> list[Paragraph]:
+        title = get_text(record, "title") if "title" in record else ""
         parse = partial(self._paragraph, article=title)
-        return self._file.each(array(record, "paragraphs"), f"{place}.paragraphs", parse)
+        return self._file.each(get_list(record, "paragraphs"), f"{place}.paragraphs", parse)
 
-    def _paragraph(self, record: Record, place: str, _: int, *, article: str) -> Paragraph:
+    def _paragraph(self, record: JsonObject, place: str, _: int, *, article: str) -> Paragraph:
         number = self._sizes[article]
         self._sizes[article] += 1
         name = f"{'_'.join(article.split())}#{number}" if article else f"P{number}"
-        context = text(record, "context")
+        context = get_text(record, "context")
         parse = partial(self._question, paragraph=name, context=context)
-        questions = self._file.each(array(record, "qas"), f"{place}.qas", parse)
+        questions = self._file.each(get_list(record, "qas"), f"{place}.qas", parse)
         return Paragraph(name, article, context, tuple(questions))
 
     def _question(
-        self, record: Record, place: str, number: int, *, paragraph: str, context: str
+        self, record: JsonObject, place: str, number: int, *, paragraph: str, context: str
     ) -> SpanQuestion:
-        name = text(record, "id") if "id" in record else f"{paragraph}-Q{number}"
+        name = get_text(record, "id") if "id" in record else f"{paragraph}-Q{number}"
         self._ids.take(name, place)
-        return SpanQuestion(name, text(record, "question"), self._answers(record, place, context))
+        return SpanQuestion(
+            name, get_text(record, "question"), self._answers(record, place, context)
+        )
 
-    def _answers(self, record: Record, place: str, context: str) -> tuple[AnswerSpan, ...]:
+    def _answers(self, record: JsonObject, place: str, context: str) -> tuple[AnswerSpan, ...]:
         if "answers" not in record and "answer" in record:
-            return (_first(text(record, "answer"), context),)
-        answers = [as_record(item, "An answer") for item in array(record, "answers")]
+            return (_first(get_text(record, "answer"), context),)
+        answers = [check_object(item, "An answer") for item in get_list(record, "answers")]
         if answers and record.get("is_impossible"):
             raise RowError("'is_impossible' is true, but there are 'answers'. Remove one of them.")
         return tuple(self._span(answer, place, context) for answer in answers)
 
-    def _span(self, record: Record, place: str, context: str) -> AnswerSpan:
-        answer, start = text(record, "text"), integer(record, "answer_start")
+    def _span(self, record: JsonObject, place: str, context: str) -> AnswerSpan:
+        answer, start = get_text(record, "text"), get_integer(record, "answer_start")
         if start < 0 or not context.startswith(answer, start):
             found = _nearest(answer, start, context)
             note = (
@@ -194,10 +205,10 @@ def read_squad(
     gold: Literal["all", "first"] = "all",
 ) -> QuestionSet:
     """A file in SQuAD's format as SQuAD-sent; `read_paragraphs` and `to_sentences` in one."""
-    return to_sentences(read_paragraphs(path, name=name), splitter=splitter, gold=gold)
+    return to_question_set(read_paragraphs(path, name=name), splitter=splitter, gold=gold)
 
 
-def to_sentences(
+def to_question_set(
     paragraphs: ParagraphSet,
     *,
     splitter: Splitter = split_sentences,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..text.words import words
+from ..text.words import split_words
 from ..types import QuestionSet
 
 __all__ = [
-    "SetStatistics",
-    "statistics",
+    "DatasetStatistics",
+    "compute_statistics",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class SetStatistics:
+class DatasetStatistics:
     """
     Counts over all questions of a set; averages of an empty set are 0.
 
@@ -52,23 +52,23 @@ class SetStatistics:
         return _ratio(self.positives, self.questions)
 
 
-def statistics(question_set: QuestionSet) -> SetStatistics:
+def compute_statistics(question_set: QuestionSet) -> DatasetStatistics:
     """One pass over the set; a text that many questions share is split into words once."""
     lengths: dict[str, int] = {}
     question_words = candidate_words = positives = answerable = both = 0
     for question in question_set:
-        question_words += len(words(question.text))
+        question_words += len(split_words(question.text))
         answers = 0
         for candidate in question.candidates:
             length = lengths.get(candidate.text)
             if length is None:
-                length = lengths[candidate.text] = len(words(candidate.text))
+                length = lengths[candidate.text] = len(split_words(candidate.text))
             candidate_words += length
             answers += candidate.is_answer
         positives += answers
         answerable += answers > 0
         both += 0 < answers < len(question.candidates)
-    return SetStatistics(
+    return DatasetStatistics(
         name=question_set.name,
         questions=len(question_set),
         candidates=question_set.candidate_count,

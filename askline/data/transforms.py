@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, UnknownNameError
-from ..text.words import normalise
+from ..text.words import normalize
 from ..types import Candidate, Question, QuestionSet
 
 __all__ = [
     "FILTERS",
     "Filter",
+    "filter_questions",
     "pad",
-    "select",
 ]
 
 Filter = Literal["all", "answerable", "both"]
@@ -31,7 +31,7 @@ Filter = Literal["all", "answerable", "both"]
 FILTERS: tuple[str, ...] = get_args(Filter)
 
 
-def select(question_set: QuestionSet, which: Filter | str) -> QuestionSet:
+def filter_questions(question_set: QuestionSet, which: Filter | str) -> QuestionSet:
     """
     The questions that pass, in order, under the same name.
 
@@ -161,7 +161,7 @@ def _negatives(origins: list[Origin]) -> list[Candidate]:
 
 
 def _key(text: str) -> str:
-    return " ".join(normalise(text).split())
+    return " ".join(normalize(text).split())
 
 
 def _check_size(question_set: QuestionSet, barred: list[list[int]], size: int, to: int) -> None:

@@ -20,8 +20,17 @@ from os import PathLike
 from random import Random
 
 from ..types import Candidate, Question, QuestionSet
-from .data_files import DataFile, Record, RowError, Unique, array, as_record, labels, text
-from .data_files import field as value_of
+from .data_files import (
+    DataFile,
+    JsonObject,
+    RowError,
+    UniqueIds,
+    check_labels,
+    check_object,
+    get_list,
+    get_text,
+)
+from .data_files import get_field as value_of
 
 __all__ = ["read_trecqa", "read_trecqa_all"]
 
@@ -53,7 +62,7 @@ def read_trecqa(
     counts among its 82.
     """
     file = DataFile(path)
-    unique = Unique("question")
+    unique = UniqueIds("question")
     drafts: list[_Draft] = []
     for line, tag, content in _blocks(file):
         try:
@@ -139,16 +148,16 @@ def _finished(_: int, draft: _Draft) -> Question:
     )
 
 
-def _question(line: int, record: Record) -> Question:
-    rows = [as_record(row, "A candidate") for row in array(record, "candidates")]
+def _question(line: int, record: JsonObject) -> Question:
+    rows = [check_object(row, "A candidate") for row in get_list(record, "candidates")]
     if not rows:
         raise RowError("'candidates' has no entries. Give at least one, or remove the row.")
-    is_answer = labels((value_of(row, "label") for row in rows), len(rows), "'label'")
+    is_answer = check_labels((value_of(row, "label") for row in rows), len(rows), "'label'")
     candidates = (
-        Candidate(f"Q{line}-{place}", text(row, "sentence"), answers)
+        Candidate(f"Q{line}-{place}", get_text(row, "sentence"), answers)
         for place, (row, answers) in enumerate(zip(rows, is_answer, strict=True))
     )
-    return Question(f"Q{line}", text(record, "question"), tuple(candidates))
+    return Question(f"Q{line}", get_text(record, "question"), tuple(candidates))
 
 
 def _shuffled(question: Question, seed: int) -> Question:

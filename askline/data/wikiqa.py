@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from os import PathLike
 
 from ..types import Candidate, Question, QuestionSet
-from .data_files import DataFile, RowError, Unique, as_text
+from .data_files import DataFile, RowError, UniqueIds, check_text
 
 __all__ = ["read_wikiqa"]
 
@@ -22,18 +22,18 @@ def read_wikiqa(path: str | PathLike[str], *, name: str | None = None) -> Questi
     """
     file = DataFile(path)
     drafts: dict[str, tuple[str, list[Candidate]]] = {}
-    unique = Unique("sentence")
+    unique = UniqueIds("sentence")
     for line, (question_id, question, sentence_id, sentence, label) in _rows(file):
         try:
             if label not in ("0", "1"):
                 raise RowError(f"Label must be 0 or 1, got {label!r:.40}.")
-            candidate = Candidate(sentence_id, as_text(sentence, "Sentence"), label == "1")
+            candidate = Candidate(sentence_id, check_text(sentence, "Sentence"), label == "1")
             text, candidates = drafts.setdefault(
-                as_text(question_id, "QuestionID"), (as_text(question, "Question"), [])
+                check_text(question_id, "QuestionID"), (check_text(question, "Question"), [])
             )
             if text != question:
                 raise RowError(f"{question_id} has another question text in an earlier row.")
-            unique.take(f"{question_id} {as_text(sentence_id, 'SentenceID')}", f"line {line}")
+            unique.take(f"{question_id} {check_text(sentence_id, 'SentenceID')}", f"line {line}")
             candidates.append(candidate)
         except RowError as error:
             file.problem(line, str(error))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..models.word_vectors import WordVectors
-from ..text.words import BREAK, words, words_in_row
+from ..text.words import TEXT_SEPARATOR, split_words, split_words_flat
 from .numpy_ops import FloatArray, IntArray, product
 
 __all__ = [
@@ -132,13 +132,13 @@ class Listing:
 
 def _numbered(texts: Sequence[str]) -> tuple[list[str], IntArray, IntArray]:
     """The distinct words in the order first met, the words of all texts, how many each has."""
-    said = words_in_row(texts)
+    said = split_words_flat(texts)
     seen = dict.fromkeys(said)
-    seen.pop(BREAK, None)
-    if said[:1] in ([], [BREAK]):  # the first text has no words
+    seen.pop(TEXT_SEPARATOR, None)
+    if said[:1] in ([], [TEXT_SEPARATOR]):  # the first text has no words
         seen = {"": None} | seen
     number = dict(zip(seen, range(len(seen)), strict=True))
-    number[BREAK] = -1
+    number[TEXT_SEPARATOR] = -1
     row = np.fromiter(map(number.__getitem__, said), np.int64, len(said))
     ends = np.flatnonzero(row < 0)
     lengths = np.diff(ends, prepend=-1, append=len(row)) - 1
@@ -247,7 +247,7 @@ class Pairs:
         channels: Sequence[str],
     ) -> Pairs:
         """Number the distinct words, look them up once, compute the channels."""
-        texts = [words(text) for text in (question, *candidates)]
+        texts = [split_words(text) for text in (question, *candidates)]
         number = {
             word: row
             for row, word in enumerate(dict.fromkeys(w for text in texts for w in text), start=1)

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from .calibration import (
     Abstention,
-    Isotonic,
-    Temperature,
+    IsotonicRegression,
+    PlattScaling,
     auroc,
     choose_threshold,
     expected_calibration_error,
@@ -22,14 +22,14 @@ from .calibration import (
 from .evaluate import Evaluation, evaluate
 from .markdown_tables import evaluation_rows, markdown_table
 from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
-from .phrase_scores import PhraseScores, exact_match, f1, normalise_phrase, score_phrases
-from .runs import Qrels, Ranked, Run, judgements, read_qrels, read_run, write_qrels, write_run
+from .phrase_scores import PhraseScores, exact_match, f1, normalize_phrase, score_phrases
+from .runs import Qrels, RankedList, Run, make_qrels, read_qrels, read_run, write_qrels, write_run
 from .significance import (
     Comparison,
     Interval,
     bootstrap_interval,
     compare,
-    randomisation_test,
+    randomization_test,
     t_test,
 )
 
@@ -39,13 +39,13 @@ __all__ = [
     "Comparison",
     "Evaluation",
     "Interval",
-    "Isotonic",
+    "IsotonicRegression",
     "Measure",
     "PhraseScores",
+    "PlattScaling",
     "Qrels",
-    "Ranked",
+    "RankedList",
     "Run",
-    "Temperature",
     "auroc",
     "bootstrap_interval",
     "choose_threshold",
@@ -55,12 +55,12 @@ __all__ = [
     "exact_match",
     "expected_calibration_error",
     "f1",
-    "judgements",
+    "make_qrels",
     "markdown_table",
-    "normalise_phrase",
+    "normalize_phrase",
     "parse_measure",
     "parse_measures",
-    "randomisation_test",
+    "randomization_test",
     "read_qrels",
     "read_run",
     "score_phrases",

@@ -18,8 +18,8 @@ from .measures import FloatArray
 
 __all__ = [
     "Abstention",
-    "Isotonic",
-    "Temperature",
+    "IsotonicRegression",
+    "PlattScaling",
     "auroc",
     "choose_threshold",
     "expected_calibration_error",
@@ -29,14 +29,14 @@ _NEWTON_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Temperature:
+class PlattScaling:
     """`sigmoid(scale * score + shift)`: Platt's scaling, of which temperature is 1 / scale."""
 
     scale: float = 1.0
     shift: float = 0.0
 
     @classmethod
-    def fit(cls, scores: ArrayLike, labels: ArrayLike) -> Temperature:
+    def fit(cls, scores: ArrayLike, labels: ArrayLike) -> PlattScaling:
         """
         The maximum-likelihood line, by Newton's method.
 
@@ -66,14 +66,14 @@ class Temperature:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Isotonic:
+class IsotonicRegression:
     """A rising staircase through the dev scores, with straight lines between its steps."""
 
     scores: FloatArray
     chances: FloatArray
 
     @classmethod
-    def fit(cls, scores: ArrayLike, labels: ArrayLike) -> Isotonic:
+    def fit(cls, scores: ArrayLike, labels: ArrayLike) -> IsotonicRegression:
         """The least-squares rising fit (pool adjacent violators); equal scores are one point."""
         score, label = _checked(scores, labels)
         points, place = np.unique(score, return_inverse=True)

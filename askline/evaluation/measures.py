@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, UnknownNameError, require_extra
-from .runs import Qrels, Ranked, Run
+from .runs import Qrels, RankedList, Run
 
 __all__ = [
     "DEFAULT_MEASURES",
@@ -113,7 +113,7 @@ def _ladder(count: int) -> Mapping[str, float]:
     return {str(place): float(count - place) for place in range(count)}
 
 
-def _gains_by_place(ranked: Ranked, relevance: Mapping[str, int]) -> dict[str, int]:
+def _gains_by_place(ranked: RankedList, relevance: Mapping[str, int]) -> dict[str, int]:
     """Place → relevance of the answers; answers that were not ranked get places past the end."""
     answers = {id_: gain for id_, gain in relevance.items() if gain > 0}
     gains = {str(place): answers.pop(id_) for place, id_ in enumerate(ranked.ids) if id_ in answers}

@@ -32,7 +32,7 @@ __all__ = [
     "PhraseScores",
     "exact_match",
     "f1",
-    "normalise_phrase",
+    "normalize_phrase",
     "score_phrases",
 ]
 
@@ -59,7 +59,7 @@ class PhraseScores:
         return {"EM": 100 * float(self.exact_match.mean()), "F1": 100 * float(self.f1.mean())}
 
 
-def normalise_phrase(phrase: str, *, language: Language = "en") -> str:
+def normalize_phrase(phrase: str, *, language: Language = "en") -> str:
     """What two phrases must share to match exactly."""
     if language not in get_args(Language):
         raise UnknownNameError("language", language, get_args(Language))
@@ -106,8 +106,8 @@ def score_phrases(
 def _best(
     score: Callable[[str, str], float], prediction: str, golds: Sequence[str], language: Language
 ) -> float:
-    said = normalise_phrase(prediction, language=language)
-    normal = [normalise_phrase(gold, language=language) for gold in golds]
+    said = normalize_phrase(prediction, language=language)
+    normal = [normalize_phrase(gold, language=language) for gold in golds]
     # As SQuAD 2.0 does: gold phrases of nothing but articles and marks are not gold phrases.
     return max(score(gold, said) for gold in [gold for gold in normal if gold] or [""])
 

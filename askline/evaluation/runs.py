@@ -23,15 +23,15 @@ from typing import BinaryIO, Literal, TypeAlias, TypeVar, get_args
 import numpy as np
 
 from ..errors import DataError, InputError, Problem, RankerError, UnknownNameError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 from ..types import Hit, Question
 
 __all__ = [
     "Qrels",
-    "Ranked",
+    "RankedList",
     "Run",
-    "Ties",
-    "judgements",
+    "TieRule",
+    "make_qrels",
     "read_qrels",
     "read_run",
     "write_qrels",
@@ -43,7 +43,7 @@ Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedList:
     """The candidates of one question, best first. The order decides; scores may tie or rise."""
 
     ids: tuple[str, ...]
@@ -65,7 +65,7 @@ class Ranked:
             raise InputError("Scores must be finite numbers, got NaN or infinity.")
 
     @classmethod
-    def from_hits(cls, question: Question, hits: Sequence[Hit]) -> Ranked:
+    def from_hits(cls, question: Question, hits: Sequence[Hit]) -> RankedList:
         """The ranking of a question, checked: each candidate once, each score a real number."""
         indexes = [hit.index for hit in hits]
         scores = tuple([float(hit.score) for hit in hits])
@@ -83,22 +83,22 @@ class Run:
     """Rankings by question id, under the name of the ranker that made them."""
 
     name: str
-    rankings: Mapping[str, Ranked]
+    rankings: Mapping[str, RankedList]
 
     @classmethod
     def from_hits(cls, name: str, ranked: Iterable[tuple[Question, Sequence[Hit]]]) -> Run:
         """A run of questions with their hits, in the order given. Question ids must be unique."""
-        rankings: dict[str, Ranked] = {}
+        rankings: dict[str, RankedList] = {}
         for question, hits in ranked:
             if question.id in rankings:
                 raise InputError(
                     f"Question ids must be unique within a run, got {question.id!r} twice."
                 )
-            rankings[question.id] = Ranked.from_hits(question, hits)
+            rankings[question.id] = RankedList.from_hits(question, hits)
         return cls(name, rankings)
 
 
-def judgements(questions: Iterable[Question]) -> dict[str, dict[str, int]]:
+def make_qrels(questions: Iterable[Question]) -> dict[str, dict[str, int]]:
     """Every candidate of every question with relevance 1 or 0, as qrels files hold them."""
     return {
         question.id: {candidate.id: int(candidate.is_answer) for candidate in question.candidates}
@@ -126,7 +126,7 @@ def _few(indexes: Sequence[int]) -> str:
     return (shown + ", …" if len(indexes) > 5 else shown) or "none"
 
 
-Ties: TypeAlias = Literal["docno", "rank"]
+TieRule: TypeAlias = Literal["docno", "rank"]
 _T = TypeVar("_T")
 
 _RUN_COLUMNS = ("question", "Q0", "candidate", "rank", "score", "tag")
@@ -143,7 +143,7 @@ class _Row:
     score: float
 
 
-def read_run(path: str | os.PathLike[str], *, ties: Ties) -> Run:
+def read_run(path: str | os.PathLike[str], *, ties: TieRule) -> Run:
     """
     Read a run; its name is the tag of its first row.
 
@@ -151,8 +151,8 @@ def read_run(path: str | os.PathLike[str], *, ties: Ties) -> Run:
     trec_eval does (scores compared as float32, then candidate ids from last to first), "rank" by
     the rank column and then by the order in the file (scores compared as written).
     """
-    if ties not in get_args(Ties):
-        raise UnknownNameError("tie rule", ties, get_args(Ties))
+    if ties not in get_args(TieRule):
+        raise UnknownNameError("tie rule", ties, get_args(TieRule))
     rows: dict[str, dict[str, _Row]] = {}
     tag = ""
 
@@ -209,14 +209,14 @@ def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
     _write_lines(path, lines)
 
 
-def _settle(rows: Iterable[_Row], ties: Ties) -> Ranked:
+def _settle(rows: Iterable[_Row], ties: TieRule) -> RankedList:
     if ties == "docno":
         # Code points sort as their UTF-8 bytes do, so this is the C library's strcmp.
         by_name = sorted(rows, key=lambda row: row.candidate, reverse=True)
         ordered = sorted(by_name, key=lambda row: -_single(row.score))
     else:
         ordered = sorted(rows, key=lambda row: (-row.score, row.rank))
-    return Ranked(tuple(row.candidate for row in ordered), tuple(row.score for row in ordered))
+    return RankedList(tuple(row.candidate for row in ordered), tuple(row.score for row in ordered))
 
 
 def _single(score: float) -> float:
@@ -311,5 +311,5 @@ def _check_ids(table: Iterable[tuple[str, Iterable[str]]]) -> None:
 
 
 def _write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.writelines(line.encode() for line in lines)

@@ -23,7 +23,7 @@ __all__ = [
     "Interval",
     "bootstrap_interval",
     "compare",
-    "randomisation_test",
+    "randomization_test",
     "t_test",
 ]
 
@@ -53,7 +53,7 @@ class Comparison:
     """`percent_a - percent_b`."""
     interval: Interval
     """95 % bootstrap interval of the difference."""
-    p_randomisation: float
+    p_randomization: float
     p_t: float
     wins: int
     """Questions on which `a` is better."""
@@ -89,7 +89,7 @@ def compare(
         percent_b=b.percent[name],
         difference=a.percent[name] - b.percent[name],
         interval=bootstrap_interval(100 * (left - right), samples=samples, seed=seed),
-        p_randomisation=randomisation_test(left, right, samples=samples, seed=seed),
+        p_randomization=randomization_test(left, right, samples=samples, seed=seed),
         p_t=t_test(left, right),
         wins=int((left > right).sum()),
         ties=int((left == right).sum()),
@@ -115,7 +115,7 @@ def bootstrap_interval(
     return Interval(float(low), float(high))
 
 
-def randomisation_test(
+def randomization_test(
     a: ArrayLike, b: ArrayLike, *, samples: int = 10_000, seed: int = 0
 ) -> float:
     """

@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save
 
 from ..errors import ModelError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 from .word_vectors import SHIPPED, WordVectors
 
 __all__ = ["ModelFolder", "about_pickles", "check_shapes", "write_folder"]
@@ -141,7 +141,7 @@ def write_folder(
 
 
 def _put(target: Path, content: bytes) -> None:
-    with replacing(target) as stream:
+    with atomic_write(target) as stream:
         stream.write(content)
 
 

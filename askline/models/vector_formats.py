@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, Problem
-from ..text.words import normalise
+from ..text.words import normalize
 from .word_vectors import UnknownRule, WordVectors, cached, rarity_by_place
 
 __all__ = [
@@ -86,7 +86,7 @@ class _Collected:
         word = self._own(written)
         if word is None:
             return
-        form = normalise(word)
+        form = normalize(word)
         self.forms.setdefault(form)
         if self.vocabulary is not None and form not in self.vocabulary:
             return

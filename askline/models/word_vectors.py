@@ -26,7 +26,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..errors import InputError, ModelError, UnknownNameError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 
 __all__ = [
     "SHIPPED",
@@ -158,7 +158,7 @@ class WordVectors:
             "scales": self.scales,
             "rarity": self.rarity,
         }
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(save(tensors, {"unknown": self.unknown, "name": self.name}))
 
     @classmethod

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 from .model import CodedPhrases, CodedQuestion
 from .segments import Rows, Segment, joined, write_segment
 from .vector_search import can_build_lists
@@ -78,7 +78,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         """In place of the one before."""
-        with replacing(folder / _NAME) as stream:
+        with atomic_write(folder / _NAME) as stream:
             stream.write(json.dumps({"format": _FORMAT, **asdict(self)}).encode())
 
     @staticmethod

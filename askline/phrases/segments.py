@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 from .model import CodedPhrases
 from .vector_search import Lists, build_lists
 
@@ -211,15 +211,15 @@ def write_segment(folder: Path, rows: Rows) -> None:
         "bounds": np.cumsum([0, *map(len, rows.texts)]).astype(np.int64),
     }
     for name, array in arrays.items():
-        with replacing(folder / f"{name}.npy") as stream:
+        with atomic_write(folder / f"{name}.npy") as stream:
             np.save(stream, array)
-    with replacing(folder / "vectors.npy") as stream:
+    with atomic_write(folder / "vectors.npy") as stream:
         header = {"descr": "|i1", "fortran_order": False, "shape": (len(rows), len(rows.scale))}
         np.lib.format.write_array_header_1_0(stream, header)
         stream.writelines(block.tobytes() for block in rows.vectors)
-    with replacing(folder / "texts.bin") as stream:
+    with atomic_write(folder / "texts.bin") as stream:
         stream.writelines(rows.texts)
-    with replacing(folder / "names.json") as stream:
+    with atomic_write(folder / "names.json") as stream:
         stream.write(json.dumps(list(rows.names), ensure_ascii=False).encode())
 
 

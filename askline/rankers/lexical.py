@@ -26,7 +26,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from ..errors import InputError, UnknownNameError
-from ..text.words import words
+from ..text.words import split_words
 from .base import FloatArray
 from .pipeline import ScoringRanker
 
@@ -65,8 +65,8 @@ class BM25(ScoringRanker):
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """The sum over the question's words of idf times the saturated count."""
-        asked = words(question)
-        said = [words(candidate) for candidate in candidates]
+        asked = split_words(question)
+        said = [split_words(candidate) for candidate in candidates]
         counts = _counts(list(dict.fromkeys(asked)), said)  # (candidates, distinct asked words)
         lengths = np.array([len(own) for own in said], float)
         in_how_many = (counts > 0).sum(axis=0)
@@ -100,8 +100,8 @@ class Jaccard(ScoringRanker):
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """|shared| / |either|, over distinct words."""
-        asked = set(words(question))
-        said = [set(words(candidate)) for candidate in candidates]
+        asked = set(split_words(question))
+        said = [set(split_words(candidate)) for candidate in candidates]
         shared = np.array([len(asked & own) for own in said], float)
         sizes = np.array([len(own) for own in said], float)
         either = len(asked) + sizes - shared
@@ -133,8 +133,8 @@ TieRule = Literal["original", "random", "reversed"]
 
 def shared_words(question: str, candidates: Sequence[str]) -> list[set[str]]:
     """For each candidate the distinct words that it shares with the question."""
-    asked = set(words(question))
-    return [asked.intersection(words(candidate)) for candidate in candidates]
+    asked = set(split_words(question))
+    return [asked.intersection(split_words(candidate)) for candidate in candidates]
 
 
 @dataclass(frozen=True)

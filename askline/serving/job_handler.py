@@ -14,7 +14,7 @@ from ..rankers.base import prepare
 from ..rankers.pipeline import answer_threshold, trace
 from ..rankers.probability import log_odds
 from ..rankers.registry import DEFAULT_SPEC
-from ..text.words import words
+from ..text.words import split_words
 from ..types import Ranker, Ranking
 from .allowed_rankers import BUILT_IN, WEIGHTY, Roster
 from .ask_jobs import Remote, ask_documents, ask_index
@@ -161,7 +161,7 @@ class Desk:
         return index
 
     def _weighed(self, texts: Sequence[str]) -> int:
-        tokens = sum(len(words(text)) for text in texts)
+        tokens = sum(len(split_words(text)) for text in texts)
         if tokens > self._tokens:
             raise TooMuch(
                 f"The texts must have at most {self._tokens:,} words together, got {tokens:,}."

@@ -12,12 +12,12 @@ from typing import BinaryIO
 from ..errors import InputError
 
 __all__ = [
-    "replacing",
+    "atomic_write",
 ]
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     A draft beside `path` that takes its place when all went well, and goes when not.
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from ..errors import InputError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 
 __all__ = [
     "Checkpoint",
@@ -71,7 +71,7 @@ class Checkpoint:
             "history": [asdict(epoch) for epoch in self.history],
             "best": None if self.best is None else dict(self.best),
         }
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             torch.save(state, stream)
 
     @classmethod

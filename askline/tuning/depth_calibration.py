@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..evaluation.calibration import Temperature
+from ..evaluation.calibration import PlattScaling
 from ..rankers.probability import Line
 from .score_tables import ScoreTable
 
@@ -37,7 +37,7 @@ def calibrate(tables: Sequence[ScoreTable]) -> dict[int, Line]:
     lines = {}
     for row, depth in enumerate(tables[0].depths):
         logits = [table.scores[row, mask] for table, mask in zip(tables, own, strict=True)]
-        fitted = Temperature.fit(np.concatenate(logits), labels)
+        fitted = PlattScaling.fit(np.concatenate(logits), labels)
         lines[depth] = Line(fitted.scale, fitted.shift)
         if fitted.scale < _FLATTEST:  # a classifier that knows nothing gives everybody's chance
             lines[depth] = Line(_FLATTEST, float(np.log(labels.mean() / (1 - labels.mean()))))

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors import InputError, ModelError
 from ..rankers.schedule import Drop, Learned, Row, Step
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 from .candidate_lists import Lists, joined, lists_of
 from .depth_calibration import calibrate, no_answer_threshold
 from .plot import svg
@@ -265,5 +265,5 @@ def write_report(tuned: Tuned, folder: Path) -> tuple[Path, Path]:
 
 
 def _write(path: Path, text: str) -> None:
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         stream.write((text + "\n").encode())

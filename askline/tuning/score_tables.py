@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..engine.protocols import StagedEncoder
 from ..errors import InputError
-from ..text.atomic_write import replacing
+from ..text.atomic_write import atomic_write
 from ..types import Question, QuestionSet, Ranker
 
 __all__ = [
@@ -99,7 +99,7 @@ class ScoreTable:
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         columns |= {"labels": self.labels.astype(np.uint8), "added": self.added.astype(np.uint8)}
         found = {name: value for name, value in columns.items() if value is not None}
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             np.savez_compressed(stream, **found)
 
     @classmethod

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from askline.evaluation import (
     Abstention,
-    Isotonic,
-    Temperature,
+    IsotonicRegression,
+    PlattScaling,
     auroc,
     choose_threshold,
     expected_calibration_error,
@@ -79,7 +79,7 @@ def scored(model: Path, root: Path, device: str) -> dict[str, Scores]:
     network, tokeniser = load_network(model)
     found = {}
     for name in (FITTED_ON, MEASURED_ON):
-        pairs = encode_pairs(data.load(name, root=root), tokeniser)
+        pairs = encode_pairs(data.load_dataset(name, root=root), tokeniser)
         scores = np.concatenate(list(list_scores(network.to(device), pairs)))
         found[name] = Scores(scores, pairs.labels > 0, np.diff(pairs.offsets))
     return found
@@ -102,9 +102,9 @@ def abstaining(fit: Scores, test: Scores) -> dict[str, float]:
 def errors(fit: Scores, test: Scores) -> dict[str, float]:
     """Expected calibration error over all pairs, in percent."""
     calibrators: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
-        "as they are": Temperature(),
-        "temperature": Temperature.fit(fit.scores, fit.labels),
-        "isotonic": Isotonic.fit(fit.scores, fit.labels),
+        "as they are": PlattScaling(),
+        "temperature": PlattScaling.fit(fit.scores, fit.labels),
+        "isotonic": IsotonicRegression.fit(fit.scores, fit.labels),
     }
     return {
         name: round(100 * expected_calibration_error(curve(test.scores), test.labels), 2)
@@ -115,9 +115,9 @@ def errors(fit: Scores, test: Scores) -> dict[str, float]:
 def reliability(fit: Scores, test: Scores) -> dict[str, list[dict[str, float]]]:
     """For each tenth of the chances given: what was said, what was true, how many pairs."""
     curves: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
-        "as they are": Temperature(),
-        "temperature": Temperature.fit(fit.scores, fit.labels),
-        "isotonic": Isotonic.fit(fit.scores, fit.labels),
+        "as they are": PlattScaling(),
+        "temperature": PlattScaling.fit(fit.scores, fit.labels),
+        "isotonic": IsotonicRegression.fit(fit.scores, fit.labels),
     }
     found: dict[str, list[dict[str, float]]] = {}
     for name, curve in curves.items():

@@ -122,7 +122,9 @@ class Tables:
 
 def questions(name: str, pad: int) -> QuestionSet:
     """Padded as a whole, then those with an answer, then the sample."""
-    found = data.select(data.pad(data.load(name, root=report.data_root()), pad), "answerable")
+    found = data.filter_questions(
+        data.pad(data.load_dataset(name, root=report.data_root()), pad), "answerable"
+    )
     wanted = (SAMPLE if pad == PADDED else SAMPLE | LONG_SAMPLE).get(name)
     return evenly(found, wanted)
 

@@ -91,7 +91,7 @@ class Texts:
     """A question, and as many candidates as are asked for."""
 
     def __init__(self, root: Path | None) -> None:
-        questions = data.load("squad1:dev", root=root)
+        questions = data.load_dataset("squad1:dev", root=root)
         self.question = next(iter(questions)).text
         self._texts = list(dict.fromkeys(text for own in questions for text in own.texts))
 

@@ -38,7 +38,7 @@ from torch import nn
 
 from askline import data
 from askline.engine.tokenizer import WordPiece
-from askline.evaluation import Run, judgements, score_phrases, score_run
+from askline.evaluation import Run, make_qrels, score_phrases, score_run
 from askline.models.cascade_config import Adapter
 from askline.models.huggingface import CascadeSource
 from askline.rankers.base import by_score
@@ -142,10 +142,10 @@ class World:
     def dev(self, specs: Mapping[str, Spec]) -> dict[str, Dev]:
         found = {}
         for name, (source, which, padded, most) in specs.items():
-            questions = data.load(source, root=self.root)
+            questions = data.load_dataset(source, root=self.root)
             if padded:
                 questions = data.pad(questions, to=PADDED_TO, same_topic=True)  # the harder lists
-            kept = data.select(questions, which)
+            kept = data.filter_questions(questions, which)
             found[name] = Dev.of(kept if most is None else sample(kept, most), self.tokeniser)
         return found
 
@@ -238,7 +238,7 @@ def _scored(dev: Dev, scores: np.ndarray) -> dict[str, Any]:
     cuts = np.cumsum([len(question.candidates) for question in dev.questions])[:-1]
     hits = map(by_score, np.split(scores.astype(np.float64), cuts))
     run = Run.from_hits("network", zip(dev.questions, hits, strict=True))
-    return dict(score_run(run, judgements(dev.questions), measures=MEASURES))
+    return dict(score_run(run, make_qrels(dev.questions), measures=MEASURES))
 
 
 def _percent(found: Mapping[str, Any]) -> list[float]:
@@ -328,7 +328,7 @@ def adapt(world: World, name: str | Path, kind: str, seed: int, sets: Mapping[st
         network = torch_network(name).to(world.device)
     else:
         network = world.network(world.state(name))
-    source = WholeSource(data.load(train, root=world.root), world.tokeniser)
+    source = WholeSource(data.load_dataset(train, root=world.root), world.tokeniser)
     start = time.perf_counter()
     train_cascade(network, [Phase(source, replace(ADAPT, objective=objective, seed=seed))])
     figures: Figures = {"seconds": round(time.perf_counter() - start)}

@@ -95,7 +95,7 @@ def _percent(share: float) -> float:
 
 
 def _questions(name: str) -> QuestionSet:
-    found = data.load(name, root=report.data_root())
+    found = data.load_dataset(name, root=report.data_root())
     kept = tuple(question for question in found if question.candidates)
     return evenly(QuestionSet(name, kept), MOST)
 

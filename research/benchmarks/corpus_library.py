@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from askline import data
-from askline.data import read_paragraphs, to_sentences
+from askline.data import read_paragraphs, to_question_set
 from askline.text.sentences import split_sentences
 from askline.types import Source
 
@@ -55,7 +55,7 @@ def _squad(path: Path) -> Library:
             [one.source for one in each.candidates if one.is_answer and one.source],
             each.answers,
         )
-        for each in to_sentences(paragraphs)
+        for each in to_question_set(paragraphs)
         if each.answerable
     ]
     return Library({each.id: each.text for each in paragraphs.paragraphs}, questions)
@@ -71,7 +71,7 @@ def _wikiqa(on: str) -> Library:
     questions = []
     names, phrases = wikiqa_names(), _wikiqa_phrases()
     for split in ("wikiqa:train", "wikiqa:dev", "wikiqa:test"):
-        for question in data.load(split, root=data_root()):
+        for question in data.load_dataset(split, root=data_root()):
             name = names[question.candidates[0].id.rpartition("-")[0]]
             documents[name] = text = "\n\n".join(question.texts)
             if split == on and question.answerable:

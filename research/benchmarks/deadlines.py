@@ -47,8 +47,8 @@ def main() -> None:
     parser.add_argument("specs", nargs="*", default=list(SPECS))
     parser.add_argument("--questions", type=int, default=max(SPECS.values()))
     options = parser.parse_args()
-    padded = data.pad(data.load("wikiqa:dev", root=report.data_root()), PADDED)
-    questions = data.select(padded, "answerable").questions[: options.questions]
+    padded = data.pad(data.load_dataset("wikiqa:dev", root=report.data_root()), PADDED)
+    questions = data.filter_questions(padded, "answerable").questions[: options.questions]
     figures = {spec: measured(spec, questions[: SPECS.get(spec)]) for spec in options.specs}
     for spec, rows in figures.items():
         print(f"\n{spec}, lists of {PADDED} candidates\n{_shown(rows)}")

@@ -79,7 +79,7 @@ def main() -> None:
 
 def a_list(count: int) -> tuple[str, list[str]]:
     """A SQuAD question and this many sentences, its own among others'."""
-    padded = data.pad(data.load("squad1:dev", root=data_root()), to=count)
+    padded = data.pad(data.load_dataset("squad1:dev", root=data_root()), to=count)
     question = padded.questions[5]
     return question.text, question.texts[:count]
 

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def _set(name: str, most: int, encoders: dict[str, OnnxEncoder]) -> dict[str, Any]:
-    kept = data.select(data.load(name, root=data_root()), "answerable")
+    kept = data.filter_questions(data.load_dataset(name, root=data_root()), "answerable")
     questions = evenly(kept, most).questions
     logits, cpu = {}, {}
     for precision, encoder in encoders.items():

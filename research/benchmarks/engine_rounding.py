@@ -60,9 +60,9 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=40)
     given = parser.parse_args()
     exact = open_encoder(ModelFolder.open(given.float32, kind="cascade"))
-    kept = data.select(data.load(given.on, root=data_root()), "answerable")
+    kept = data.filter_questions(data.load_dataset(given.on, root=data_root()), "answerable")
     questions = evenly(kept, given.questions).questions
-    source = data.load(given.fit, root=data_root())
+    source = data.load_dataset(given.fit, root=data_root())
     pairs = some_pairs(source, PAIRS)
     wanted = _logits(exact, questions)
     figures: dict[str, Any] = {

@@ -81,7 +81,7 @@ def _read(folder: Path) -> Any:
 def _quantised(folder: Path, tokeniser: WordPiece) -> Any:
     import nncf
 
-    fitting = data.load("squadshifts:dev", root=data_root()).questions[:20]
+    fitting = data.load_dataset("squadshifts:dev", root=data_root()).questions[:20]
     pairs = [
         batch
         for one in fitting

@@ -41,7 +41,9 @@ def main() -> None:
     root = report.data_root()
     load = os.getloadavg()[0]
     rankers = {name: askline.load(name) for name in RANKERS}
-    padded = data.select(data.pad(data.load("wikiqa:test", root=root), PADDED_TO), "answerable")
+    padded = data.filter_questions(
+        data.pad(data.load_dataset("wikiqa:test", root=root), PADDED_TO), "answerable"
+    )
     speeds = _speeds(rankers, padded.questions[:TIMED])  # before all else, while it is quiet
     recall = {name: _found(ranker, padded, (100, 50, 20)) for name, ranker in rankers.items()}
     if options.ca:
@@ -54,7 +56,7 @@ def main() -> None:
         "candidates a second": speeds,
     }
     for name in ("selqa:dev", "squad1:dev"):
-        sets = data.select(data.load(name, root=root), "answerable")
+        sets = data.filter_questions(data.load_dataset(name, root=root), "answerable")
         rows = {label: _found(ranker, sets, (1, 3, 5)) for label, ranker in rankers.items()}
         figures[f"{name}, success %"] = rows
     for title, rows in figures.items():

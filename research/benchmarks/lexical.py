@@ -12,7 +12,7 @@ from typing import Any
 from askline import data, load
 from askline.errors import InputError
 from askline.evaluation import evaluate, markdown_table
-from askline.text.words import TOKENISER
+from askline.text.words import TOKENIZER_NAME
 
 from .report import data_root, save
 
@@ -44,10 +44,10 @@ Rows = list[dict[str, Any]]
 def reading() -> Rows:
     """Seconds to read each set that is there."""
     rows = []
-    for name in data.known_sets():
+    for name in data.dataset_names():
         start = time.perf_counter()
         try:
-            questions = data.load(name, root=data_root())
+            questions = data.load_dataset(name, root=data_root())
         except InputError:
             continue  # not among the datasets at hand
         seconds = time.perf_counter() - start
@@ -66,7 +66,7 @@ def accuracy() -> Rows:
     """Each baseline beside the published figure, over answerable questions."""
     rows = []
     for name in ("wikiqa:test", "trecqa-clean:test", "squad2:dev"):
-        questions = data.select(data.load(name, root=data_root()), "answerable")
+        questions = data.filter_questions(data.load_dataset(name, root=data_root()), "answerable")
         for spec in BASELINES:
             percent = evaluate(load(spec), questions, measures=MEASURES).percent
             published = PUBLISHED.get((name, spec), (None, None, None))
@@ -80,8 +80,8 @@ def accuracy() -> Rows:
 
 def speed() -> Rows:
     """Candidates a second with 1,300 candidates a question, one thread."""
-    padded = data.pad(data.load("wikiqa:test", root=data_root()), to=PADDED_TO)
-    padded = data.select(padded, "answerable")
+    padded = data.pad(data.load_dataset("wikiqa:test", root=data_root()), to=PADDED_TO)
+    padded = data.filter_questions(padded, "answerable")
     rows = []
     for spec in ("wo+rr", "idf-overlap", "jaccard", "bm25"):
         done = evaluate(load(spec), padded, measures="P@1,Success@100")
@@ -100,7 +100,7 @@ def speed() -> Rows:
 
 def main() -> None:
     figures = {
-        "tokeniser": TOKENISER,
+        "tokeniser": TOKENIZER_NAME,
         "reading": reading(),
         "accuracy": accuracy(),
         f"padded to {PADDED_TO}": speed(),

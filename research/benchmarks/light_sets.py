@@ -34,8 +34,8 @@ class Source:
 @cache
 def questions(name: str) -> QuestionSet:
     """The questions of a set that have an answer; several sets by names with plus signs between."""
-    parts = [data.load(part, root=data_root()) for part in name.split("+")]
-    found = (question for part in parts for question in data.select(part, "answerable"))
+    parts = [data.load_dataset(part, root=data_root()) for part in name.split("+")]
+    found = (question for part in parts for question in data.filter_questions(part, "answerable"))
     return QuestionSet(name, tuple(found))
 
 

@@ -195,7 +195,9 @@ def _megabytes(folder: Path, pattern: str = "*") -> float:
 
 def measure_quality(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
     """Every fourth question, then the others, until the processor's time is spent."""
-    answerable = data.select(data.load(SET, root=options.data), "answerable").questions
+    answerable = data.filter_questions(
+        data.load_dataset(SET, root=options.data), "answerable"
+    ).questions
     spread = [question for first in range(4) for question in answerable[first::4]]
     for at, question in enumerate(spread[: 3 if options.few else None]):
         if time.process_time() > options.processor_seconds:
@@ -212,8 +214,8 @@ def measure_quality(found: Sequence[System], options: argparse.Namespace) -> lis
 def measure_time(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
     """After one question that warms up; those that follow are spread over the set."""
     for count, (number, seconds) in ({20: (2, 60.0)} if options.few else QUESTIONS).items():
-        padded = data.pad(data.load(SET, root=options.data), count)
-        answerable = data.select(padded, "answerable").questions
+        padded = data.pad(data.load_dataset(SET, root=options.data), count)
+        answerable = data.filter_questions(padded, "answerable").questions
         step = max(1, len(answerable) // (number + 1))
         able = [system for system in found if count <= system.most]
         for system in able if count == min(QUESTIONS) else ():

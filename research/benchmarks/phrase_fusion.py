@@ -70,7 +70,7 @@ def unseen(on: str) -> Library:
     """A set as a corpus, with the questions alone whose paragraphs were held out."""
     found = library(on)
     if on.startswith("wikiqa:"):  # no shipped model has seen any of it
-        ids = (each.candidates[0].id for each in data.load(on, root=data_root()))
+        ids = (each.candidates[0].id for each in data.load_dataset(on, root=data_root()))
         own = sorted(wikiqa_names()[one.rpartition("-")[0]] for one in ids)
         return found._replace(documents={name: found.documents[name] for name in own})
     held = {paragraph.id for paragraph in split(data_root())[1]}

@@ -26,7 +26,7 @@ from typing import Any
 import askline
 from askline import data
 from askline.evaluation import evaluate
-from askline.text.words import words
+from askline.text.words import split_words
 from askline.types import QuestionSet
 
 from .report import data_root, save
@@ -39,8 +39,8 @@ ROW = "Cosinet list + BiRNN"
 
 def some(name: str, count: int, *, pad: int = 0) -> QuestionSet:
     """The first questions with an answer."""
-    found = data.load(name, root=data_root())
-    found = data.select(data.pad(found, pad) if pad else found, "answerable")
+    found = data.load_dataset(name, root=data_root())
+    found = data.filter_questions(data.pad(found, pad) if pad else found, "answerable")
     return QuestionSet(name, found.questions[:count])
 
 
@@ -79,7 +79,7 @@ def tiny_encoder(folder: Path, questions: QuestionSet) -> Path:
     """A BERT whose weights are drawn; its vocabulary is the questions' own."""
     library: Any = import_module("transformers")
     texts = (text for question in questions for text in (question.text, *question.texts))
-    counted = Counter(word for text in texts for word in words(text))
+    counted = Counter(word for text in texts for word in split_words(text))
     letters = [chr(code) for code in range(33, 127)]
     pieces = [*letters, *(f"##{letter}" for letter in letters)]
     known = dict.fromkeys([*pieces, *(word for word, _ in counted.most_common(2_000))])

@@ -155,7 +155,7 @@ def inside_sentences(encoder: OnnxEncoder) -> dict[str, float]:
         for paragraph in data.load_paragraphs(HELD_OUT, root=root)
         for question in paragraph.questions
     }
-    asked = data.select(data.load(HELD_OUT, root=root), "both").questions
+    asked = data.filter_questions(data.load_dataset(HELD_OUT, root=root), "both").questions
     random = np.random.default_rng(0)
     found, none = dict[str, str](), list[list[bool]]()
     for question in (asked[at] for at in random.permutation(len(asked))[:SENTENCES].tolist()):
@@ -196,7 +196,7 @@ def tries(run: Path | None) -> dict[str, Any]:
 
 def timings(folder: ModelFolder, limit: int | None) -> dict[str, Any]:
     """Milliseconds of reading the first three sentences, medians over questions and rounds."""
-    questions = data.load("wikiqa:dev", root=data_root()).questions[: limit or 100]
+    questions = data.load_dataset("wikiqa:dev", root=data_root()).questions[: limit or 100]
     lists = [(one.text, one.texts[:TOP]) for one in questions if len(one.texts) >= TOP]
     adapted = open_encoder(folder)
     tensors = {name: one for name, one in adapted.tensors.items() if "adapter." not in name}

@@ -18,9 +18,9 @@ from typing import Any
 import tantivy
 
 from askline.corpus import Corpus, Retriever
-from askline.data import ParagraphSet, hold_out, read_paragraphs, to_sentences
+from askline.data import ParagraphSet, hold_out, read_paragraphs, to_question_set
 from askline.evaluation import markdown_table
-from askline.text.words import words
+from askline.text.words import split_words
 from askline.types import Question
 
 from .report import data_root, save
@@ -61,13 +61,13 @@ class Engine:
         self.index.register_tokenizer("stems", self.analyser)
         writer = self.index.writer(50_000_000, 1)
         for number, unit in enumerate(units):
-            fields = {name: " ".join(words(text)) for name, text in unit.items()}
+            fields = {name: " ".join(split_words(text)) for name, text in unit.items()}
             writer.add_document(tantivy.Document(unit=number, **fields))
         writer.commit()
         self.index.reload()
 
     def find(self, question: str, weights: dict[str, float], limit: int) -> list[int]:
-        terms = dict.fromkeys(self.analyser.analyze(" ".join(words(question))))
+        terms = dict.fromkeys(self.analyser.analyze(" ".join(split_words(question))))
         parts = [
             (tantivy.Occur.Should, tantivy.Query.boost_query(query, weight))
             for term in terms
@@ -81,14 +81,14 @@ class Engine:
 
 def asked(paragraphs: ParagraphSet, whole: bool, limit: int) -> list[Question]:
     part = paragraphs if whole else hold_out(paragraphs)[1]
-    questions = [question for question in to_sentences(part) if question.answerable]
+    questions = [question for question in to_question_set(part) if question.answerable]
     random.Random(0).shuffle(questions)
     return questions[:limit]
 
 
 def texts_of(paragraphs: ParagraphSet) -> Texts:
     found: Texts = {}
-    for question in to_sentences(paragraphs):
+    for question in to_question_set(paragraphs):
         source = question.candidates[0].source
         assert source is not None
         found.setdefault(source.document, question.texts)

@@ -33,12 +33,15 @@ Row = dict[str, Any]
 
 def counted(name: str) -> Row:
     """A set with all its questions, and with those that have an answer."""
-    whole = data.load(name, root=data_root())
-    return {"all": _counts(whole), "answerable": _counts(data.select(whole, "answerable"))}
+    whole = data.load_dataset(name, root=data_root())
+    return {
+        "all": _counts(whole),
+        "answerable": _counts(data.filter_questions(whole, "answerable")),
+    }
 
 
 def _counts(questions: QuestionSet) -> Row:
-    found = data.statistics(questions)
+    found = data.compute_statistics(questions)
     return {
         "questions": found.questions,
         "sentences": found.candidates,
@@ -80,7 +83,7 @@ def _expected(size: int, answers: int) -> float:
 
 
 def baselines(name: str) -> Row:
-    questions = data.select(data.load(name, root=data_root()), "answerable")
+    questions = data.filter_questions(data.load_dataset(name, root=data_root()), "answerable")
     rows: Row = {}
     for spec in BASELINES:
         done = evaluate(load(spec), questions, measures="MAP,MRR,P@1")

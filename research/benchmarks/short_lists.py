@@ -74,7 +74,7 @@ def compared(ranker: askline.Cascade, whole: askline.Cascade, questions: Questio
 
 
 def _questions(name: str) -> QuestionSet:
-    found = data.select(data.load(name, root=report.data_root()), "answerable")
+    found = data.filter_questions(data.load_dataset(name, root=report.data_root()), "answerable")
     return evenly(found, SAMPLE)
 
 

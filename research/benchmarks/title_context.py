@@ -47,7 +47,7 @@ def sets() -> dict[str, Library]:
     wikiqa = library("wikiqa:dev")
     unanswered = [
         Asking(each.text, [], ())
-        for each in data.load("wikiqa:dev", root=data_root())
+        for each in data.load_dataset("wikiqa:dev", root=data_root())
         if not each.answerable
     ]
     random.Random(0).shuffle(unanswered)

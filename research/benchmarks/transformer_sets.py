@@ -61,7 +61,7 @@ class Sets:
     def measured(self, spec: Spec) -> Measured:
         if spec not in self._measured:
             name, which, padded, most = spec
-            questions = data.select(self._load(name, padded), which)
+            questions = data.filter_questions(self._load(name, padded), which)
             if most is not None:
                 questions = sample(questions, most)
             self._measured[spec] = self._encoded(questions)
@@ -89,7 +89,7 @@ class Sets:
                 to = 10 if self.few else PADDED_TO
                 found = data.pad(self._load(name, False), to=to, same_topic=True)
             else:
-                found = data.load(name, root=self.root)
+                found = data.load_dataset(name, root=self.root)
             if self.few and not padded:
                 found = replace(found, questions=found.questions[: self.few])
             self._loaded[name, padded] = found

@@ -312,7 +312,7 @@ def main(root: str, out: str, threads: int, seed: int) -> None:
     vectors, vocabulary, recipe = WordVectors.load(), Vocabulary(), FilterRecipe(seed=seed)
     lists: list[Example] = []
     for number, group in enumerate(GROUPS):
-        sets = [_part(data.load(name, root=root)) for name in group]
+        sets = [_part(data.load_dataset(name, root=root)) for name in group]
         drawn = examples(sets, vectors, vocabulary, seed=number)
         with click.progressbar(drawn, sum(map(len, sets)), label=", ".join(group)) as bar:
             lists.extend(bar)

@@ -80,7 +80,7 @@ def general_lists(
 
 
 def _answerable(name: str, root: Path | None) -> QuestionSet:
-    return data.select(data.load(name, root=root), "answerable")
+    return data.filter_questions(data.load_dataset(name, root=root), "answerable")
 
 
 @dataclass(frozen=True, slots=True)

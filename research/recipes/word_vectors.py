@@ -28,7 +28,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from askline.models.vector_formats import read_vectors
 from askline.models.word_vectors import SHIPPED, WordVectors
-from askline.text.words import words
+from askline.text.words import split_words
 
 __all__ = [
     "SentenceEncoder",
@@ -165,7 +165,7 @@ def _principal(rows: NDArray[np.float64], dimensions: int) -> NDArray[np.float64
 @click.option("--dimensions", default=128, show_default=True)
 def main(encoder: str, listed: str, out: str, count: int, dimensions: int) -> None:
     """Distil word vectors from a sentence encoder."""
-    known = [word for word in read_vectors(listed).words if words(word) == [word]]
+    known = [word for word in read_vectors(listed).words if split_words(word) == [word]]
     vectors = distilled(SentenceEncoder.load(encoder), known[:count], dimensions)
     vectors.save(Path(out))
     click.echo(str(vectors), err=True)

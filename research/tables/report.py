@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from askline.text.atomic_write import replacing
+from askline.text.atomic_write import atomic_write
 
 from .about import missing
 from .html import html
@@ -50,6 +50,6 @@ def write_report(
     pages = out / "results.md", out / "results.html"
     texts = (form(results, found, banner=banner) for form in (markdown, html))
     for path, text in zip(pages, texts, strict=True):
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             stream.write(text.encode())
     return Written(*pages, tuple(found), tuple(missing(results, found)))

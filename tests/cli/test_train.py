@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch", reason="training needs torch: pip install '.[train]'")
 
 from askline.models.word_vectors import WordVectors
-from askline.text.words import words
+from askline.text.words import split_words
 
 from .conftest import Run
 
@@ -17,7 +17,7 @@ from .conftest import Run
 @pytest.fixture
 def vectors(questions: Path) -> Path:
     """Vectors for every word of the questions, beside them."""
-    known = sorted(set(words(questions.read_text("utf-8"))))
+    known = sorted(set(split_words(questions.read_text("utf-8"))))
     rows = np.random.default_rng(0).standard_normal((len(known), 8)).astype(np.float32)
     WordVectors.from_rows(known, rows, name="tiny").save("tiny.safetensors")
     return Path("tiny.safetensors")

@@ -166,7 +166,7 @@ import os, sys
 from askline.corpus import Corpus, phrase_retrieval as encoded
 from askline.phrases import index as manifest, segments
 
-encoded._BATCH, step, real = 1, 0, segments.replacing
+encoded._BATCH, step, real = 1, 0, segments.atomic_write
 
 def counted(path):
     global step
@@ -175,7 +175,7 @@ def counted(path):
         os._exit(9)
     return real(path)
 
-segments.replacing = manifest.replacing = counted
+segments.atomic_write = manifest.atomic_write = counted
 with Corpus.open(sys.argv[1], ranker=None) as corpus:
     corpus.encode_phrases(sys.argv[2])
 """

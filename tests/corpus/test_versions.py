@@ -16,7 +16,7 @@ from askline.corpus.bm25 import Stems
 from askline.corpus.ingest import READING, Fresh, examine
 from askline.corpus.schema import DocumentRow, SentenceRow
 from askline.corpus.search_index import FORMAT, passages
-from askline.text.words import words
+from askline.text.words import split_words
 
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
@@ -89,7 +89,9 @@ def test_the_search_index_has_a_new_number_when_it_changes() -> None:
         rows = [
             SentenceRow(at, 0, 0, 1, 0, f"Part {at // 15}", line) for at, line in enumerate(said)
         ]
-        seen += [(*found, words(found.text), stems.terms(found.text)) for found in passages(rows)]
+        seen += [
+            (*found, split_words(found.text), stems.terms(found.text)) for found in passages(rows)
+        ]
     assert (FORMAT, _digest(seen)) == FORMAT_NOW, (
         "Passages or words are other ones than before: raise FORMAT in "
         "askline/corpus/search_index.py, and put it here with the new digest."

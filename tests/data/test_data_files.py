@@ -104,7 +104,7 @@ def test_a_line_of_ten_megabytes_is_read(tmp_path: Path) -> None:
 def test_a_line_over_the_limit_is_refused_and_the_rest_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MAX_LINE", 100)
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 100)
     path = write(tmp_path / "q.jsonl", GOOD, "x" * 5000, GOOD, "{")
     (first, message), (second, _) = problems(read_jsonl, path)
     assert (first, second) == (2, 4)
@@ -114,7 +114,7 @@ def test_a_line_over_the_limit_is_refused_and_the_rest_checked(
 def test_a_document_over_the_limit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "MAX_DOCUMENT", 10)
+    monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 10)
     [(line, message)] = problems(read_selqa, write(tmp_path / "d.json", "[1, 2, 3, 4, 5]"))
     assert (line, message[:12]) == (0, "The file has")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from askline.data import load, load_paragraphs
+from askline.data import load_dataset, load_paragraphs
 from askline.errors import InputError
 
 
@@ -40,7 +40,7 @@ def root(tmp_path: Path) -> Path:
 def test_paragraphs_are_those_of_the_sets_questions(root: Path, name: str) -> None:
     paragraphs = load_paragraphs(name, root=root)
     asked = {question.id for paragraph in paragraphs for question in paragraph.questions}
-    assert asked == {question.id for question in load(name, root=root)}
+    assert asked == {question.id for question in load_dataset(name, root=root)}
 
 
 def test_a_file_in_the_format_may_be_named(root: Path) -> None:

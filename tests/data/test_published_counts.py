@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from askline.data import hold_out, load, read_paragraphs, select, statistics
+from askline.data import (
+    compute_statistics,
+    filter_questions,
+    hold_out,
+    load_dataset,
+    read_paragraphs,
+)
 from askline.types import QuestionSet
 
 
@@ -29,7 +35,7 @@ from askline.types import QuestionSet
 def test_sentence_sets(
     data_root: Path, name: str, questions: int, candidates: int, answerable: int, both: int
 ) -> None:
-    found = statistics(load(name, root=data_root))
+    found = compute_statistics(load_dataset(name, root=data_root))
     assert (found.questions, found.candidates) == (questions, candidates)
     assert (found.answerable, found.both) == (answerable, both)
 
@@ -47,8 +53,8 @@ def test_sentence_sets(
     ],
 )
 def test_paragraph_sets(data_root: Path, name: str, questions: int, answerable: int) -> None:
-    found = load(name, root=data_root)
-    assert (len(found), len(select(found, "answerable"))) == (questions, answerable)
+    found = load_dataset(name, root=data_root)
+    assert (len(found), len(filter_questions(found, "answerable"))) == (questions, answerable)
     assert all(question.candidates for question in found)
 
 
@@ -63,7 +69,7 @@ def documents(question_set: QuestionSet) -> set[str]:
 
 @pytest.mark.parametrize(("name", "questions"), [("piaf", 7569), ("squadshifts", 27626)])
 def test_our_own_splits_are_apart_and_whole(data_root: Path, name: str, questions: int) -> None:
-    train, dev = (load(f"{name}:{split}", root=data_root) for split in ("train", "dev"))
+    train, dev = (load_dataset(f"{name}:{split}", root=data_root) for split in ("train", "dev"))
     assert len(train) + len(dev) == questions
     assert 0.09 < len(dev) / questions <= 0.1
     assert not documents(train) & documents(dev)
@@ -88,7 +94,9 @@ def test_piaf_has_one_offset_mended(data_root: Path) -> None:
 def test_wikiqa_gives_the_rows_of_the_cascade_transformer(
     data_root: Path, name: str, row: tuple[int, float, float]
 ) -> None:
-    found = statistics(select(load(f"wikiqa:{name}", root=data_root), "answerable"))
+    found = compute_statistics(
+        filter_questions(load_dataset(f"wikiqa:{name}", root=data_root), "answerable")
+    )
     questions, candidates, positives = row
     assert found.questions == questions
     assert found.candidates_per_question == pytest.approx(candidates, abs=0.1)
@@ -96,6 +104,6 @@ def test_wikiqa_gives_the_rows_of_the_cascade_transformer(
 
 
 def test_wikiqa_gives_the_rows_of_cosinet(data_root: Path) -> None:
-    found = statistics(load("wikiqa:test", root=data_root))
+    found = compute_statistics(load_dataset("wikiqa:test", root=data_root))
     assert found.percent_answerable == pytest.approx(38.39, abs=0.005)
     assert found.candidates_per_question == pytest.approx(9.74, abs=0.005)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import askline.data as data
-from askline.data import known_sets, load
+from askline.data import dataset_names, load_dataset
 from askline.errors import DataError, InputError, UnknownNameError
 
 from .samples import write, write_json
@@ -45,7 +45,7 @@ def test_the_public_names_are_sorted_and_there() -> None:
 
 
 def test_known_sets_are_sorted_and_complete() -> None:
-    names = known_sets()
+    names = dataset_names()
     assert list(names) == sorted(names)
     assert {"wikiqa:test", "trecqa:train-all", "trecqa-clean:dev", "squad2:dev"} <= set(names)
     assert {"squadshifts:train", "piaf:dev", "fquad:valid", "asnq:dev", "nq:train"} <= set(names)
@@ -54,19 +54,19 @@ def test_known_sets_are_sorted_and_complete() -> None:
 def test_a_set_is_found_below_the_root_or_the_variable(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert load("squad-pairs:train", root=root).name == "squad-pairs:train"
-    assert len(load("squad-pairs:train", root=str(root))) == 1
+    assert load_dataset("squad-pairs:train", root=root).name == "squad-pairs:train"
+    assert len(load_dataset("squad-pairs:train", root=str(root))) == 1
     monkeypatch.setenv("ASKLINE_DATA", str(root))
-    assert len(load("squad-pairs:train")) == 1
+    assert len(load_dataset("squad-pairs:train")) == 1
     with pytest.raises(InputError, match="No file"):
-        load("squad-pairs:train", root=root / "elsewhere")
+        load_dataset("squad-pairs:train", root=root / "elsewhere")
 
 
 def test_a_packed_file_may_stand_in_for_a_plain_one(root: Path) -> None:
     plain = root / "squad" / "train-pairs.jsonl"
     plain.with_name("train-pairs.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
     plain.unlink()
-    assert len(load("squad-pairs:train", root=root)) == 1
+    assert len(load_dataset("squad-pairs:train", root=root)) == 1
 
 
 @pytest.mark.parametrize("value", [None, ""], ids=["unset", "empty"])
@@ -80,19 +80,19 @@ def test_without_a_data_folder_the_message_names_file_and_ways(
         r"Set ASKLINE_DATA, or give --data DIR \(in Python: root=\)\."
     )
     with pytest.raises(InputError, match=message):
-        load("wikiqa:test")
+        load_dataset("wikiqa:test")
 
 
 def test_a_missing_file_is_named_with_the_ways_out(root: Path) -> None:
     message = r"No file .*WikiQA-dev\.tsv, which wikiqa:dev is read from\..*ASKLINE_DATA or --data"
     with pytest.raises(InputError, match=message):
-        load("wikiqa:dev", root=root)
+        load_dataset("wikiqa:dev", root=root)
 
 
 @pytest.mark.parametrize("name", ["wikqa:test", "wikiqa:tests", "wikiqa:", "", "x"])
 def test_unknown_names_are_told_with_the_known_ones(root: Path, name: str) -> None:
     with pytest.raises(UnknownNameError, match="Known: asnq:dev, .*, wikiqa:train") as caught:
-        load(name, root=root)
+        load_dataset(name, root=root)
     if name.startswith("wikqa"):
         assert "Did you mean 'wikiqa:test'?" in str(caught.value)
 
@@ -102,26 +102,26 @@ def test_a_path_is_read_as_our_own_format(root: Path, suffix: str) -> None:
     path = root / f"mine{suffix}"
     content = f"{QUESTION}\n".encode()
     path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
-    found = load(str(path))
+    found = load_dataset(str(path))
     assert (found.name, len(found)) == (str(path), 1)
 
 
 def test_a_missing_path_and_one_of_another_format_are_told(root: Path) -> None:
     with pytest.raises(InputError, match=r"No file .*none\.jsonl"):
-        load(str(root / "none.jsonl"))
+        load_dataset(str(root / "none.jsonl"))
     other = write(root / "mine.json", QUESTION)
     with pytest.raises(InputError, match=r"must end in \.jsonl .* write NAME:.*mine\.json with"):
-        load(str(other))
+        load_dataset(str(other))
 
 
 def test_a_path_after_a_name_is_read_in_that_format(root: Path) -> None:
     path = write(root / "more.jsonl", *PAIRS, *PAIRS)
-    found = load(f"squad-pairs:{path}")
+    found = load_dataset(f"squad-pairs:{path}")
     assert (found.name, len(found)) == (f"squad-pairs:{path}", 2)
     with pytest.raises(DataError, match=r"more\.jsonl:1: No 'candidates'"):
-        load(f"trecqa:{path}")
+        load_dataset(f"trecqa:{path}")
     with pytest.raises(InputError, match=r"No file .*none\.tsv"):
-        load(f"wikiqa:{root / 'none.tsv'}")
+        load_dataset(f"wikiqa:{root / 'none.tsv'}")
 
 
 def test_a_file_without_a_suffix_is_found_in_the_current_folder(
@@ -129,7 +129,7 @@ def test_a_file_without_a_suffix_is_found_in_the_current_folder(
 ) -> None:
     write(root / "more", *PAIRS)
     monkeypatch.chdir(root)
-    assert len(load("squad-pairs:more")) == 1
+    assert len(load_dataset("squad-pairs:more")) == 1
 
 
 def test_trecqa_clean_has_both_labels_and_takes_the_seed(root: Path) -> None:
@@ -138,9 +138,9 @@ def test_trecqa_clean_has_both_labels_and_takes_the_seed(root: Path) -> None:
     mixed = json.dumps({"question": "Who?", "candidates": [answer, *others]})
     only = json.dumps({"question": "Who?", "candidates": [answer]})
     path = write(root / "t.jsonl", mixed, only)
-    assert len(load(f"trecqa:{path}")) == 2
-    assert len(load(f"trecqa-clean:{path}")) == 1
-    orders = {load(f"trecqa-clean:{path}", seed=seed).questions for seed in range(5)}
+    assert len(load_dataset(f"trecqa:{path}")) == 2
+    assert len(load_dataset(f"trecqa-clean:{path}")) == 1
+    orders = {load_dataset(f"trecqa-clean:{path}", seed=seed).questions for seed in range(5)}
     assert len(orders) > 1
 
 
@@ -148,10 +148,12 @@ def test_sets_published_whole_are_split_by_article(root: Path) -> None:
     (root / "squadshifts").mkdir()
     for prefix in ("new_wiki", "reddit", "amazon_reviews"):
         write_json(root / "squadshifts" / f"{prefix}_v1.0.json", squad(30, prefix))
-    train, dev, whole = (load(f"squadshifts:{s}", root=root) for s in ("train", "dev", "all"))
+    train, dev, whole = (
+        load_dataset(f"squadshifts:{s}", root=root) for s in ("train", "dev", "all")
+    )
     assert (train.name, len(train), len(dev), len(whole)) == ("squadshifts:train", 81, 9, 90)
     assert not {question.id for question in train} & {question.id for question in dev}
-    assert len(load("squadshifts:amazon", root=root)) == 30
+    assert len(load_dataset("squadshifts:amazon", root=root)) == 30
 
 
 def test_files_that_share_ids_are_not_joined(root: Path) -> None:
@@ -159,17 +161,17 @@ def test_files_that_share_ids_are_not_joined(root: Path) -> None:
     for file in ("new_wiki", "reddit", "amazon_reviews"):
         write_json(root / "squadshifts" / f"{file}_v1.0.json", squad(2, "same"))
     with pytest.raises(InputError, match="The files of squadshifts:all do not go together"):
-        load("squadshifts:all", root=root)
+        load_dataset("squadshifts:all", root=root)
 
 
 def test_a_set_named_alone_is_its_training_split(root: Path) -> None:
-    assert load("squad-pairs", root=root).name == "squad-pairs:train"
+    assert load_dataset("squad-pairs", root=root).name == "squad-pairs:train"
 
 
 def test_every_set_may_be_named_alone() -> None:
     """That is, each has a training split or one split only."""
     splits: dict[str, set[str]] = {}
-    for name in known_sets():
+    for name in dataset_names():
         dataset, _, split = name.partition(":")
         splits.setdefault(dataset, set()).add(split)
     assert [name for name, of in splits.items() if "train" not in of and len(of) > 1] == []

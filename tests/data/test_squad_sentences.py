@@ -13,7 +13,7 @@ from askline.data import (
     SpanQuestion,
     hold_out,
     read_squad,
-    to_sentences,
+    to_question_set,
 )
 
 from .samples import labels, write_json
@@ -37,7 +37,7 @@ def paragraphs(*spans: AnswerSpan) -> ParagraphSet:
 
 
 def test_candidates_are_the_sentences_with_their_places() -> None:
-    [question] = to_sentences(paragraphs(span(29, 33)), splitter=split)
+    [question] = to_question_set(paragraphs(span(29, 33)), splitter=split)
     assert question.texts == ["Tin melts early.", "Iron melts late.", "Iron rusts."]
     assert [candidate.id for candidate in question.candidates] == [
         "Metals#0-0",
@@ -69,13 +69,13 @@ def test_candidates_are_the_sentences_with_their_places() -> None:
 def test_each_span_marks_the_sentence_that_holds_most_of_it(
     spans: list[AnswerSpan], expected: list[int]
 ) -> None:
-    [question] = to_sentences(paragraphs(*spans), splitter=split)
+    [question] = to_question_set(paragraphs(*spans), splitter=split)
     assert labels(question) == [label == 1 for label in expected]
 
 
 def test_the_first_span_alone_can_count() -> None:
     given_set = paragraphs(span(35, 39), span(18, 22), span(18, 22))
-    [question] = to_sentences(given_set, splitter=split, gold="first")
+    [question] = to_question_set(given_set, splitter=split, gold="first")
     assert labels(question) == [False, False, True]
     assert question.answers == ("Iron",)
 
@@ -84,7 +84,7 @@ def test_negatives_are_shared_between_questions() -> None:
     [paragraph] = paragraphs(span(0, 3)).paragraphs
     other = SpanQuestion("r", "Which?", (span(18, 22),))
     both = Paragraph("p", "", TEXT, (*paragraph.questions, other))
-    first, second = to_sentences(ParagraphSet("tiny", (both,)), splitter=split)
+    first, second = to_question_set(ParagraphSet("tiny", (both,)), splitter=split)
     assert first.candidates[2] is second.candidates[2]
     assert (labels(first)[0], labels(second)[0]) == (True, False)
 

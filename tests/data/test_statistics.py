@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from askline.data import SetStatistics, statistics
+from askline.data import DatasetStatistics, compute_statistics
 from askline.types import QuestionSet
 
 from .samples import make_set
 
 
 def test_statistics_count_what_the_tables_count() -> None:
-    found = statistics(
+    found = compute_statistics(
         make_set(
             [
                 ("Who came?", {"Ann came.": 1, "Nobody did, they say.": 0, "So what?": 1}),
@@ -17,7 +17,7 @@ def test_statistics_count_what_the_tables_count() -> None:
             ]
         )
     )
-    assert found == SetStatistics(
+    assert found == DatasetStatistics(
         name="tiny",
         questions=2,
         candidates=4,
@@ -34,6 +34,6 @@ def test_statistics_count_what_the_tables_count() -> None:
 
 @pytest.mark.parametrize("question_set", [QuestionSet("x", ()), make_set([("Who?", {})])])
 def test_sets_without_candidates_have_averages_of_zero(question_set: QuestionSet) -> None:
-    found = statistics(question_set)
+    found = compute_statistics(question_set)
     assert (found.candidates, found.candidate_words, found.percent_answerable) == (0, 0.0, 0.0)
     assert (found.candidates_per_question, found.positives_per_question) == (0.0, 0.0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from askline.data import select
+from askline.data import filter_questions
 from askline.errors import UnknownNameError
 
 from .samples import make_set
@@ -26,7 +26,7 @@ MIXED = make_set(
     ],
 )
 def test_select_keeps_the_questions_that_pass(which: str, expected: list[str]) -> None:
-    found = select(MIXED, which)
+    found = filter_questions(MIXED, which)
     assert [question.text for question in found] == expected
     assert found.name == MIXED.name
 
@@ -34,4 +34,4 @@ def test_select_keeps_the_questions_that_pass(which: str, expected: list[str]) -
 def test_an_unknown_filter_is_told_with_the_known_ones() -> None:
     message = r"No filter 'answered'\. Known: all, answerable, both\. Did you mean 'answerable'\?"
     with pytest.raises(UnknownNameError, match=message):
-        select(MIXED, "answered")
+        filter_questions(MIXED, "answered")

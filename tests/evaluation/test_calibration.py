@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from askline.errors import InputError
 from askline.evaluation.calibration import (
     Abstention,
-    Isotonic,
-    Temperature,
+    IsotonicRegression,
+    PlattScaling,
     auroc,
     choose_threshold,
     expected_calibration_error,
@@ -29,31 +29,33 @@ def drawn(scale: float, shift: float, count: int = 20_000) -> tuple[np.ndarray, 
 
 
 def test_temperature_finds_the_line_that_drew_the_labels() -> None:
-    fitted = Temperature.fit(*drawn(0.5, -1.0))
+    fitted = PlattScaling.fit(*drawn(0.5, -1.0))
     assert fitted.scale == pytest.approx(0.5, abs=0.03)
     assert fitted.shift == pytest.approx(-1.0, abs=0.08)
 
 
 def test_temperature_stays_finite_where_scores_separate_the_labels() -> None:
-    fitted = Temperature.fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
+    fitted = PlattScaling.fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
     assert np.isfinite([fitted.scale, fitted.shift]).all()
     assert fitted([3.0])[0] > 0.5 > fitted([-3.0])[0]
 
 
 def test_temperature_of_huge_scores_gives_no_warning() -> None:
-    assert Temperature()([-1e6, 0.0, 1e6]).tolist() == [0.0, 0.5, 1.0]
+    assert PlattScaling()([-1e6, 0.0, 1e6]).tolist() == [0.0, 0.5, 1.0]
 
 
-@pytest.mark.parametrize("kind", [Temperature, Isotonic], ids=["temperature", "isotonic"])
-def test_calibration_lowers_the_error(kind: type[Temperature] | type[Isotonic]) -> None:
+@pytest.mark.parametrize(
+    "kind", [PlattScaling, IsotonicRegression], ids=["temperature", "isotonic"]
+)
+def test_calibration_lowers_the_error(kind: type[PlattScaling] | type[IsotonicRegression]) -> None:
     scores, labels = drawn(0.3, -2.0)
     fitted = kind.fit(scores[::2], labels[::2])
-    raw = expected_calibration_error(Temperature()(scores[1::2]), labels[1::2])
+    raw = expected_calibration_error(PlattScaling()(scores[1::2]), labels[1::2])
     assert expected_calibration_error(fitted(scores[1::2]), labels[1::2]) < 0.03 < raw
 
 
 def test_isotonic_pools_what_falls() -> None:
-    fitted = Isotonic.fit([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1])
+    fitted = IsotonicRegression.fit([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1])
     assert fitted.chances.tolist() == [0.0, 0.5, 0.5, 1.0]
     assert fitted([0.0, 1.5, 9.0]).tolist() == [0.0, 0.25, 1.0]
 
@@ -61,7 +63,7 @@ def test_isotonic_pools_what_falls() -> None:
 @given(pairs)
 def test_isotonic_never_falls_and_keeps_the_mean(rows: list[tuple[float, bool]]) -> None:
     scores, labels = zip(*rows, strict=True)
-    fitted = Isotonic.fit(scores, labels)
+    fitted = IsotonicRegression.fit(scores, labels)
     assert (np.diff(fitted.chances) >= 0).all()
     assert fitted(scores).mean() == pytest.approx(np.mean(labels))
 
@@ -125,7 +127,7 @@ def test_threshold_beats_every_other(rows: list[tuple[float, bool]]) -> None:
 def test_what_cannot_be_used_is_refused(
     scores: list[float], labels: list[int], message: str
 ) -> None:
-    for use in (Temperature.fit, Isotonic.fit, auroc, choose_threshold):
+    for use in (PlattScaling.fit, IsotonicRegression.fit, auroc, choose_threshold):
         with pytest.raises(InputError, match=message):
             use(scores, labels)
 

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError, MissingExtraError, UnknownNameError
-from askline.evaluation import Measure, Ranked, Run, parse_measure, parse_measures, score_run
+from askline.evaluation import Measure, RankedList, Run, parse_measure, parse_measures, score_run
 
 EVERY_MEASURE = ("MAP", "MRR", "P@1", "P@2", "R@1", "R@2", "nDCG@2", "Success@1", "Success@2")
 
 
 def run_of(**rankings: str) -> Run:
     """`run_of(q="bac")`: candidate b first, then a, then c; all scores equal."""
-    return Run("hand", {q: Ranked(tuple(ids), (0.0,) * len(ids)) for q, ids in rankings.items()})
+    return Run(
+        "hand", {q: RankedList(tuple(ids), (0.0,) * len(ids)) for q, ids in rankings.items()}
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_score_run_reads_the_order_not_the_ids() -> None:
 
 def test_score_run_reads_the_order_not_the_scores() -> None:
     # Scores of another stage, and a difference that float32 cannot hold.
-    run = Run("hand", {"q": Ranked(("a", "b", "c"), (1.0, 1.0 - 1e-12, 7.0))})
+    run = Run("hand", {"q": RankedList(("a", "b", "c"), (1.0, 1.0 - 1e-12, 7.0))})
     assert score_run(run, {"q": {"a": 1}}, measures="MRR")["MRR"].tolist() == [1]
 
 
@@ -122,7 +124,7 @@ def test_score_run_without_any_answer_is_zero(qrels: dict[str, dict[str, int]]) 
 
 def test_score_run_takes_any_text_as_an_id() -> None:
     ids = ("a\0b", "a b", "", "\ud800", "a\0c")
-    run = Run("hand", {"\0": Ranked(ids, (0.0,) * 5), "": Ranked(ids, (0.0,) * 5)})
+    run = Run("hand", {"\0": RankedList(ids, (0.0,) * 5), "": RankedList(ids, (0.0,) * 5)})
     qrels = {"\0": {"a\0c": 1}, "": {"\ud800": 1}}
     assert score_run(run, qrels, measures="MRR")["MRR"].tolist() == [1 / 5, 1 / 4]
 

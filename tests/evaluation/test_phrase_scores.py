@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askline.errors import InputError, UnknownNameError
-from askline.evaluation import exact_match, f1, normalise_phrase, score_phrases
+from askline.evaluation import exact_match, f1, normalize_phrase, score_phrases
 from askline.evaluation.phrase_scores import Language
 
 
@@ -35,7 +35,7 @@ from askline.evaluation.phrase_scores import Language
     ],
 )
 def test_normalise_phrase(language: Language, phrase: str, normal: str) -> None:
-    assert normalise_phrase(phrase, language=language) == normal
+    assert normalize_phrase(phrase, language=language) == normal
 
 
 @pytest.mark.parametrize(

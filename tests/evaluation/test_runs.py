@@ -5,7 +5,7 @@ import math
 import pytest
 
 from askline.errors import InputError, RankerError
-from askline.evaluation import Ranked, Run, judgements
+from askline.evaluation import RankedList, Run, make_qrels
 from askline.types import Candidate, Hit, Question, QuestionSet
 
 from .conftest import make_question
@@ -14,11 +14,11 @@ from .conftest import make_question
 def test_run_keeps_the_order_of_the_hits_not_of_their_scores() -> None:
     question = make_question("q", [0, 1, 0])
     run = Run.from_hits("hand", [(question, [Hit(2, 0.5), Hit(0, 0.5), Hit(1, 9.0, stage=1)])])
-    assert run == Run("hand", {"q": Ranked(("q-2", "q-0", "q-1"), (0.5, 0.5, 9.0))})
+    assert run == Run("hand", {"q": RankedList(("q-2", "q-0", "q-1"), (0.5, 0.5, 9.0))})
 
 
 def test_run_takes_a_question_without_candidates() -> None:
-    assert Run.from_hits("hand", [(make_question("q", []), [])]).rankings["q"] == Ranked((), ())
+    assert Run.from_hits("hand", [(make_question("q", []), [])]).rankings["q"] == RankedList((), ())
 
 
 @pytest.mark.parametrize(
@@ -35,21 +35,21 @@ def test_run_takes_a_question_without_candidates() -> None:
 def test_run_refuses_what_is_no_permutation(indexes: list[int], message: str) -> None:
     question = make_question("q", [0, 1, 0])
     with pytest.raises(RankerError, match=f"Question 'q': .*{message}"):
-        Ranked.from_hits(question, [Hit(index, 0.0) for index in indexes])
+        RankedList.from_hits(question, [Hit(index, 0.0) for index in indexes])
 
 
 @pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
 def test_run_refuses_hits_without_a_real_score(score: float) -> None:
     with pytest.raises(RankerError, match="Question 'q': a score is a finite number"):
-        Ranked.from_hits(make_question("q", [1]), [Hit(0, score)])
+        RankedList.from_hits(make_question("q", [1]), [Hit(0, score)])
     with pytest.raises(InputError, match="Scores must be finite"):
-        Ranked(("a",), (score,))
+        RankedList(("a",), (score,))
 
 
 def test_run_refuses_candidates_with_one_id() -> None:
     twins = Question("q", "?", (Candidate("same", "One."), Candidate("same", "Two.")))
     with pytest.raises(InputError, match="unique within a question, got 'same' twice"):
-        Ranked.from_hits(twins, [Hit(0, 1.0), Hit(1, 0.0)])
+        RankedList.from_hits(twins, [Hit(0, 1.0), Hit(1, 0.0)])
 
 
 def test_run_refuses_questions_with_one_id() -> None:
@@ -60,10 +60,10 @@ def test_run_refuses_questions_with_one_id() -> None:
 
 def test_ranked_wants_a_score_for_each_candidate() -> None:
     with pytest.raises(InputError, match="got 2 candidates and 1 scores"):
-        Ranked(("a", "b"), (1.0,))
+        RankedList(("a", "b"), (1.0,))
 
 
 def test_judgements_hold_every_candidate(tiny: QuestionSet) -> None:
-    qrels = judgements(tiny)
+    qrels = make_qrels(tiny)
     assert list(qrels) == ["a", "b", "c", "d"]
     assert qrels["b"] == {"b-0": 0, "b-1": 1, "b-2": 0}

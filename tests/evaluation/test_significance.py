@@ -14,7 +14,7 @@ from askline.evaluation import (
     bootstrap_interval,
     compare,
     evaluate,
-    randomisation_test,
+    randomization_test,
     t_test,
 )
 from askline.types import QuestionSet
@@ -61,9 +61,9 @@ def test_bootstrap_interval_is_the_same_each_time_and_moves_with_the_seed() -> N
 
 def test_draws_made_in_blocks_are_as_many_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.random.default_rng(3).random((2, 50))
-    whole = randomisation_test(a, b, samples=1001)
+    whole = randomization_test(a, b, samples=1001)
     monkeypatch.setattr("askline.evaluation.significance._BLOCK", 400)
-    blocks = randomisation_test(a, b, samples=1001)
+    blocks = randomization_test(a, b, samples=1001)
     assert (whole * 1002) == pytest.approx(round(whole * 1002))
     assert (blocks * 1002) == pytest.approx(round(blocks * 1002))
     assert blocks == pytest.approx(whole, abs=0.06)
@@ -75,9 +75,9 @@ def test_randomisation_test_is_symmetric_and_within_its_range(
     values: list[tuple[float, float]],
 ) -> None:
     a, b = np.array(values).T
-    p = randomisation_test(a, b, samples=200)
+    p = randomization_test(a, b, samples=200)
     assert 1 / 201 <= p <= 1
-    assert randomisation_test(b, a, samples=200) == p
+    assert randomization_test(b, a, samples=200) == p
 
 
 @pytest.mark.parametrize(
@@ -89,15 +89,15 @@ def test_randomisation_test_nears_the_exact_p_value(differences: list[float]) ->
     signs = itertools.product([-1, 1], repeat=len(differences))
     sums = [abs(sum(s * d for s, d in zip(row, differences, strict=True))) for row in signs]
     exact = np.mean([value >= abs(sum(differences)) - 1e-12 for value in sums])
-    p = randomisation_test(differences, [0.0] * len(differences), samples=20_000)
+    p = randomization_test(differences, [0.0] * len(differences), samples=20_000)
     assert p == pytest.approx(exact, abs=0.015)
 
 
 def test_randomisation_test_finds_a_plain_difference() -> None:
     rng = np.random.default_rng(5)
     a = rng.random(200)
-    assert randomisation_test(a, a - 0.1 + 0.05 * rng.random(200)) == 1 / 10_001
-    assert randomisation_test(a, rng.permutation(a)) > 0.05
+    assert randomization_test(a, a - 0.1 + 0.05 * rng.random(200)) == 1 / 10_001
+    assert randomization_test(a, rng.permutation(a)) > 0.05
 
 
 @given(pairs)
@@ -143,7 +143,7 @@ def test_compare_swapped_flips_the_sign_and_keeps_the_odds(mixed: QuestionSet) -
     there, back = compare(a, b), compare(b, a)
     assert there.difference == -back.difference
     assert (there.wins, there.losses) == (back.losses, back.wins)
-    assert (there.p_randomisation, there.p_t) == (back.p_randomisation, back.p_t)
+    assert (there.p_randomization, there.p_t) == (back.p_randomization, back.p_t)
     assert there.interval.low == pytest.approx(-back.interval.high)
     assert there.interval.high == pytest.approx(-back.interval.low)
 
@@ -152,14 +152,14 @@ def test_compare_identical_runs_finds_nothing(mixed: QuestionSet) -> None:
     comparison = compare(evaluate(Given(), mixed), evaluate(Given(), mixed))
     assert comparison.measure == "MAP"
     assert (comparison.difference, comparison.interval) == (0.0, Interval(0.0, 0.0))
-    assert (comparison.p_randomisation, comparison.p_t) == (1.0, 1.0)
+    assert (comparison.p_randomization, comparison.p_t) == (1.0, 1.0)
     assert (comparison.wins, comparison.ties, comparison.losses) == (0, 5, 0)
 
 
 def test_comparison_as_dict_is_json(mixed: QuestionSet) -> None:
     record = compare(evaluate(Given(), mixed), evaluate(Reversed(), mixed)).as_dict()
     assert json.loads(json.dumps(record)) == record
-    assert set(record) > {"difference", "interval", "p_randomisation", "p_t"}
+    assert set(record) > {"difference", "interval", "p_randomization", "p_t"}
 
 
 def test_compare_refuses_other_questions(mixed: QuestionSet, tiny: QuestionSet) -> None:
@@ -181,7 +181,7 @@ def test_intervals_and_tests_refuse_what_is_no_list_of_values(values: list[float
     with pytest.raises(InputError, match="Expected a list of finite values"):
         bootstrap_interval(values)
     with pytest.raises(InputError, match="Expected a list of finite values"):
-        randomisation_test(values, values)
+        randomization_test(values, values)
 
 
 def test_tests_refuse_lists_of_two_lengths() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from askline.errors import DataError, InputError, UnknownNameError
-from askline.evaluation import Ranked, Run, read_qrels, read_run, write_qrels, write_run
-from askline.evaluation.runs import Ties
+from askline.evaluation import RankedList, Run, read_qrels, read_run, write_qrels, write_run
+from askline.evaluation.runs import TieRule
 
 RUN_TEXT = """\
 q1 Q0 d1 3 1.0 hand
@@ -34,12 +34,12 @@ def run_file(tmp_path: Path) -> Path:
     [("docno", ("d9", "d3", "d2", "d1")), ("rank", ("d9", "d2", "d3", "d1"))],
 )
 def test_read_run_orders_by_score_and_settles_ties_by_the_rule(
-    run_file: Path, ties: Ties, order: tuple[str, ...]
+    run_file: Path, ties: TieRule, order: tuple[str, ...]
 ) -> None:
     run = read_run(run_file, ties=ties)
     assert run.name == "hand"
-    assert run.rankings["q1"] == Ranked(order, (7.0, 1.0, 1.0, 1.0))
-    assert run.rankings["q2"] == Ranked(("d1",), (-0.25,))
+    assert run.rankings["q1"] == RankedList(order, (7.0, 1.0, 1.0, 1.0))
+    assert run.rankings["q2"] == RankedList(("d1",), (-0.25,))
 
 
 def test_read_run_by_rank_falls_back_on_the_order_in_the_file(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_read_run_takes_scores_beyond_float32(tmp_path: Path) -> None:
 
 def test_read_run_refuses_another_rule(run_file: Path) -> None:
     with pytest.raises(UnknownNameError, match="No tie rule 'random'. Known: docno, rank"):
-        read_run(run_file, ties=cast(Ties, "random"))
+        read_run(run_file, ties=cast(TieRule, "random"))
 
 
 def test_read_run_reports_every_bad_row_with_its_line(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_read_says_which_file_is_missing(tmp_path: Path) -> None:
 
 def test_write_run_keeps_scores_that_fall_and_counts_down_otherwise(tmp_path: Path) -> None:
     rankings = {
-        "falls": Ranked(("a", "b"), (0.75, 0.1)),
-        "ties": Ranked(("a", "b"), (0.5, 0.5)),
-        "ties as float32": Ranked(("a", "b"), (1.000000001, 1.0)),
-        "rises": Ranked(("a", "b", "c"), (0.5, 7.0, 6.0)),
-        "too large": Ranked(("a",), (1e300,)),
+        "falls": RankedList(("a", "b"), (0.75, 0.1)),
+        "ties": RankedList(("a", "b"), (0.5, 0.5)),
+        "ties as float32": RankedList(("a", "b"), (1.000000001, 1.0)),
+        "rises": RankedList(("a", "b", "c"), (0.5, 7.0, 6.0)),
+        "too large": RankedList(("a",), (1e300,)),
     }
     path = tmp_path / "out.run"
     write_run(Run("bm25 % 2 >> wo", {k.replace(" ", "-"): v for k, v in rankings.items()}), path)
@@ -146,8 +146,8 @@ def test_write_refuses_ids_it_cannot_write_and_leaves_the_old_file(
     path = tmp_path / "old"
     path.write_text("old", encoding="utf-8")
     for run in (
-        Run("x", {"q": Ranked(("good", bad), (1.0, 0.0))}),
-        Run("x", {bad: Ranked(("good",), (1.0,))}),
+        Run("x", {"q": RankedList(("good", bad), (1.0, 0.0))}),
+        Run("x", {bad: RankedList(("good",), (1.0,))}),
     ):
         with pytest.raises(InputError, match="an id must be text without any; got .*Rename"):
             write_run(run, path)
@@ -169,7 +169,7 @@ def test_write_qrels_refuses_a_question_that_would_vanish(tmp_path: Path) -> Non
 
 
 def test_write_leaves_nothing_half_written(tmp_path: Path) -> None:
-    broken = Ranked(("a", "b"), cast("tuple[float, ...]", (1.0, 0.0)))
+    broken = RankedList(("a", "b"), cast("tuple[float, ...]", (1.0, 0.0)))
     object.__setattr__(broken, "ids", ("a",))
     with pytest.raises(ValueError, match="zip"):
         write_run(Run("x", {"q": broken}), tmp_path / "out.run")
@@ -193,17 +193,17 @@ scores = st.one_of(
 
 @st.composite
 def runs(draw: st.DrawFn) -> Run:
-    rankings: dict[str, Ranked] = {}
+    rankings: dict[str, RankedList] = {}
     for question in draw(st.lists(ids, min_size=1, max_size=3, unique=True)):
         names = tuple(draw(st.lists(ids, min_size=1, max_size=6, unique=True)))
         row = st.lists(scores, min_size=len(names), max_size=len(names))
-        rankings[question] = Ranked(names, tuple(draw(row)))
+        rankings[question] = RankedList(names, tuple(draw(row)))
     return Run(draw(ids), rankings)
 
 
 @settings(deadline=None)
 @given(runs(), st.sampled_from(["docno", "rank"]))
-def test_runs_come_back_in_the_order_they_were_written(run: Run, ties: Ties) -> None:
+def test_runs_come_back_in_the_order_they_were_written(run: Run, ties: TieRule) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "run")
         write_run(run, path)

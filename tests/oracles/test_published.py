@@ -13,7 +13,7 @@ from askline.types import QuestionSet
 
 @pytest.fixture(scope="module")
 def wikiqa(data_root: Path) -> QuestionSet:
-    return data.select(data.load("wikiqa:test", root=data_root), "answerable")
+    return data.filter_questions(data.load_dataset("wikiqa:test", root=data_root), "answerable")
 
 
 def percent(spec: str, questions: QuestionSet) -> dict[str, float]:
@@ -46,7 +46,7 @@ def test_tie_rules_of_word_overlap_move_map_by_thirteen_points(wikiqa: QuestionS
 
 def test_original_order_on_squad_sentences(data_root: Path) -> None:
     every = data.read_squad(data_root / "squad" / "dev-v2.0.json", gold="first")
-    questions = data.select(every, "answerable")
+    questions = data.filter_questions(every, "answerable")
     assert len(questions) == 5928
     # Cosinet's Table 5 prints 30.55. The file's offsets are those of an answer's first occurrence,
     # which moves answers forward: over answers that occur once it is 30.8.

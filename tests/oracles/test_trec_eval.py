@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askline.evaluation import Run, judgements, read_qrels, read_run, score_run
+from askline.evaluation import Run, make_qrels, read_qrels, read_run, score_run
 from askline.types import Candidate, Hit, Question
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -133,7 +133,7 @@ def test_rankings_score_by_the_order_of_their_hits(
     ranked: list[tuple[Question, list[Hit]]],
 ) -> None:
     run = Run.from_hits("any", ranked)
-    qrels = judgements(question for question, _ in ranked)
+    qrels = make_qrels(question for question, _ in ranked)
     ours = score_run(run, qrels, measures=MEASURES)
     parsed = {ir_measures.parse_measure(theirs): name for name, (_, theirs) in MEASURES.items()}
     falling = {

@@ -162,7 +162,7 @@ import os, sys
 from askline.phrases import PhraseIndex, PhraseModel, index as manifest, segments
 
 model, index, step = PhraseModel.load(sys.argv[1]), PhraseIndex.open(sys.argv[2]), 0
-real = segments.replacing
+real = segments.atomic_write
 
 def counted(path):
     global step
@@ -171,7 +171,7 @@ def counted(path):
         os._exit(9)
     return real(path)
 
-segments.replacing = manifest.replacing = counted
+segments.atomic_write = manifest.atomic_write = counted
 index.add([("paris", "Paris is a city.", model.encode("Paris is a city."))])
 """
 

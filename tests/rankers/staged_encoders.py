@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline.engine.protocols import Span
-from askline.text.words import words
+from askline.text.words import split_words
 
 IntArray = NDArray[np.int64]
 
@@ -67,5 +67,5 @@ class WordEncoder:
         return self.depths[-1]
 
     def begin(self, question: str, candidates: Sequence[str]) -> WordRun:
-        said = [words(candidate) for candidate in candidates]
-        return WordRun(self, set(words(question)), said, alive=set(range(len(said))))
+        said = [split_words(candidate) for candidate in candidates]
+        return WordRun(self, set(split_words(question)), said, alive=set(range(len(said))))

@@ -15,7 +15,7 @@ import numpy as np
 from askline.engine.protocols import Span
 from askline.rankers.base import FloatArray
 from askline.rankers.pipeline import ScoringRanker, trace
-from askline.text.words import words
+from askline.text.words import split_words
 from askline.types import Ranking
 
 ENTRY_POINTS = """[askline.rankers]
@@ -29,9 +29,10 @@ together = tests.serving.odd_rankers:Together
 
 def _shared(question: str, candidates: Sequence[str]) -> FloatArray:
     """The share of the question's words that a candidate has."""
-    asked = set(words(question))
+    asked = set(split_words(question))
     return np.array(
-        [len(asked & set(words(text))) / max(1, len(asked)) for text in candidates], np.float64
+        [len(asked & set(split_words(text))) / max(1, len(asked)) for text in candidates],
+        np.float64,
     )
 
 
@@ -42,7 +43,7 @@ class Slow(ScoringRanker):
     name: ClassVar[str] = "slow"
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        last = words(question)[-1:]
+        last = split_words(question)[-1:]
         until = time.monotonic() + (int(last[0]) if last and last[0].isdigit() else 0) / 1000
         while time.monotonic() < until:
             time.sleep(0.002)

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from askline.errors import InputError
-from askline.text.atomic_write import replacing
+from askline.text.atomic_write import atomic_write
 
 
 def test_replacing_puts_the_new_file_in_place(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_bytes(b"old")
-    with replacing(target) as stream:
+    with atomic_write(target) as stream:
         stream.write(b"new")
         assert target.read_bytes() == b"old"
     assert target.read_bytes() == b"new"
@@ -21,7 +21,7 @@ def test_replacing_puts_the_new_file_in_place(tmp_path: Path) -> None:
 def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), replacing(target) as stream:  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), atomic_write(target) as stream:  # noqa: PT012
         stream.write(b"half")
         raise ZeroDivisionError
     assert target.read_bytes() == b"old"
@@ -31,6 +31,6 @@ def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path: Path) -> 
 def test_replacing_says_which_file_cannot_be_written(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match=r"nowhere/a\.txt cannot be written: No such file"),
-        replacing(tmp_path / "nowhere" / "a.txt"),
+        atomic_write(tmp_path / "nowhere" / "a.txt"),
     ):
         pass

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.text.words import BREAK, words, words_in_row
+from askline.text.words import TEXT_SEPARATOR, split_words, split_words_flat
 
 
 @pytest.mark.parametrize(
@@ -22,23 +22,23 @@ from askline.text.words import BREAK, words, words_in_row
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+    assert split_words(text) == expected
 
 
 @given(st.text())
 def test_words_are_never_empty_nor_hold_space(text: str) -> None:
-    assert all(word and not any(mark.isspace() for mark in word) for word in words(text))
+    assert all(word and not any(mark.isspace() for mark in word) for word in split_words(text))
 
 
 @given(st.text(alphabet="abcXYZ ,.'é", max_size=40))
 def test_words_of_ascii_and_other_text_follow_one_rule(text: str) -> None:
-    with_other_letter = words(text + " ж")
-    assert with_other_letter == [*words(text), "ж"]
+    with_other_letter = split_words(text + " ж")
+    assert with_other_letter == [*split_words(text), "ж"]
 
 
 @given(st.lists(st.text(alphabet="aB9_ ,.\0\n\x1cé東\u2028", max_size=12), min_size=1))
 def test_words_in_a_row_are_those_of_each_text(texts: list[str]) -> None:
-    expected = words(texts[0])
+    expected = split_words(texts[0])
     for text in texts[1:]:
-        expected += [BREAK, *words(text)]
-    assert words_in_row(texts) == expected
+        expected += [TEXT_SEPARATOR, *split_words(text)]
+    assert split_words_flat(texts) == expected

@@ -7,20 +7,28 @@ document into candidates. One file for each format; what needs a library loads i
 
 from __future__ import annotations
 
-from .document import CELLS_APART, Block, Document, Part, Place, Sentence, sentences
-from .files import MAX_BYTES, SUFFIXES, read_document, read_documents, walk
+from .document import (
+    CELL_SEPARATOR,
+    DocumentPart,
+    ParsedDocument,
+    Place,
+    SentenceSpan,
+    TextBlock,
+    iter_sentences,
+)
+from .files import MAX_FILE_BYTES, SUFFIXES, find_files, read_document, read_documents
 
 __all__ = [
-    "CELLS_APART",
-    "MAX_BYTES",
+    "CELL_SEPARATOR",
+    "MAX_FILE_BYTES",
     "SUFFIXES",
-    "Block",
-    "Document",
-    "Part",
+    "DocumentPart",
+    "ParsedDocument",
     "Place",
-    "Sentence",
+    "SentenceSpan",
+    "TextBlock",
+    "find_files",
+    "iter_sentences",
     "read_document",
     "read_documents",
-    "sentences",
-    "walk",
 ]

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
-from .document import Content, Unreadable
+from .document import Content, UnreadableError
 from .offsets import line_starts
 from .records import Piece, RowsBuilder, choose_field
 
@@ -34,7 +34,7 @@ def read_csv(source: str, *, field: str | None = None) -> Content:
     records = _records(source, _separator(source), lambda at: bisect_right(starts, at))
     header = [_value(source, *span).strip() for span in next(records, [])]
     if not any(header):
-        raise Unreadable("The first row is empty. Begin with the names of the columns.")
+        raise UnreadableError("The first row is empty. Begin with the names of the columns.")
     column = header.index(choose_field(header, field, "column"))
     labels = [_column(header, name) for name in ("id", "title")]
     for row, record in enumerate(records, start=2):
@@ -64,7 +64,7 @@ def _records(source: str, separator: str, line_of: Callable[[int], int]) -> Iter
     while position < len(source) or record:
         found = field.match(source, position)
         if not found:
-            raise Unreadable(
+            raise UnreadableError(
                 "A quotation mark is not closed, or stands inside a field and is not doubled.",
                 line=line_of(position),
             )

@@ -30,23 +30,23 @@ from ..sentences import split_sentences
 from .offsets import Segments
 
 __all__ = [
-    "CELLS_APART",
-    "Block",
+    "CELL_SEPARATOR",
     "BlockKind",
     "Blocks",
     "Content",
-    "Document",
-    "Kind",
-    "Part",
+    "DocumentPart",
+    "FileKind",
+    "ParsedDocument",
     "Place",
-    "Sentence",
-    "Unit",
-    "Unreadable",
-    "sentences",
+    "PlaceUnit",
+    "SentenceSpan",
+    "TextBlock",
+    "UnreadableError",
+    "iter_sentences",
 ]
 
-Kind = Literal["text", "markdown", "html", "pdf", "docx", "jsonl", "csv"]
-Unit = Literal["line", "page", "paragraph"]
+FileKind = Literal["text", "markdown", "html", "pdf", "docx", "jsonl", "csv"]
+PlaceUnit = Literal["line", "page", "paragraph"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
 """
 Of the cells of a table, the first of a row is a `row`, the first of its first row a `table`, or
@@ -60,14 +60,14 @@ _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 class Place(NamedTuple):
     """Where a character stands in the original; numbers count from 1."""
 
-    unit: Unit
+    unit: PlaceUnit
     number: int
 
     def __str__(self) -> str:
         return f"{self.unit} {self.number}"
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """A piece of the text that no sentence may leave."""
 
     start: int
@@ -75,7 +75,7 @@ class Block(NamedTuple):
     kind: BlockKind
 
 
-class Part(NamedTuple):
+class DocumentPart(NamedTuple):
     """A document inside a file: a row of csv or jsonl. Its text is `text[start:end]`."""
 
     start: int
@@ -88,7 +88,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class SentenceSpan:
     """A candidate: `text[start:end]`, never empty, without white space at either end."""
 
     start: int
@@ -122,10 +122,10 @@ class Blocks:
     def __len__(self) -> int:
         return len(self._kinds)
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[TextBlock]:
         bounds = iter(self._bounds)
         for start, end, kind in zip(bounds, bounds, self._kinds, strict=True):
-            yield Block(start, end, _BLOCK_KINDS[kind])
+            yield TextBlock(start, end, _BLOCK_KINDS[kind])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blocks) and list(self) == list(other)
@@ -134,12 +134,12 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ParsedDocument:
     """A file that was read. Nothing in it refers back to the file, which may change or go."""
 
     path: str
     """As it was given; `-` is standard input."""
-    kind: Kind
+    kind: FileKind
     title: str
     text: str
     sha256: str
@@ -147,12 +147,12 @@ class Document:
     encoding: str | None
     """The codec that decodes the file into its original; None where the file is no text."""
     blocks: Blocks
-    unit: Unit
+    unit: PlaceUnit
     starts: array[int]
     """Where lines start in the original, or pages or paragraphs in the text."""
     segments: Segments | None = None
     """How the text lies in the original; None where they are the same, or there is none."""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DocumentPart, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Rows that were left out, where others could be read."""
 
@@ -167,13 +167,13 @@ class Document:
             return None
         return self.segments.span(start, end) if self.segments else (start, end)
 
-    def part(self, offset: int) -> Part | None:
+    def part(self, offset: int) -> DocumentPart | None:
         """The document inside the file that holds `text[offset]`, or None."""
         at = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
         return self.parts[at] if at >= 0 and offset < self.parts[at].end else None
 
 
-class Unreadable(Exception):  # noqa: N818 – it never leaves this room
+class UnreadableError(Exception):
     """Why a file cannot be read; `read_document` raises it as a `DataError` with the path."""
 
     def __init__(self, message: str, *, line: int = 0) -> None:
@@ -187,15 +187,15 @@ class Content:
 
     text: str
     blocks: Blocks
-    unit: Unit
+    unit: PlaceUnit
     starts: array[int]
     title: str = ""
     segments: Segments | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[DocumentPart, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
-CELLS_APART = " | "
+CELL_SEPARATOR = " | "
 """Between the cells of a row where it is shown on one line; in the text they are lines."""
 
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
@@ -205,7 +205,7 @@ _ROW_CHARACTERS = 500
 _IN_TABLES = frozenset(("cell", "row", "table", "columns"))
 
 
-def sentences(document: Document) -> Iterator[Sentence]:
+def iter_sentences(document: ParsedDocument) -> Iterator[SentenceSpan]:
     """
     Every sentence, in order, each with its kind and the nearest heading above it.
 
@@ -234,15 +234,15 @@ def sentences(document: Document) -> Iterator[Sentence]:
             shown: SentenceKind = "columns" if kind == "columns" else "row"
             yield from _whole(document.text, start, blocks[-1].end, shown, under)
             if kind == "columns":
-                columns = CELLS_APART.join(_line(document.text, block) for block in blocks)
+                columns = CELL_SEPARATOR.join(_line(document.text, block) for block in blocks)
         else:
             for block in blocks:
                 yield from _split(document.text, block, under)
 
 
-def _rows(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+def _rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:
     """Each block by itself, but the cells of a row together."""
-    row: list[Block] = []
+    row: list[TextBlock] = []
     for block in blocks:
         if row and block.kind != "cell":
             yield row
@@ -255,30 +255,32 @@ def _rows(blocks: Iterable[Block]) -> Iterator[list[Block]]:
         yield row
 
 
-def _is_row(text: str, row: Sequence[Block]) -> bool:
+def _is_row(text: str, row: Sequence[TextBlock]) -> bool:
     """Whether it has several cells, each of which says one thing."""
     if len(row) < 2 or row[-1].end - row[0].start > _ROW_CHARACTERS:
         return False
     return all(len(split_sentences(text[start:end])) == 1 for start, end, _ in row)
 
 
-def _line(text: str, block: Block) -> str:
+def _line(text: str, block: TextBlock) -> str:
     return " ".join(text[block.start : block.end].split())
 
 
-def _split(text: str, block: Block, heading: str) -> Iterator[Sentence]:
+def _split(text: str, block: TextBlock, heading: str) -> Iterator[SentenceSpan]:
     kind: SentenceKind = "cell" if block.kind in _IN_TABLES else "sentence"
     for first, last in _portions(text, block.start, block.end, _PORTION):
         for left, right in split_sentences(text[first:last]):
-            yield Sentence(first + left, first + right, kind, heading)
+            yield SentenceSpan(first + left, first + right, kind, heading)
 
 
-def _whole(text: str, start: int, end: int, kind: SentenceKind, heading: str) -> Iterator[Sentence]:
+def _whole(
+    text: str, start: int, end: int, kind: SentenceKind, heading: str
+) -> Iterator[SentenceSpan]:
     piece = text[start:end]
     bare = piece.strip()
     if bare:
         start += len(piece) - len(piece.lstrip())
-        yield Sentence(start, start + len(bare), kind, heading)
+        yield SentenceSpan(start, start + len(bare), kind, heading)
 
 
 def _portions(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ import zlib
 from array import array
 from xml.parsers import expat
 
-from .document import BlockKind, Blocks, Content, Unreadable
+from .document import BlockKind, Blocks, Content, UnreadableError
 
 __all__ = [
     "read_docx",
@@ -33,14 +33,14 @@ _SKIPPED = frozenset(("Fallback", "moveFrom", "del", "rubyPr"))
 def read_docx(data: bytes, *, limit: int) -> Content:
     """Text, blocks and title; the places are paragraphs, counted as they follow each other."""
     if data.startswith(_OLD):
-        raise Unreadable(
+        raise UnreadableError(
             "It is a Word file with a password, or of the old kind. Save it as docx without one."
         )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _Package(archive, limit).content()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise Unreadable("It is no docx, or damaged or cut short. Fetch it again.") from error
+        raise UnreadableError("It is no docx, or damaged or cut short. Fetch it again.") from error
 
 
 class _Package:
@@ -54,7 +54,7 @@ class _Package:
 
     def content(self) -> Content:
         if _BODY not in self._names:
-            raise Unreadable(f"It is a zip archive without {_BODY}, so no docx.")
+            raise UnreadableError(f"It is a zip archive without {_BODY}, so no docx.")
         styles, core = _Styles(), _Core()
         self._parse(_STYLES, styles)
         self._parse(_CORE, core)
@@ -80,13 +80,13 @@ class _Package:
                 while piece := stream.read(_PIECE):
                     self._left -= len(piece)
                     if self._left < 0:
-                        raise Unreadable(
+                        raise UnreadableError(
                             f"Its text unpacks to more than {self._limit:,} bytes. Split it."
                         )
                     parser.Parse(piece)
             parser.Parse(b"", True)
         except expat.ExpatError as error:
-            raise Unreadable(f"{name} in it is damaged: {error}.") from error
+            raise UnreadableError(f"{name} in it is damaged: {error}.") from error
 
 
 def _local(name: str) -> str:
@@ -94,7 +94,7 @@ def _local(name: str) -> str:
 
 
 def _refuse_doctype(*_: object) -> None:
-    raise Unreadable("It declares a document type, which no Word file does. It is not read.")
+    raise UnreadableError("It declares a document type, which no Word file does. It is not read.")
 
 
 class _Handler:

@@ -18,27 +18,29 @@ from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
 from .csv import read_csv
-from .document import Content, Document, Kind, Unreadable
+from .document import Blocks, Content, FileKind, ParsedDocument, UnreadableError
 from .docx import read_docx
 from .html import read_html
 from .jsonl import read_jsonl
 from .markdown import read_markdown
+from .offsets import line_starts
 from .pdf import read_pdf
-from .plain_text import decode, read_plain
+from .text_encoding import decode
 
 __all__ = [
-    "MAX_BYTES",
+    "MAX_FILE_BYTES",
     "SUFFIXES",
-    "kind_of",
+    "file_kind",
+    "find_files",
     "read_document",
     "read_documents",
-    "walk",
+    "read_plain_text",
 ]
 
-MAX_BYTES = 256 * 2**20
+MAX_FILE_BYTES = 256 * 2**20
 """Of a file that is read by default, for its text must fit into memory whole, more than once."""
 
-SUFFIXES: dict[str, Kind] = {
+SUFFIXES: dict[str, FileKind] = {
     ".txt": "text",
     ".text": "text",
     ".rst": "text",
@@ -60,7 +62,7 @@ _STDIN = "-"
 _PIECE = 2**20
 
 
-def kind_of(path: str | os.PathLike[str]) -> Kind | None:
+def file_kind(path: str | os.PathLike[str]) -> FileKind | None:
     """The kind that the suffix tells, or None."""
     return SUFFIXES.get(Path(path).suffix.lower())
 
@@ -69,8 +71,8 @@ def read_document(
     path: str | os.PathLike[str],
     *,
     text_field: str | None = None,
-    max_bytes: int = MAX_BYTES,
-) -> Document:
+    max_bytes: int = MAX_FILE_BYTES,
+) -> ParsedDocument:
     """
     Read a file of any kind in `SUFFIXES`, or another as plain text; `-` is standard input.
 
@@ -80,13 +82,13 @@ def read_document(
     name = os.fspath(path)
     try:
         data = _read(name, max_bytes)
-        kind = kind_of(name) or "text"
+        kind = file_kind(name) or "text"
         content, encoding = _parse(data, kind, text_field, max_bytes)
         if not content.blocks:
-            raise Unreadable("It is empty or has no text. Leave it out.")
-    except Unreadable as error:
+            raise UnreadableError("It is empty or has no text. Leave it out.")
+    except UnreadableError as error:
         raise DataError([Problem(name, error.line, str(error))]) from error
-    return Document(
+    return ParsedDocument(
         name,
         kind,
         content.title or ("standard input" if name == _STDIN else Path(name).stem),
@@ -102,14 +104,23 @@ def read_document(
     )
 
 
-def _parse(data: bytes, kind: Kind, field: str | None, limit: int) -> tuple[Content, str | None]:
+def read_plain_text(source: str) -> Content:
+    """One block whose offsets are those of the source. The sentence splitter reads its lines."""
+    blocks = Blocks()
+    blocks.add(0, len(source), "text")
+    return Content(source, blocks, "line", line_starts(source))
+
+
+def _parse(
+    data: bytes, kind: FileKind, field: str | None, limit: int
+) -> tuple[Content, str | None]:
     if kind == "pdf":
         return read_pdf(data), None
     if kind == "docx":
         return read_docx(data, limit=limit), None
     text, encoding = decode(data, declared=kind == "html")
     readers: dict[str, Callable[[str], Content]] = {
-        "text": read_plain,
+        "text": read_plain_text,
         "markdown": read_markdown,
         "html": read_html,
         "jsonl": partial(read_jsonl, field=field),
@@ -131,9 +142,9 @@ def _read(name: str, limit: int) -> bytes:
             data = stream.read(before.st_size + 1) if regular else _read_stream(stream, limit)
             after = os.fstat(stream.fileno())
     except OSError as error:
-        raise Unreadable(f"It cannot be read: {error.strerror or error}.") from error
+        raise UnreadableError(f"It cannot be read: {error.strerror or error}.") from error
     if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
-        raise Unreadable("It changed while it was read. Try again.")
+        raise UnreadableError("It changed while it was read. Try again.")
     return data
 
 
@@ -147,8 +158,10 @@ def _read_stream(stream: BinaryIO, limit: int) -> bytes:
     return bytes(data)
 
 
-def _too_large(size: int, limit: int) -> Unreadable:
-    return Unreadable(f"It has {size:,} bytes or more and at most {limit:,} are read. Split it.")
+def _too_large(size: int, limit: int) -> UnreadableError:
+    return UnreadableError(
+        f"It has {size:,} bytes or more and at most {limit:,} are read. Split it."
+    )
 
 
 _LEFT_OUT = frozenset(("node_modules", "__pycache__", "CVS"))
@@ -157,16 +170,17 @@ _ENVIRONMENT = "pyvenv.cfg"  # the file that every virtual environment of Python
 Paths = Iterable[str | os.PathLike[str]]
 
 
-def walk(
-    paths: Paths, *, hidden: bool = False, every_kind: bool = False
+def find_files(
+    paths: Paths, *, hidden: bool = False, all_suffixes: bool = False
 ) -> Iterator[Path | Problem]:
     """
     The files under the paths, each once, in the order of their names; what cannot be reached.
 
     A file that is named is taken whatever it is called; folders give the files of known kinds,
     without hidden ones, version control, virtual environments and installed packages. `hidden`
-    takes hidden names too, `every_kind` all suffixes, to be read as plain text. Links are followed,
-    in circles too, for every folder and file counts by its real path. `-` comes back as it is.
+    takes hidden names too, `all_suffixes` all suffixes, to be read as plain text. Links are
+    followed, in circles too, for every folder and file counts by its real path. `-` comes back
+    as it is.
     """
     seen: set[str] = set()
     for given in paths:
@@ -175,19 +189,19 @@ def walk(
                 seen.add("-")
                 yield Path("-")
             continue
-        yield from _walk_one(Path(given).expanduser(), seen, hidden, every_kind)
+        yield from _walk_one(Path(given).expanduser(), seen, hidden, all_suffixes)
 
 
 def read_documents(
     paths: Paths,
     *,
     hidden: bool = False,
-    every_kind: bool = False,
+    all_suffixes: bool = False,
     text_field: str | None = None,
-    max_bytes: int = MAX_BYTES,
-) -> Iterator[Document | Problem]:
+    max_bytes: int = MAX_FILE_BYTES,
+) -> Iterator[ParsedDocument | Problem]:
     """Each file that `walk` finds as a document, or what is wrong with it; rows left out too."""
-    for found in walk(paths, hidden=hidden, every_kind=every_kind):
+    for found in find_files(paths, hidden=hidden, all_suffixes=all_suffixes):
         if isinstance(found, Problem):
             yield found
             continue
@@ -203,7 +217,7 @@ def read_documents(
 
 
 def _walk_one(
-    path: Path, seen: set[str], hidden: bool, every_kind: bool
+    path: Path, seen: set[str], hidden: bool, all_suffixes: bool
 ) -> Iterator[Path | Problem]:
     stack = [path]  # not recursion: folders may lie deeper than calls
     while stack:
@@ -218,15 +232,15 @@ def _walk_one(
                 stack += reversed(_inside(here, hidden))
                 continue
         except OSError as error:
-            if here is path or kind_of(here) or _is_folder(here):
+            if here is path or file_kind(here) or _is_folder(here):
                 yield Problem(str(here), 0, _reason(here, error))
             continue
         named = here is path
-        if not (named or every_kind or kind_of(here)):
+        if not (named or all_suffixes or file_kind(here)):
             continue
         if stat.S_ISREG(mode):
             yield here
-        elif named or kind_of(here):
+        elif named or file_kind(here):
             yield Problem(str(here), 0, "It is no file but a device or a pipe. Use - for a pipe.")
 
 

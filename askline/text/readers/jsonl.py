@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from .document import Content, Unreadable
+from .document import Content, UnreadableError
 from .offsets import line_starts
 from .records import Piece, RowsBuilder, choose_field
 
@@ -31,7 +31,7 @@ def read_jsonl(source: str, *, field: str | None = None) -> Content:
             continue
         try:
             _add_row(rows, line, start, number, field)
-        except Unreadable as error:
+        except UnreadableError as error:
             rows.problem(number, str(error))
     return rows.content(starts)
 
@@ -41,9 +41,9 @@ def _add_row(rows: RowsBuilder, line: str, at: int, number: int, field: str | No
     name = choose_field(members, field, "field")
     value, start, end = members[name]
     if not isinstance(value, str):
-        raise Unreadable(f"{name!r} must be a text, got {json.dumps(value):.40}.")
+        raise UnreadableError(f"{name!r} must be a text, got {json.dumps(value):.40}.")
     if not value.isascii() and any("\ud800" <= mark <= "\udfff" for mark in value):
-        raise Unreadable(f"{name!r} holds half a character. Write the file anew.")
+        raise UnreadableError(f"{name!r} holds half a character. Write the file anew.")
     part_id, title = (_label(members.get(key, ("", 0, 0))[0]) for key in ("id", "title"))
     rows.add(_pieces(line, start + 1, end - 1, at), part_id, title, number)
 
@@ -57,9 +57,9 @@ def _members(line: str) -> dict[str, tuple[object, int, int]]:
     try:
         return dict(_walk_object(line))
     except json.JSONDecodeError as error:
-        raise Unreadable(f"Not JSON: {error.msg} at column {error.colno}.") from error
+        raise UnreadableError(f"Not JSON: {error.msg} at column {error.colno}.") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits; nesting
-        raise Unreadable(f"Not JSON that can be read: {error}.") from error
+        raise UnreadableError(f"Not JSON that can be read: {error}.") from error
 
 
 def _walk_object(line: str) -> Iterator[tuple[str, tuple[object, int, int]]]:

@@ -18,8 +18,8 @@ from .document import BlockKind, Blocks, Content
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
+    "_visible_pieces",
     "read_markdown",
-    "shown_pieces",
 ]
 
 Cut = tuple[int, int, str]
@@ -45,7 +45,9 @@ _MARKS = re.compile(r"[\\`\[*_~<&]")
 _PIECE = re.compile(r"\n|[^\n]+")
 
 
-def shown_pieces(source: str, lines: Sequence[tuple[int, int]]) -> Iterator[tuple[str, int, int]]:
+def _visible_pieces(
+    source: str, lines: Sequence[tuple[int, int]]
+) -> Iterator[tuple[str, int, int]]:
     """
     The pieces that a reader would see, each with its span of the source.
 
@@ -324,7 +326,7 @@ class _Markdown:
         if kind == "code":
             pieces = [(self.source[first:last], first, last)]
         else:
-            pieces = list(shown_pieces(self.source, lines))
+            pieces = list(_visible_pieces(self.source, lines))
         for piece in pieces:
             self.builder.add(*piece)
         self.blocks.add(start, self.builder.length, kind)

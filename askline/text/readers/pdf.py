@@ -19,15 +19,15 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from .document import BlockKind, Blocks, Content, Unreadable
+from .document import BlockKind, Blocks, Content, UnreadableError
 
 __all__ = [
-    "Box",
-    "Line",
-    "Paragraph",
-    "paragraphs",
+    "_Box",
+    "_Line",
+    "_Paragraph",
+    "_drop_running_heads",
+    "_find_paragraphs",
     "read_pdf",
-    "without_running_heads",
 ]
 
 _HEADING = 1.15  # times the size of the body text
@@ -39,7 +39,7 @@ _RUNNING = 3  # pages that share a line at their edge, counted without digits
 _CONTINUES = (",", "-", "–", "—", "(", "/", "&")
 
 
-class Box(NamedTuple):
+class _Box(NamedTuple):
     """Where a line stands. It is two lines where a word was cut: then its ends differ in height."""
 
     left: float
@@ -49,11 +49,11 @@ class Box(NamedTuple):
     last_bottom: float
 
 
-class Line(NamedTuple):
+class _Line(NamedTuple):
     """The text of a line, and where it stands if that is known."""
 
     text: str
-    box: Box | None = None
+    box: _Box | None = None
 
     @property
     def size(self) -> float:
@@ -61,25 +61,25 @@ class Line(NamedTuple):
         return self.box.top - self.box.bottom if self.box else 0.0
 
 
-class Paragraph(NamedTuple):
+class _Paragraph(NamedTuple):
     """Lines that belong together."""
 
     text: str
     kind: BlockKind
 
 
-def paragraphs(pages: Sequence[Sequence[Line]]) -> Iterator[list[Paragraph]]:
+def _find_paragraphs(pages: Sequence[Sequence[_Line]]) -> Iterator[list[_Paragraph]]:
     """The paragraphs of each page, in order."""
     body = _body_size(pages)
     for page in pages:
-        found: list[Paragraph] = []
+        found: list[_Paragraph] = []
         for column in _columns(page):
             for lines in _cut(column):
                 found.append(_paragraph(lines, body))
         yield found
 
 
-def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+def _drop_running_heads(pages: Sequence[Sequence[_Line]]) -> list[list[_Line]]:
     """The pages without first and last lines that several share, and without page numbers."""
     body = _body_size(pages)
     edges = Counter(
@@ -87,7 +87,7 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     )
     needed = max(_RUNNING, len(pages) // 10)
 
-    def running(line: Line) -> bool:
+    def running(line: _Line) -> bool:
         small = line.size <= body * _HEADING
         return small and edges[_without_digits(line)] >= needed
 
@@ -99,11 +99,11 @@ def without_running_heads(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     return cleaned
 
 
-def _without_digits(line: Line) -> str:
+def _without_digits(line: _Line) -> str:
     return re.sub(r"\d+|\b[ivxlc]+\b", "#", line.text)
 
 
-def _body_size(pages: Sequence[Sequence[Line]]) -> float:
+def _body_size(pages: Sequence[Sequence[_Line]]) -> float:
     """The height of type that most characters have."""
     sizes: Counter[float] = Counter()
     for page in pages:
@@ -112,9 +112,9 @@ def _body_size(pages: Sequence[Sequence[Line]]) -> float:
     return max(sizes, key=lambda size: sizes[size], default=0.0)
 
 
-def _columns(page: Sequence[Line]) -> Iterator[list[Line]]:
+def _columns(page: Sequence[_Line]) -> Iterator[list[_Line]]:
     """Runs of lines that go down the page: a line further up starts the next column."""
-    column: list[Line] = []
+    column: list[_Line] = []
     for line in page:
         if column and column[-1].box and line.box and line.box.bottom > column[-1].box.top:
             yield column
@@ -124,7 +124,7 @@ def _columns(page: Sequence[Line]) -> Iterator[list[Line]]:
         yield column
 
 
-def _cut(column: list[Line]) -> Iterator[list[Line]]:
+def _cut(column: list[_Line]) -> Iterator[list[_Line]]:
     """A column cut into paragraphs."""
     boxes = [line.box for line in column if line.box]
     if len(boxes) < len(column):
@@ -149,7 +149,7 @@ def _cut(column: list[Line]) -> Iterator[list[Line]]:
     yield column[start:]
 
 
-def _differ(above: Line, below: Line) -> bool:
+def _differ(above: _Line, below: _Line) -> bool:
     return abs(above.size - below.size) > _OTHER_SIZE * max(above.size, below.size)
 
 
@@ -157,10 +157,10 @@ def _looks_finished(above: str, below: str) -> bool:
     return not above.endswith(_CONTINUES) and not below[:1].islower()
 
 
-def _paragraph(lines: Sequence[Line], body: float) -> Paragraph:
+def _paragraph(lines: Sequence[_Line], body: float) -> _Paragraph:
     text = "\n".join(line.text for line in lines)
     large = min(line.size for line in lines) > body * _HEADING
-    return Paragraph(text, "heading" if large and len(text) < _LONGEST_HEADING else "text")
+    return _Paragraph(text, "heading" if large and len(text) < _LONGEST_HEADING else "text")
 
 
 _CUT = "\ufffe"  # PDFium's mark for a hyphen at the end of a line, the next line following at once
@@ -177,8 +177,8 @@ def read_pdf(data: bytes) -> Content:
         document = pdfium.PdfDocument(data)
     except pdfium.PdfiumError as error:
         if error.err_code == pdfium.raw.FPDF_ERR_PASSWORD:
-            raise Unreadable("The pdf is encrypted. Save it without its password.") from error
-        raise Unreadable("It is no pdf, or damaged or cut short. Fetch it again.") from error
+            raise UnreadableError("The pdf is encrypted. Save it without its password.") from error
+        raise UnreadableError("It is no pdf, or damaged or cut short. Fetch it again.") from error
     try:
         pages = [_lines(document, number, pdfium.PdfiumError) for number in range(len(document))]
         title = " ".join(document.get_metadata_value("Title").split())
@@ -186,14 +186,14 @@ def read_pdf(data: bytes) -> Content:
         document.close()
     if not any(pages):
         count = f"{len(pages):,} pages" if len(pages) != 1 else "one page"
-        raise Unreadable(
+        raise UnreadableError(
             f"The pdf has no text in its {count}, as scans have not. "
             "Run it through text recognition first."
         )
     return _content(pages, title)
 
 
-def _lines(document: Any, number: int, error: type[Exception]) -> list[Line]:
+def _lines(document: Any, number: int, error: type[Exception]) -> list[_Line]:
     """The lines of a page; a page that is damaged has none."""
     try:
         page = document[number]
@@ -209,7 +209,7 @@ def _lines(document: Any, number: int, error: type[Exception]) -> list[Line]:
         for raw in text.split("\r\n"):
             if raw.strip():
                 box = _box(text_page, raw, start) if boxed else None
-                lines.append(Line(raw.translate(_CONTROLS).strip(), box))
+                lines.append(_Line(raw.translate(_CONTROLS).strip(), box))
             start += len(raw) + 2
         return lines
     finally:
@@ -217,22 +217,22 @@ def _lines(document: Any, number: int, error: type[Exception]) -> list[Line]:
         page.close()
 
 
-def _box(text_page: Any, raw: str, start: int) -> Box:
+def _box(text_page: Any, raw: str, start: int) -> _Box:
     """The place of a line, from its first and its last character."""
     first = start + len(raw) - len(raw.lstrip())
     left, bottom, _, top = text_page.get_charbox(first, loose=True)
     _, last_bottom, right, _ = text_page.get_charbox(start + len(raw.rstrip()) - 1, loose=True)
-    return Box(left, top, bottom, right, last_bottom)
+    return _Box(left, top, bottom, right, last_bottom)
 
 
-def _content(pages: Sequence[list[Line]], title: str) -> Content:
+def _content(pages: Sequence[list[_Line]], title: str) -> Content:
     pieces: list[str] = []
     blocks = Blocks()
     starts = array("I")
     length = 0
     open_start = -1  # of a paragraph that may go on over the page break
     words = _words(pages)
-    for page in paragraphs(without_running_heads(pages)):
+    for page in _find_paragraphs(_drop_running_heads(pages)):
         starts.append(length)
         for number, paragraph in enumerate(page):
             text = _CUT_WORD.sub(lambda cut: _join(cut, words), paragraph.text)
@@ -252,11 +252,11 @@ def _content(pages: Sequence[list[Line]], title: str) -> Content:
     return Content("".join(pieces), blocks, "page", starts, title)
 
 
-def _is_open(paragraph: Paragraph, text: str) -> bool:
+def _is_open(paragraph: _Paragraph, text: str) -> bool:
     return paragraph.kind == "text" and not text.endswith(_SENTENCE_ENDS)
 
 
-def _words(pages: Sequence[list[Line]]) -> Counter[str]:
+def _words(pages: Sequence[list[_Line]]) -> Counter[str]:
     """How often each word stands whole, with its hyphens, on a page."""
     return Counter(
         word.lower()

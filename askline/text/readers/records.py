@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Iterable
 
 from ...errors import Problem
-from .document import Blocks, Content, Part, Unreadable
+from .document import Blocks, Content, DocumentPart, UnreadableError
 from .offsets import TextBuilder
 
 __all__ = [
@@ -31,7 +31,7 @@ class RowsBuilder:
     def __init__(self) -> None:
         self._builder = TextBuilder()
         self._blocks = Blocks()
-        self._parts: list[Part] = []
+        self._parts: list[DocumentPart] = []
         self._problems: list[Problem] = []
         self._more = 0
 
@@ -45,7 +45,7 @@ class RowsBuilder:
         end = self._builder.length
         if end > start:
             self._blocks.add(start, end, "text")
-            self._parts.append(Part(start, end, part_id, title, row))
+            self._parts.append(DocumentPart(start, end, part_id, title, row))
             self._builder.gap("\n", at)
 
     def problem(self, line: int, message: str) -> None:
@@ -59,7 +59,7 @@ class RowsBuilder:
         """Everything that could be read; where nothing could, the first problem is raised."""
         if self._problems and not self._parts:
             first = self._problems[0]
-            raise Unreadable(first.message, line=first.line)
+            raise UnreadableError(first.message, line=first.line)
         if self._more:
             self._problems.append(Problem("", 0, f"{self._more:,} more rows were left out."))
         return Content(
@@ -79,12 +79,12 @@ def choose_field(names: Iterable[str], wanted: str | None, what: str) -> str:
     if wanted is not None:
         if wanted in found:
             return wanted
-        raise Unreadable(f"No {what} {wanted!r}. There: {_listed(found)}.")
+        raise UnreadableError(f"No {what} {wanted!r}. There: {_listed(found)}.")
     usual = {name.strip().lower(): name for name in reversed(found)}
     for name in TEXT_FIELDS:
         if name in usual:
             return usual[name]
-    raise Unreadable(
+    raise UnreadableError(
         f"No {what} is called {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}. "
         f"There: {_listed(found)}. Name the one that holds the text."
     )

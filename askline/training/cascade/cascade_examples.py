@@ -295,4 +295,4 @@ def transfer_sets(
 
 
 def _answerable(name: str, root: Path | None) -> tuple[Question, ...]:
-    return data.select(data.load(name, root=root), "answerable").questions
+    return data.filter_questions(data.load_dataset(name, root=root), "answerable").questions

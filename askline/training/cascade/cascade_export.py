@@ -34,7 +34,7 @@ from ...errors import InputError, ModelError
 from ...models.cascade_config import CascadeLayout, Precision
 from ...models.folder import write_folder
 from ...models.huggingface import CascadeSource
-from ...text.atomic_write import replacing
+from ...text.atomic_write import atomic_write
 from ..post_training_quantization import Pair, quantised
 from ..transformer.pair_network import transformers
 
@@ -345,7 +345,7 @@ def _write_onnx(source: CascadeSource, target: Path, file: bytes, near: Agreemen
         if (source.path / name).is_file():
             files[name] = (source.path / name).read_bytes()
     for name, content in files.items():
-        with replacing(target / name) as stream:
+        with atomic_write(target / name) as stream:
             stream.write(content)
 
 

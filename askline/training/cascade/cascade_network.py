@@ -27,9 +27,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ...data import select
+from ...data import filter_questions
 from ...errors import InputError, ModelError, UnknownNameError
-from ...evaluation import Run, judgements, score_run
+from ...evaluation import Run, make_qrels, score_run
 from ...models.cascade_config import Head, Read, what_is_read
 from ...rankers.base import by_score
 from ...types import QuestionSet
@@ -331,7 +331,7 @@ class Dev:
     @classmethod
     def of(cls, questions: QuestionSet, tokeniser: Any, *, limit: int = 256) -> Dev:
         """Tokenise a set; questions without an answer are left out."""
-        kept = select(questions, "answerable")
+        kept = filter_questions(questions, "answerable")
         if not kept.questions:
             raise InputError(f"{questions.name} has no question with an answer to measure on.")
         texts: dict[str, int] = {}
@@ -393,7 +393,7 @@ def measure(
     scores = score_pairs(network, dev.table, dev.template, dev.first, dev.second, limit=dev.limit)
     cuts = np.cumsum([len(question.candidates) for question in dev.questions])[:-1]
     found: dict[str, float] = {}
-    truth = judgements(dev.questions)
+    truth = make_qrels(dev.questions)
     for depth, row in sorted(zip(network.shape.depths, scores, strict=True), reverse=True):
         hits = map(by_score, np.split(row.astype(np.float64), cuts))
         run = Run.from_hits("network", zip(dev.questions, hits, strict=True))

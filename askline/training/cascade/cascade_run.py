@@ -130,7 +130,7 @@ def make_cascade(
     tokeniser = load_tokeniser(init)
     told = _teacher(teacher, device)
     phases = _phases(how, sets, tokeniser, told)
-    dev = Dev.of(data.load(sets.dev, root=sets.root), tokeniser) if sets.dev else None
+    dev = Dev.of(data.load_dataset(sets.dev, root=sets.root), tokeniser) if sets.dev else None
     torch.manual_seed(how.seeds[0])  # what is new in the network is drawn from it
     network = _start(init, how.shape).to(device)
     if how.anchored and not _same_end(network, told):
@@ -198,7 +198,7 @@ def _phases(how: Making, sets: Sets, tokeniser: Any, teacher: CascadeNetwork | N
         wanted = reading if how.shape.reader else None
         phases.append(Phase(lists, how.transfer, wanted, teacher))
     if sets.adapt:
-        target = data.load(sets.adapt, root=sets.root)
+        target = data.load_dataset(sets.adapt, root=sets.root)
         phases.append(Phase(WholeSource(target, tokeniser), how.adapt))
     if not phases:
         raise InputError("Expected a set to transfer from or to adapt to, got neither.")

@@ -18,7 +18,7 @@ from ...engine.word_matches import Lexicon, pair_channels
 from ...errors import InputError
 from ...models.light_config import Layout
 from ...models.word_vectors import WordVectors
-from ...text.words import words
+from ...text.words import split_words
 from ...types import QuestionSet
 
 __all__ = [
@@ -174,8 +174,8 @@ def encode(
         )
     if not questions.candidate_count:
         raise InputError(f"Question set {questions.name!r} has no candidates to train on.")
-    asked = [words(question.text) for question in questions]
-    said = [words(text) for question in questions for text in question.texts]
+    asked = [split_words(question.text) for question in questions]
+    said = [split_words(text) for question in questions for text in question.texts]
     number = {word: row for row, word in enumerate(_distinct(asked, said), start=1)}
     lexicon = Lexicon.of(vectors.of(list(number)), vectors.idf(list(number)))
     ask, say = _numbered(asked, number), _numbered(said, number)

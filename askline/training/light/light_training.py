@@ -27,13 +27,13 @@ from torch import Tensor, nn
 
 from ...engine.numpy_ops import IntArray
 from ...errors import InputError, ModelError, UnknownNameError
-from ...evaluation import Run, judgements, score_run
+from ...evaluation import Run, make_qrels, score_run
 from ...evaluation.measures import FloatArray
 from ...models.folder import write_folder
 from ...models.light_config import CompareAggregateLayout, CosinetLayout, Layout
 from ...models.word_vectors import WordVectors
 from ...rankers.base import by_score
-from ...text.words import TOKENISER
+from ...text.words import TOKENIZER_NAME
 from ...types import QuestionSet
 from ..checkpoint import Checkpoint, Epoch
 from ..losses import LOSSES, Loss, list_loss, point_loss
@@ -119,7 +119,7 @@ class DevSet:
         """Measure → a fraction for each question."""
         hits = map(by_score, scores(network, self.encoded))
         run = Run.from_hits("network", zip(self.questions, hits, strict=True))
-        return score_run(run, judgements(self.questions), measures=self.measures)
+        return score_run(run, make_qrels(self.questions), measures=self.measures)
 
     def measure(self, network: nn.Module) -> dict[str, float]:
         """Measure → the mean over all questions, in percent."""
@@ -327,7 +327,7 @@ def export(
     `dev` is the name of the set that the history was measured on, `command` what to run to get the
     same weights again; both are for the card.
     """
-    config = trained.layout.as_config() | {"tokeniser": TOKENISER}
+    config = trained.layout.as_config() | {"tokeniser": TOKENIZER_NAME}
     text = card(trained, dev=dev, command=command, vectors=str(vectors))
     tensors = tensors_of(trained.network)
     return write_folder(folder, config=config, tensors=tensors, card=text, vectors=vectors)

@@ -30,7 +30,7 @@ from ...models.encoder_config import EncoderShape, renamed
 from ...phrases.model import PhraseConfig, PhraseModel, pack, write_phrase_folder
 from ...phrases.phrase_encoder import PhraseEncoder, Sight, pairs_apart
 from ...phrases.tokenization import load_tokeniser, overlap_for
-from ...text.atomic_write import replacing
+from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantised_layer
 from ..transformer.pair_network import read_encoder
 from .phrase_extractor import ENDS, Extractor
@@ -219,7 +219,7 @@ def save_extractor(
     network.encoder.save_pretrained(path)
     save_file(network.spans.state_dict(), path / _HEAD)
     for name, text in (("tokenizer.json", tokeniser), ("README.md", card)):
-        with replacing(path / name) as stream:
+        with atomic_write(path / name) as stream:
             stream.write(text.encode())
     return path
 
@@ -303,7 +303,7 @@ def write_runtime(
     path = Path(folder).expanduser()
     if texts:
         path.mkdir(parents=True, exist_ok=True)
-        with replacing(path / "tokenizer.json") as stream:
+        with atomic_write(path / "tokenizer.json") as stream:
             stream.write(tokeniser.encode())
         tensors = quantised_phrases(config, floats, load_tokeniser(path), texts, bits=bits)
     return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)

@@ -23,7 +23,7 @@ from ...evaluation.phrase_scores import (
     PhraseScores,
     exact_match,
     f1,
-    normalise_phrase,
+    normalize_phrase,
     score_phrases,
 )
 from ...phrases.tokenization import overlap_for, question_tokens
@@ -286,7 +286,7 @@ def _lessons(
     means: Means,
 ) -> list[Lesson]:
     candidates = extractor.extract([one.window for one in material])
-    normalise = partial(normalise_phrase, language=means.language)
+    normalise = partial(normalize_phrase, language=means.language)
     return [
         make_lesson(one, found, text, normalise=normalise, teacher=table)
         for one, found, text, table in zip(material, candidates, texts, tables, strict=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ...errors import InputError, ModelError, UnknownNameError, require_extra
-from ...evaluation import Run, judgements, score_run
+from ...evaluation import Run, make_qrels, score_run
 from ...evaluation.measures import FloatArray
 from ...rankers.base import by_score
 from ...types import QuestionSet
@@ -304,5 +304,5 @@ def measure_scores(
 ) -> dict[str, float]:
     """The same, of scores that are there: those of each question's candidates."""
     run = Run.from_hits("network", zip(questions, map(by_score, scores), strict=True))
-    values = score_run(run, judgements(questions), measures=measures)
+    values = score_run(run, make_qrels(questions), measures=measures)
     return {name: 100 * float(each.mean()) for name, each in values.items()}

@@ -33,8 +33,8 @@ import torch
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...text.atomic_write import replacing
-from ...text.words import words
+from ...text.atomic_write import atomic_write
+from ...text.words import split_words
 from ...types import Question, Ranker
 from .pair_network import SCORING_BUDGET, PairNetwork, pair_scores
 from .pair_sets import PairSet, TextTable
@@ -80,7 +80,7 @@ class Negatives:
 
     def save(self, path: Path) -> None:
         """Write the file whole or leave the old one."""
-        with replacing(path) as stream:
+        with atomic_write(path) as stream:
             np.savez_compressed(
                 stream, hard=self.hard, near=self.near, fingerprint=np.array(self.fingerprint)
             )
@@ -154,7 +154,7 @@ class _Barred:
 
 def _plain(text: str) -> str:
     """Words alone, with a space around each, so that `in` finds whole words."""
-    return f" {' '.join(words(text))} "
+    return f" {' '.join(split_words(text))} "
 
 
 def _hard(
@@ -178,14 +178,14 @@ def _search(pool: Sequence[str], questions: Sequence[Question]) -> Iterator[list
     index = tantivy.Index(builder.build())
     writer = index.writer(64_000_000, 1)
     for place, text in enumerate(pool):
-        writer.add_document(tantivy.Document(text=" ".join(words(text)), place=place))
+        writer.add_document(tantivy.Document(text=" ".join(split_words(text)), place=place))
     writer.commit()
     writer.wait_merging_threads()
     index.reload()
     searcher = index.searcher()
     common = _COMMON * len(pool)
     for question in questions:
-        terms = dict.fromkeys(words(question.text))
+        terms = dict.fromkeys(split_words(question.text))
         rare = [term for term in terms if 0 < searcher.doc_freq("text", term) <= common]
         parts = [
             (tantivy.Occur.Should, tantivy.Query.term_query(index.schema, "text", term, "freq"))

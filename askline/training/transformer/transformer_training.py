@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...data import select
+from ...data import filter_questions
 from ...errors import InputError
 from ...types import QuestionSet
 from ..checkpoint import Checkpoint, Epoch, blend
@@ -407,7 +407,9 @@ def tanda(
     """
     phases = []
     if transfer:
-        joined = tuple(question for part in transfer for question in select(part, "answerable"))
+        joined = tuple(
+            question for part in transfer for question in filter_questions(part, "answerable")
+        )
         name = " + ".join(part.name for part in transfer)
         if negatives is None:
             own = QuestionSet(name, joined)
@@ -423,7 +425,7 @@ def tanda(
         raise InputError("Expected a set to transfer from or to adapt to, got neither.")
     held = None
     if dev is not None:
-        answerable = select(dev, "answerable")
+        answerable = filter_questions(dev, "answerable")
         held = Dev(answerable, encode_pairs(answerable, tokeniser, max_tokens=how.max_tokens))
     start: Mapping[str, Tensor] = deepcopy(network.state_dict()) if how.share < 1 else {}
     history = train_transformer(

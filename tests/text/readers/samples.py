@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from askline.errors import DataError
-from askline.text.readers import Document, read_document, sentences
+from askline.text.readers import ParsedDocument, iter_sentences, read_document
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 Row = tuple[float, float, float, str]
 """Size of type, left, baseline, text."""
 
 
-def read(folder: Path, name: str, content: str | bytes) -> Document:
+def read(folder: Path, name: str, content: str | bytes) -> ParsedDocument:
     path = folder / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_document(path)
@@ -32,23 +32,23 @@ def refusal(folder: Path, name: str, content: str | bytes) -> str:
     raise AssertionError("it was read")
 
 
-def shown(document: Document) -> list[tuple[str, str]]:
+def shown(document: ParsedDocument) -> list[tuple[str, str]]:
     """Kind and text of every sentence."""
-    return [(s.kind, document.text[s.start : s.end]) for s in sentences(document)]
+    return [(s.kind, document.text[s.start : s.end]) for s in iter_sentences(document)]
 
 
-def originals(document: Document) -> list[str]:
+def originals(document: ParsedDocument) -> list[str]:
     """Every sentence as it stands in the file."""
     assert document.encoding
     original = Path(document.path).read_bytes().decode(document.encoding)
-    spans = [document.span(s.start, s.end) for s in sentences(document)]
+    spans = [document.span(s.start, s.end) for s in iter_sentences(document)]
     return [original[span[0] : span[1]] for span in spans if span]
 
 
-def check(document: Document) -> None:
+def check(document: ParsedDocument) -> None:
     """What holds for every document: order, places, blocks."""
     end = 0
-    for sentence in sentences(document):
+    for sentence in iter_sentences(document):
         piece = document.text[sentence.start : sentence.end]
         assert piece == piece.strip() != ""
         assert end <= sentence.start < sentence.end <= len(document.text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from askline.errors import DataError
-from askline.text.readers import read_document, sentences
+from askline.text.readers import iter_sentences, read_document
 
 from .samples import WORD, check, make_docx, read, refusal, shown
 
@@ -34,7 +34,7 @@ def test_paragraphs_headings_and_cells(tmp_path: Path) -> None:
         ("heading", "Next"),
         ("sentence", "x"),
     ]
-    assert [s.heading for s in sentences(document)] == ["", *["Bridges"] * 4, "Next"]
+    assert [s.heading for s in iter_sentences(document)] == ["", *["Bridges"] * 4, "Next"]
     assert str(document.place(document.text.index("1931"))) == "paragraph 4"
     assert document.span(0, 1) is None
     check(document)

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askline.errors import DataError
-from askline.text.readers import MAX_BYTES, read_document, sentences
+from askline.text.readers import MAX_FILE_BYTES, iter_sentences, read_document
+from askline.text.readers.files import read_plain_text
 from askline.text.readers.offsets import line_starts
-from askline.text.readers.plain_text import read_plain
 
 from .samples import check, originals, read, refusal, shown
 
@@ -34,7 +34,7 @@ def test_plain_text_is_its_own_original(tmp_path: Path) -> None:
     assert document.title == "notes"
     assert document.sha256 == hashlib.sha256(content.encode()).hexdigest()
     assert originals(document) == ["One sentence.", "Another\r\none.", "A third."]
-    assert [str(document.place(s.start)) for s in sentences(document)] == [
+    assert [str(document.place(s.start)) for s in iter_sentences(document)] == [
         "line 1",
         "line 1",
         "line 4",
@@ -45,7 +45,7 @@ def test_plain_text_is_its_own_original(tmp_path: Path) -> None:
 @given(st.text(st.sampled_from("ab .\n\r\u2028\x0cÉ#-1"), max_size=80))
 def test_every_character_has_its_line(text: str) -> None:
     starts = line_starts(text)
-    assert list(read_plain(text).starts) == list(starts)
+    assert list(read_plain_text(text).starts) == list(starts)
     ended = io.StringIO(text, newline=None).read() + "x"  # every line end as \n
     assert len(starts) == ended.count("\n") + 1
 
@@ -104,7 +104,7 @@ def test_a_file_over_the_limit_is_refused_unread(tmp_path: Path) -> None:
         stream.truncate(500_000_000)
     with pytest.raises(DataError, match="It has 500,000,000 bytes or more and at most 268,435,456"):
         read_document(path)
-    assert path.stat().st_size > MAX_BYTES
+    assert path.stat().st_size > MAX_FILE_BYTES
 
 
 def test_a_line_of_a_million_characters_is_read(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_memory_stays_in_proportion(tmp_path: Path, suffix: str) -> None:
     path.write_text(("text\n" if suffix == "csv" else "") + row.replace(",", "") * 2_000)
     tracemalloc.start()
     document = read_document(path)
-    count = sum(1 for _ in sentences(document))
+    count = sum(1 for _ in iter_sentences(document))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert count >= 4_000

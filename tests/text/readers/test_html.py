@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.text.readers import sentences
+from askline.text.readers import iter_sentences
 from askline.text.readers.html import read_html
 
 from .samples import check, originals, read, shown
@@ -56,7 +56,7 @@ def test_offsets_slice_the_source_with_the_tags_inside(tmp_path: Path) -> None:
         "It cost &pound;5&#44;000 &lt;or more&gt;.",
         "wood",
     ]
-    places = [document.place(s.start).number for s in sentences(document)]
+    places = [document.place(s.start).number for s in iter_sentences(document)]
     assert places == [8, 9, 10, 11, 11, 12, 13, 14]
 
 

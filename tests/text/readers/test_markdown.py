@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.text.readers import sentences
+from askline.text.readers import iter_sentences
 from askline.text.readers.markdown import read_markdown
 
 from .samples import check, originals, read, shown
@@ -70,7 +70,7 @@ def test_every_block_is_by_itself(tmp_path: Path) -> None:
         ("sentence", "See here and a picture, 2 * 3, snake_case and *stars* & so on."),
         ("sentence", "The note."),
     ]
-    assert {s.heading for s in sentences(document)} == {
+    assert {s.heading for s in iter_sentences(document)} == {
         "",
         "On bridges",
         "Stone",
@@ -86,7 +86,13 @@ def test_offsets_slice_the_source_with_the_marks_inside(tmp_path: Path) -> None:
     assert found[1].startswith("The **old** bridge ([the first](http://x.org/a_(b)")
     assert found[2] == "It\n> quoted on\n> two lines."
     assert found[8] == "1931 | no \\| yes"
-    assert [document.place(s.start).number for s in sentences(document)][:5] == [4, 6, 7, 11, 13]
+    assert [document.place(s.start).number for s in iter_sentences(document)][:5] == [
+        4,
+        6,
+        7,
+        11,
+        13,
+    ]
 
 
 def test_windows_line_ends_count_once(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.text.readers import Place, sentences
+from askline.text.readers import Place, iter_sentences
 
 from .samples import check, lines, make_pdf, read, refusal, shown
 
@@ -15,7 +15,7 @@ def test_pages_are_places_and_have_no_original(tmp_path: Path) -> None:
         "book.pdf",
         make_pdf([lines("The bridge opened in 1931."), [], lines("It closed in 1970.")]),
     )
-    found = [(str(document.place(s.start)), s.kind) for s in sentences(document)]
+    found = [(str(document.place(s.start)), s.kind) for s in iter_sentences(document)]
     assert found == [("page 1", "sentence"), ("page 3", "sentence")]
     assert document.place(0) == Place("page", 1)
     assert document.span(0, 3) is None
@@ -43,7 +43,7 @@ def test_larger_type_is_a_heading_and_a_wide_step_ends_a_paragraph(tmp_path: Pat
         ("sentence", "no mark before the gap, which ends it"),
         ("sentence", "Another paragraph starts here, after it."),
     ]
-    assert {s.heading for s in sentences(document)} == {"", "On bridges"}
+    assert {s.heading for s in iter_sentences(document)} == {"", "On bridges"}
     check(document)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askline.errors import DataError
-from askline.text.readers import Document, read_document, sentences
+from askline.text.readers import ParsedDocument, iter_sentences, read_document
 from askline.text.readers.csv import read_csv
 from askline.text.readers.jsonl import read_jsonl
 
@@ -21,7 +21,7 @@ from .samples import check, originals, read, refusal, shown
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
 
 
-def parts(document: Document) -> list[tuple[int, str, str, str]]:
+def parts(document: ParsedDocument) -> list[tuple[int, str, str, str]]:
     return [(p.row, p.id, p.title, document.text[p.start : p.end]) for p in document.parts]
 
 
@@ -41,7 +41,7 @@ def test_jsonl_lines_are_documents(tmp_path: Path) -> None:
         "It fell.",
         "Second \\ud83d\\ude00 one.",
     ]
-    assert [(document.place(s.start).number, s.heading) for s in sentences(document)] == [
+    assert [(document.place(s.start).number, s.heading) for s in iter_sentences(document)] == [
         (1, "Bridges"),
         (1, "Bridges"),
         (3, ""),
@@ -89,7 +89,7 @@ def test_csv_rows_are_documents(tmp_path: Path) -> None:
         (4, "2", "", "Plain text."),
     ]
     assert originals(document) == ['He said ""no"".', "Then; he left.", "Plain text."]
-    assert [document.place(s.start).number for s in sentences(document)] == [2, 3, 5]
+    assert [document.place(s.start).number for s in iter_sentences(document)] == [2, 3, 5]
     check(document)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.text.readers import sentences
+from askline.text.readers import iter_sentences
 
 from .samples import check, make_docx, originals, read
 
@@ -53,7 +53,7 @@ def test_a_row_is_one_sentence_under_the_names_of_its_columns(
     tmp_path: Path, name: str, content: str | bytes
 ) -> None:
     document = read(tmp_path, name, content)
-    found = [(s.kind, document.text[s.start : s.end], s.heading) for s in sentences(document)]
+    found = [(s.kind, document.text[s.start : s.end], s.heading) for s in iter_sentences(document)]
     assert found == [
         ("heading", "Trains", ""),
         ("columns", "Station\nFirst\nLast", "Trains"),
@@ -85,7 +85,7 @@ def test_the_original_of_a_row_is_the_row_as_it_stands_in_the_file(tmp_path: Pat
 def test_which_first_rows_of_word_name_the_columns(
     tmp_path: Path, content: bytes, columns: str
 ) -> None:
-    found = list(sentences(read(tmp_path, "a.docx", content)))
+    found = list(iter_sentences(read(tmp_path, "a.docx", content)))
     assert found[1].kind == ("columns" if columns else "row")
     assert found[2].heading == f"Trains{columns}"
 
@@ -120,6 +120,6 @@ def test_which_first_rows_of_word_name_the_columns(
 )
 def test_rows_of_html(tmp_path: Path, source: str, expected: list[tuple[str, str, str]]) -> None:
     document = read(tmp_path, "a.html", source)
-    found = [(s.kind, document.text[s.start : s.end], s.heading) for s in sentences(document)]
+    found = [(s.kind, document.text[s.start : s.end], s.heading) for s in iter_sentences(document)]
     assert found[: len(expected)] == expected
     check(document)

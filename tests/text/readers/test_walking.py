@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from askline.errors import Problem
-from askline.text.readers import Document, read_documents, walk
+from askline.text.readers import ParsedDocument, find_files, read_documents
 
 NOBODY = 65534
 
@@ -21,8 +21,8 @@ def plant(root: Path, *names: str) -> None:
         path.write_text("A line.\n")
 
 
-def names(root: Path, *paths: Path, hidden: bool = False, every_kind: bool = False) -> list[str]:
-    found = walk(paths or (root,), hidden=hidden, every_kind=every_kind)
+def names(root: Path, *paths: Path, hidden: bool = False, all_suffixes: bool = False) -> list[str]:
+    found = find_files(paths or (root,), hidden=hidden, all_suffixes=all_suffixes)
     return [str(path.relative_to(root)) for path in found if isinstance(path, Path)]
 
 
@@ -43,7 +43,7 @@ def test_what_is_left_out_by_default(tmp_path: Path) -> None:
     plant(tmp_path, "env/pyvenv.cfg", "__pycache__/a.txt")
     assert names(tmp_path) == [kept]
     assert names(tmp_path, hidden=True) == [".git/a.txt", ".hidden.txt", kept]
-    assert names(tmp_path, every_kind=True) == ["code.py", kept]
+    assert names(tmp_path, all_suffixes=True) == ["code.py", kept]
 
 
 def test_a_named_file_is_taken_whatever_it_is_called(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_problems_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     (tmp_path / "rows.jsonl").write_text('{"text": "Good."}\n{\n')
     given = (tmp_path, tmp_path / "missing.txt")
-    assert [Path(d.path).name for d in read_documents(given) if isinstance(d, Document)] == [
+    assert [Path(d.path).name for d in read_documents(given) if isinstance(d, ParsedDocument)] == [
         "a.txt",
         "rows.jsonl",
         "z.txt",
@@ -89,7 +89,7 @@ def test_problems_are_reported_and_the_rest_is_read(tmp_path: Path) -> None:
 def test_a_file_that_vanishes_after_it_was_found_is_a_problem(tmp_path: Path) -> None:
     plant(tmp_path, "a.txt", "b.txt")
     reading = read_documents([tmp_path])
-    assert isinstance(next(reading), Document)
+    assert isinstance(next(reading), ParsedDocument)
     (tmp_path / "b.txt").unlink()
     [problem] = reading
     assert isinstance(problem, Problem)
@@ -121,9 +121,9 @@ def test_what_may_not_be_read_is_a_problem(closed_folder: Path) -> None:
         ("closed.txt", "It cannot be read: Permission denied."),
         ("inner", "It cannot be read: Permission denied."),
     ]
-    read = [d for d in read_documents([closed_folder]) if isinstance(d, Document)]
+    read = [d for d in read_documents([closed_folder]) if isinstance(d, ParsedDocument)]
     assert [Path(document.path).name for document in read] == ["open.txt"]
 
 
 def test_standard_input_comes_once() -> None:
-    assert list(walk(["-", "-"])) == [Path("-")]
+    assert list(find_files(["-", "-"])) == [Path("-")]

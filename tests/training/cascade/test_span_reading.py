@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from askline.data import read_paragraphs, to_sentences
+from askline.data import read_paragraphs, to_question_set
 from askline.errors import InputError
 from askline.training.cascade.cascade_examples import answer_spans, reading_set, token_spans
 from askline.training.cascade.cascade_network import CascadeNetwork
@@ -87,10 +87,10 @@ def test_token_spans_cover_the_characters(tokeniser: Any) -> None:
 def test_answer_spans_lie_in_the_answer_sentence(squad_file: Path, tokeniser: Any) -> None:
     found = read_paragraphs(squad_file)
     golds = {asked.id: asked.answers for each in found.paragraphs for asked in each.questions}
-    spans = answer_spans(to_sentences(found).questions, golds, tokeniser)
+    spans = answer_spans(to_question_set(found).questions, golds, tokeniser)
     # "emma is a novel of JANE AUSTEN ." and "jane austen was born in 1775 ."
     assert [each.tolist() for each in spans[:2]] == [[[5, 6]], [[5, 5]]]
-    unknown = answer_spans(to_sentences(found).questions, {}, tokeniser)
+    unknown = answer_spans(to_question_set(found).questions, {}, tokeniser)
     assert unknown[0].tolist() == [[-1, -1]]
 
 

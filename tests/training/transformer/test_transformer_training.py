@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from askline.data import select
+from askline.data import filter_questions
 from askline.errors import InputError
 from askline.training.checkpoint import Epoch
 from askline.training.losses import Objective
@@ -194,7 +194,7 @@ def test_the_last_epoch_is_kept_on_request(
 def test_lists_drawn_by_the_network_can_be_learned_and_resumed(
     tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet
 ) -> None:
-    asked = select(questions, "answerable").questions
+    asked = filter_questions(questions, "answerable").questions
     lists = SampledLists("tiny", [Part(asked, Plan(elsewhere=1, drawn=4))], mine(asked), tokeniser)
     phase = Phase(lists, TransformerRecipe(epochs=2, batch=2, rate=1e-2))
     whole, again = PairNetwork.start(bert_folder), PairNetwork.start(bert_folder)

@@ -4,8 +4,6 @@ Bytes to text, without guessing where guessing would be wild.
 A byte-order mark decides; then UTF-8, if every byte is; then what an html file says of itself; then
 a detector, where it recognises a language or an East Asian encoding; then Windows-1252 for text
 that is ASCII but for a few bytes. Everything else is refused, and so is what is no text at all.
-
-Plain text: the text is the original, and the sentence splitter reads its lines.
 """
 
 from __future__ import annotations
@@ -14,12 +12,10 @@ import codecs
 import re
 from typing import Any
 
-from .document import Blocks, Content, Unreadable
-from .offsets import line_starts
+from .document import UnreadableError
 
 __all__ = [
     "decode",
-    "read_plain",
 ]
 
 _MARKS = (  # UTF-32's little-endian mark begins with UTF-16's
@@ -75,7 +71,7 @@ def _decode_marked(data: bytes, codec: str) -> str:
     try:
         return data.decode(codec)
     except UnicodeDecodeError as error:
-        raise Unreadable(
+        raise UnreadableError(
             f"It starts as {codec.upper().removesuffix('-SIG')} and does not go on so. "
             "Save it as UTF-8."
         ) from error
@@ -84,11 +80,13 @@ def _decode_marked(data: bytes, codec: str) -> str:
 def _refuse_binary(data: bytes) -> None:
     for signature, name in _SIGNATURES:
         if data.startswith(signature):
-            raise Unreadable(f"It is named as text and holds {name}. Give it its own suffix.")
+            raise UnreadableError(f"It is named as text and holds {name}. Give it its own suffix.")
     head = data[:_HEAD]
     controls = len(head) - len(head.translate(None, _CONTROLS))
     if b"\0" in head or data.count(b"\0") * 1000 > len(data) or controls * 50 > len(head):
-        raise Unreadable("It is named as text and holds binary data. Leave it out or convert it.")
+        raise UnreadableError(
+            "It is named as text and holds binary data. Leave it out or convert it."
+        )
 
 
 def _declared(data: bytes) -> str | None:
@@ -134,17 +132,10 @@ def _commonest(matches: Any, best: Any) -> str:
     return str(best.encoding)
 
 
-def _unknown(data: bytes, first: int) -> Unreadable:
+def _unknown(data: bytes, first: int) -> UnreadableError:
     line = data.count(b"\n", 0, first) + 1
-    return Unreadable(
+    return UnreadableError(
         f"Byte 0x{data[first]:02x} at offset {first:,} is not UTF-8, and no other encoding fits. "
         "Save it as UTF-8.",
         line=line,
     )
-
-
-def read_plain(source: str) -> Content:
-    """One block, offsets as they are."""
-    blocks = Blocks()
-    blocks.add(0, len(source), "text")
-    return Content(source, blocks, "line", line_starts(source))
