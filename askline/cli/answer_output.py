@@ -22,7 +22,7 @@ _BEFORE_PHRASE = 200  # shown of a longer sentence, where the phrase stands far 
 
 
 def show_answers(answers: Answers, *, explain: bool) -> None:
-    """The best between its neighbours, its phrase marked; the next best, and the funnel."""
+    """The best between its neighbors, its phrase marked; the next best, and the funnel."""
     best, *others = answers.answers or (None,)
     if best is None:
         click.echo("No answer found: no sentence shares a word with the question.")

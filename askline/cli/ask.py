@@ -175,7 +175,7 @@ def _opened(
 ) -> tuple[Corpus, AddReport | None]:
     """The corpus to ask, and what became of the files that went into it."""
     from ..corpus import Corpus
-    from ..corpus.cache import folder_for
+    from ..corpus.cache import cached_index_folder
     from ..errors import CorpusError
 
     if folder is not None:
@@ -183,7 +183,7 @@ def _opened(
     with progress_count("Files") as step:
         if may_cache and "-" not in paths:
             try:
-                return _filled(Corpus.open(folder_for(paths), ranker=ranker), paths, step)
+                return _filled(Corpus.open(cached_index_folder(paths), ranker=ranker), paths, step)
             except CorpusError as error:
                 click.echo(f"Nothing is remembered: {error}", err=True)
         return _filled(Corpus.in_memory(ranker=ranker), paths, step)

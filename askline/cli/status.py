@@ -12,7 +12,7 @@ from .options import json_option
 from .output import from_here
 
 if TYPE_CHECKING:
-    from ..corpus import Status
+    from ..corpus import CorpusStatus
 
 __all__ = ["status"]
 
@@ -37,7 +37,7 @@ def status(folder: str, *, as_json: bool) -> None:
         click.echo(f"  {from_here(str(problem))}")
 
 
-def _lines(found: Status) -> list[tuple[str, str]]:
+def _lines(found: CorpusStatus) -> list[tuple[str, str]]:
     search = "up to date" if found.searchable else "behind, completed at the next question"
     return [
         ("documents", f"{found.documents:,}"),
@@ -52,14 +52,14 @@ def _lines(found: Status) -> list[tuple[str, str]]:
     ]
 
 
-def _phrases(found: Status) -> list[tuple[str, str]]:
+def _phrases(found: CorpusStatus) -> list[tuple[str, str]]:
     if found.phrases is None:
         return [("phrases", "none")]
     state = "up to date" if found.encoded else "behind, encoded when they are next asked for"
     return [("phrases", f"{found.phrases:,}, {_size(found.phrase_bytes, found)}"), ("", state)]
 
 
-def _size(count: int, found: Status) -> str:
+def _size(count: int, found: CorpusStatus) -> str:
     """In bytes, and for each character where there is enough text for that to mean something."""
     if found.characters < _MUCH_TEXT:
         return f"{count:,} bytes"

@@ -188,11 +188,11 @@ def phrases(extractor_folder: Path, *, out: Path, **options: Any) -> None:
 
 def _means(init: str | Path, options: dict[str, Any]) -> tuple[Means, str]:
     """What training needs, and the tokeniser as the text of its file."""
-    from ..phrases.tokenization import load_tokeniser
+    from ..phrases.tokenization import load_tokenizer
     from ..training.phrases.phrase_run import Means
 
     if Path(init).is_dir():
-        tokeniser = load_tokeniser(init)
+        tokeniser = load_tokenizer(init)
     else:
         from ..training.transformer.cross_encoder_folder import load_tokeniser as from_hub
 

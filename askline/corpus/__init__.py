@@ -8,30 +8,30 @@ from .corpus import Corpus
 from .results import (
     AddReport,
     Answer,
+    AnswerPhrase,
     Answers,
+    CorpusStatus,
     DocumentInfo,
+    DocumentSentence,
     FileReport,
-    Found,
-    Phrase,
-    Sentence,
-    Status,
+    RetrievedSentence,
 )
-from .retrieval import Neighbours, Retriever
+from .retrieval import HasNeighbors, Retriever
 
 __all__ = [
     "AddReport",
     "Answer",
+    "AnswerPhrase",
     "Answers",
     "Connector",
     "Corpus",
+    "CorpusStatus",
     "DocumentInfo",
+    "DocumentSentence",
     "FileReport",
-    "Found",
-    "Neighbours",
-    "Phrase",
+    "HasNeighbors",
+    "RetrievedSentence",
     "Retriever",
-    "Sentence",
-    "Status",
     "answer",
     "connect",
 ]

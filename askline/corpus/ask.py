@@ -24,20 +24,20 @@ from ..rankers.probability import log_odds
 from ..rankers.registry import DEFAULT_SPEC
 from ..text.words import split_words
 from ..types import Hit, Ranker, Ranking, StageReport
-from .bm25 import Stems, standard
-from .results import Answer, Answers, Found, Phrase
-from .retrieval import LONGEST, Neighbours, Retriever
+from .bm25 import Stemmer, standard
+from .results import Answer, AnswerPhrase, Answers, RetrievedSentence
+from .retrieval import MAX_SENTENCE_CHARACTERS, HasNeighbors, Retriever
 
 __all__ = [
-    "BESIDE_ODDS",
-    "BLEND",
+    "DEFAULT_BLEND",
     "DEFAULT_RANKER",
-    "RETRIEVED",
-    "InContext",
-    "Titled",
+    "DEFAULT_RETRIEVED",
+    "LOG_ODDS_BLEND",
+    "SentenceInContext",
+    "TitledSentence",
+    "add_title_context",
     "answer",
-    "in_context",
-    "phrase_of",
+    "read_phrase",
 ]
 
 _LONGEST_LEAD = 200  # characters of a title or heading; the rest of a longer one is no name
@@ -57,7 +57,7 @@ _EMPTY = frozenset(
 )
 
 
-class Titled(Protocol):
+class TitledSentence(Protocol):
     """A sentence, the title of its document, and the heading above it."""
 
     @property
@@ -70,16 +70,16 @@ class Titled(Protocol):
     def heading(self) -> str: ...
 
 
-class InContext(NamedTuple):
+class SentenceInContext(NamedTuple):
     """A sentence behind what stands above it: `text[lead:]` is the sentence."""
 
     text: str
     lead: int
 
 
-def in_context(question: str, found: Sequence[Titled]) -> list[InContext]:
+def add_title_context(question: str, found: Sequence[TitledSentence]) -> list[SentenceInContext]:
     """Each sentence, at most 4,000 characters of it, with what it needs in front."""
-    stem = Stems().stem
+    stem = Stemmer().stem
 
     def terms(text: str) -> frozenset[str]:
         return frozenset(stem(word) for word in split_words(text) if word not in _EMPTY)
@@ -88,17 +88,17 @@ def in_context(question: str, found: Sequence[Titled]) -> list[InContext]:
     above = cache(lambda name: asked & terms(name))  # most sentences share theirs with others
     said = []
     for each in found:
-        text = each.text[:LONGEST]
+        text = each.text[:MAX_SENTENCE_CHARACTERS]
         names = [name for name in _names(each) if above(name)]
         if names:
             own = terms(text)
             names = [name for name in names if not above(name) <= own]
         lead = f"{' · '.join(names)}: " if names else ""
-        said.append(InContext(lead + text, len(lead)))
+        said.append(SentenceInContext(lead + text, len(lead)))
     return said
 
 
-def _names(found: Titled) -> Iterable[str]:
+def _names(found: TitledSentence) -> Iterable[str]:
     """The title and the heading, each once."""
     names = _spoken(found.title), found.heading
     return dict.fromkeys(name[:_LONGEST_LEAD] for name in names if name)
@@ -113,11 +113,11 @@ def _spoken(title: str) -> str:
 
 DEFAULT_RANKER: str | None = DEFAULT_SPEC
 """Lexical rankers after retrieval do worse than retrieval alone, which has read the passage."""
-BLEND = 1.0
+DEFAULT_BLEND = 1.0
 """Retrieval has seen the passage and the ranker the sentence; together they beat either alone."""
-BESIDE_ODDS = 0.5
+LOG_ODDS_BLEND = 0.5
 """So much of it where the ranker's scores are chances (research/results/corpus_blend.json)."""
-RETRIEVED = 100
+DEFAULT_RETRIEVED = 100
 """Sentences handed to the ranker: a hundred held the answer nearly as often as two hundred."""
 
 
@@ -127,15 +127,15 @@ def answer(
     ranker: Ranker | None = None,
     *,
     top_k: int = 5,
-    retrieved: int = RETRIEVED,
-    blend: float = BLEND,
+    retrieved: int = DEFAULT_RETRIEVED,
+    blend: float = DEFAULT_BLEND,
 ) -> Answers:
     """
     The best `top_k` answers out of `retrieved` sentences.
 
     The ranker gets the sentences of a document next to each other and in their order, the document
     with the best sentence first, each behind the words of the question that only its title or
-    heading has (`in_context`). What its last stage puts on top is ordered by the sum of its
+    heading has (`add_title_context`). What its last stage puts on top is ordered by the sum of its
     score (as log odds where it is a chance, as a standard score otherwise) and `blend` times the
     retrieval's standard score, half as much beside log odds; with 0, as the ranker says. Without a
     ranker, the answers come as they were found.
@@ -161,7 +161,7 @@ def answer(
         chances: dict[int, float] = {}
     else:
         found = in_document_order(found)
-        said = [each.text for each in in_context(question, found)]
+        said = [each.text for each in add_title_context(question, found)]
         ranking = trace(ranker, question, said)
         chances = _chances(ranking)
         ranking = replace(ranking, hits=_blended(ranking, found, blend))
@@ -171,7 +171,7 @@ def answer(
         for hit in ranking.hits[:top_k]
     ]
     if ranker is not None and answers:
-        read = phrase_of(ranker, question, answers[0])
+        read = read_phrase(ranker, question, answers[0])
         answers[0] = replace(answers[0], phrase=read or answers[0].phrase)
     return Answers(
         question,
@@ -182,7 +182,7 @@ def answer(
     )
 
 
-def in_document_order(found: Sequence[Found]) -> list[Found]:
+def in_document_order(found: Sequence[RetrievedSentence]) -> list[RetrievedSentence]:
     """Documents by their best sentence, each document's sentences as they stand in it."""
     place: dict[str, int] = {}
     for sentence in found:
@@ -195,7 +195,7 @@ def _chances(ranking: Ranking) -> dict[int, float]:
     return {hit.index: hit.score for hit in ranking.hits if ranking.stages[hit.stage].calibrated}
 
 
-def _blended(ranking: Ranking, found: Sequence[Found], blend: float) -> tuple[Hit, ...]:
+def _blended(ranking: Ranking, found: Sequence[RetrievedSentence], blend: float) -> tuple[Hit, ...]:
     hits = ranking.hits
     last = max((hit.stage for hit in hits), default=0)
     decided = [hit for hit in hits if hit.stage == last]
@@ -204,7 +204,7 @@ def _blended(ranking: Ranking, found: Sequence[Found], blend: float) -> tuple[Hi
     retrieval = standard([found[hit.index].score for hit in decided])
     if not blend or own is None or retrieval is None:
         return hits
-    weight = blend * BESIDE_ODDS if sure else blend
+    weight = blend * LOG_ODDS_BLEND if sure else blend
     mixed = [
         replace(hit, score=a + weight * b)
         for hit, a, b in zip(decided, own, retrieval, strict=True)
@@ -213,23 +213,23 @@ def _blended(ranking: Ranking, found: Sequence[Found], blend: float) -> tuple[Hi
     return (*sorted(mixed, key=lambda hit: -hit.score), *hits[len(decided) :])
 
 
-def phrase_of(ranker: Ranker, question: str, sentence: Titled) -> Phrase | None:
+def read_phrase(ranker: Ranker, question: str, sentence: TitledSentence) -> AnswerPhrase | None:
     """What in the sentence answers; it is read in its context, but nothing there is an answer."""
-    (said,) = in_context(question, [sentence])
+    (said,) = add_title_context(question, [sentence])
     (span,) = phrases_in(ranker, question, [said.text])
     if span is not None and span.start < said.lead:
-        said = InContext(said.text[said.lead :], 0)
+        said = SentenceInContext(said.text[said.lead :], 0)
         (span,) = phrases_in(ranker, question, [said.text])
     if span is None:
         return None
     text = said.text[span.start : span.end]
-    return Phrase(text, span.start - said.lead, span.end - said.lead)
+    return AnswerPhrase(text, span.start - said.lead, span.end - said.lead)
 
 
 def _answer(
-    found: Found, hit: Hit, probability: float | None, shift: int, retriever: Retriever
+    found: RetrievedSentence, hit: Hit, probability: float | None, shift: int, retriever: Retriever
 ) -> Answer:
-    around = retriever.neighbours(found) if isinstance(retriever, Neighbours) else ("", "")
+    around = retriever.neighbors(found) if isinstance(retriever, HasNeighbors) else ("", "")
     return Answer(
         text=found.text,
         score=hit.score,

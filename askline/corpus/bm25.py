@@ -17,17 +17,17 @@ import tantivy
 from ..text.words import split_words
 
 __all__ = [
-    "Stems",
+    "Stemmer",
     "bm25",
-    "rarity",
+    "inverse_document_frequency",
     "standard",
-    "stemmed",
+    "stem_texts",
 ]
 
 _WORD_BYTES = 100  # longer ones are no words but data; tantivy refuses those beyond 65,530
 
 
-class Stems:
+class Stemmer:
     """
     Words with their accents and endings off, the same for every language.
 
@@ -63,7 +63,7 @@ def _analyser() -> tantivy.TextAnalyzer:
 _K1, _B = 1.2, 0.75  # tantivy's, so that a sentence's score and its passage's can be added
 
 
-def stemmed(texts: Iterable[str], stem: Callable[[str], str]) -> list[list[str]]:
+def stem_texts(texts: Iterable[str], stem: Callable[[str], str]) -> list[list[str]]:
     """The terms of each text, with those that the index leaves out as empty ones."""
     said = [split_words(text) for text in texts]
     stems = {word: stem(word) for word in set(chain.from_iterable(said))}
@@ -83,7 +83,7 @@ def bm25(said: Sequence[Sequence[str]], weights: Mapping[str, float]) -> list[fl
     return scores
 
 
-def rarity(count: int, total: int) -> float:
+def inverse_document_frequency(count: int, total: int) -> float:
     """The inverse document frequency of a term that `count` of `total` texts have."""
     return math.log1p((total - count + 0.5) / (count + 0.5))
 

@@ -18,13 +18,13 @@ from pathlib import Path
 from ..errors import CorpusError
 from .lock import writing
 
-__all__ = ["cache_folder", "folder_for", "keep_within"]
+__all__ = ["cache_root", "cached_index_folder", "limit_cache_size"]
 
-LIMIT_BYTES = 4 * 2**30
+MAX_CACHE_BYTES = 4 * 2**30
 """Of all folders together."""
 
 
-def cache_folder() -> Path:
+def cache_root() -> Path:
     """The user's cache folder for askline, by the customs of the system."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
@@ -35,21 +35,21 @@ def cache_folder() -> Path:
     return Path(base).expanduser() / "askline" / "folders"
 
 
-def folder_for(paths: Iterable[str | os.PathLike[str]]) -> Path:
+def cached_index_folder(paths: Iterable[str | os.PathLike[str]]) -> Path:
     """Where the index of these paths is kept; made, marked as used, and the oldest others gone."""
     names = sorted({os.path.abspath(os.path.expanduser(path)) for path in paths})
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
-    folder = cache_folder() / digest[:32]
+    folder = cache_root() / digest[:32]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.utime(folder)
     except OSError as error:
         raise CorpusError(f"{folder} cannot be made: {error.strerror or error}.") from error
-    keep_within(LIMIT_BYTES, spare=folder)
+    limit_cache_size(MAX_CACHE_BYTES, spare=folder)
     return folder
 
 
-def keep_within(limit: int, *, spare: Path) -> None:
+def limit_cache_size(limit: int, *, spare: Path) -> None:
     """Remove the folders used longest ago until the rest fit; one in use stays."""
     others = [each for each in _folders(spare.parent) if each != spare]
     total = _bytes(spare)

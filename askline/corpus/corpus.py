@@ -12,21 +12,21 @@ from pathlib import Path
 from ..errors import CorpusError, Problem
 from ..rankers.spec import load
 from ..types import Ranker
-from .ask import BLEND, DEFAULT_RANKER, RETRIEVED, answer
-from .corpus_phrases import PHRASES_NAME, Phrasebook
-from .ingest import Adding, OnFile, PathOrPaths, Texts, listed, taken
-from .lock import LOCK_NAME, writer_of, writing
-from .results import AddReport, Answers, DocumentInfo, Sentence, Status
-from .retrieval import EmbeddedRetriever, Retriever
-from .search_index import SEARCH_NAME, SearchIndex, follow, in_step
-from .storage_errors import SearchDamage
+from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
+from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
+from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
+from .lock import LOCK_NAME, lock_holder, writing
+from .results import AddReport, Answers, CorpusStatus, DocumentInfo, DocumentSentence
+from .retrieval import LexicalRetriever, Retriever
+from .search_index import SEARCH_FOLDER, SearchIndex, current_search_index, follow
+from .storage_errors import SearchIndexDamagedError
 from .store import Store
 
 __all__ = ["Corpus"]
 
 STORE_NAME = "store.sqlite"
 _STORE_FILES = {STORE_NAME, f"{STORE_NAME}-wal", f"{STORE_NAME}-shm"}
-_OURS = {*_STORE_FILES, LOCK_NAME, SEARCH_NAME, PHRASES_NAME}
+_OURS = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER}
 
 _PATIENCE_SECONDS = 2.0  # enough for one who only brings the search index up to date
 
@@ -44,7 +44,7 @@ class Corpus:
         self._folder = folder
         self._ranker = ranker
         self._search: SearchIndex | None = None
-        self._phrasebook = Phrasebook(store, folder)
+        self._phrases = CorpusPhrases(store, folder)
 
     @classmethod
     def in_memory(cls, *, ranker: str | Ranker | None = DEFAULT_RANKER) -> Corpus:
@@ -73,7 +73,7 @@ class Corpus:
 
     def add(
         self,
-        source: PathOrPaths | Texts,
+        source: PathInput | TextInput,
         *,
         on_file: OnFile | None = None,
         only: bool = False,
@@ -89,23 +89,23 @@ class Corpus:
         `on_file` is called with the report of each file or text once it is stored for good. What
         is wrong with a file is in the reports, and the others go on.
         """
-        given = taken(source)
+        given = parse_inputs(source)
         with self._writing():
-            adding = Adding(self._store, on_file)
+            adding = Ingestion(self._store, on_file)
             if isinstance(given, list):
                 adding.paths(given, only=only)
             else:
                 adding.texts(given, only=only)
         return adding.report()
 
-    def add_texts(self, texts: Texts, *, on_file: OnFile | None = None) -> AddReport:
+    def add_texts(self, texts: TextInput, *, on_file: OnFile | None = None) -> AddReport:
         """`add` for texts alone."""
         return self.add(texts, on_file=on_file)
 
-    def remove(self, names: PathOrPaths) -> list[str]:
+    def remove(self, names: PathInput) -> list[str]:
         """Take out texts by id, files by path, folders with all in them; gives what was there."""
         with self._writing():
-            found = sorted({name for given in listed(names) for name in self._named(given)})
+            found = sorted({name for given in parse_paths(names) for name in self._named(given)})
             if found:
                 self._store.remove(found)
         return found
@@ -122,13 +122,15 @@ class Corpus:
         """At most `limit` documents in the order of their names, beginning behind `after`."""
         return [DocumentInfo(*row) for row in self._store.listing(after=after, limit=limit)]
 
-    def sentences(self, name: str, first: int = 0, last: int = 2**62) -> list[Sentence] | None:
+    def sentences(
+        self, name: str, first: int = 0, last: int = 2**62
+    ) -> list[DocumentSentence] | None:
         """The sentences of a document by their ordinals, both included; None for no document."""
         number = self._store.number(name)
         if number is None:
             return None
         return [
-            Sentence(
+            DocumentSentence(
                 row.ordinal, row.text, row.first, row.last, row.place, row.heading, row.is_heading
             )
             for row in self._store.sentences(number, first, last)
@@ -139,8 +141,8 @@ class Corpus:
         question: str,
         *,
         top_k: int = 5,
-        retrieved: int = RETRIEVED,
-        blend: float = BLEND,
+        retrieved: int = DEFAULT_RETRIEVED,
+        blend: float = DEFAULT_BLEND,
         phrases: bool = False,
     ) -> Answers:
         """
@@ -156,25 +158,28 @@ class Corpus:
             self._ranker = load(self._ranker)
         try:
             return ask(self.retriever(phrases=phrases), self._ranker)
-        except SearchDamage:
-            self._search = in_step(self._store, self._folder, None, rebuild=True)
+        except SearchIndexDamagedError:
+            self._search = current_search_index(self._store, self._folder, None, rebuild=True)
             return ask(self.retriever(phrases=phrases), self._ranker)
 
     def nearest(self, question: str, *, top_k: int = 5) -> Answers:
         """The sentences of the nearest phrases, in their order; nothing else judges them."""
         return answer(
-            question, self._phrasebook.retriever(), top_k=top_k, retrieved=max(top_k, RETRIEVED)
+            question,
+            self._phrases.retriever(),
+            top_k=top_k,
+            retrieved=max(top_k, DEFAULT_RETRIEVED),
         )
 
     def retriever(self, *, phrases: bool = False) -> Retriever:
         """What `ask` finds sentences with, in step with the store as it is now."""
-        self._search = in_step(self._store, self._folder, self._search)
-        words = EmbeddedRetriever(self._store, self._search)
+        self._search = current_search_index(self._store, self._folder, self._search)
+        words = LexicalRetriever(self._store, self._search)
         if not phrases:
             return words
-        from .phrase_retrieval import JoinedRetriever
+        from .phrase_retrieval import HybridRetriever
 
-        return JoinedRetriever(words, self._phrasebook.retriever())
+        return HybridRetriever(words, self._phrases.retriever())
 
     def encode_phrases(
         self,
@@ -189,16 +194,16 @@ class Corpus:
         the one that comes with askline. Both ways of asking do this first. It may be stopped at any
         time and goes on from there; `on_document` is called behind each document.
         """
-        self._phrasebook.encode(model, on_document)
+        self._phrases.encode(model, on_document)
 
-    def status(self) -> Status:
+    def status(self) -> CorpusStatus:
         """What is there, looked up without changing any of it."""
         documents, sentences, characters = self._store.counts()
         folder = self._folder
-        search = self._search if folder is None else SearchIndex.open(folder / SEARCH_NAME)
+        search = self._search if folder is None else SearchIndex.open(folder / SEARCH_FOLDER)
         stamp = search.stamp() if search is not None else None
-        generation, phrases = self._store.generation, self._phrasebook.status()
-        return Status(
+        generation, phrases = self._store.generation, self._phrases.status()
+        return CorpusStatus(
             folder=None if folder is None else str(folder),
             documents=documents,
             sentences=sentences,
@@ -207,8 +212,8 @@ class Corpus:
             generation=generation,
             searchable=stamp == (self._store.identity, generation),
             store_bytes=_bytes(folder, f"{STORE_NAME}*"),
-            search_bytes=_bytes(folder, f"{SEARCH_NAME}/*"),
-            writer=None if folder is None else writer_of(folder),
+            search_bytes=_bytes(folder, f"{SEARCH_FOLDER}/*"),
+            writer=None if folder is None else lock_holder(folder),
             phrases=phrases.phrases,
             phrase_bytes=phrases.bytes,
             encoded=phrases.encoded,
@@ -217,7 +222,7 @@ class Corpus:
     def close(self) -> None:
         """Let go of the files. Nothing is lost by not calling this."""
         self._search = None
-        self._phrasebook.close()
+        self._phrases.close()
         self._store.close()
 
     def __repr__(self) -> str:

@@ -13,15 +13,15 @@ from weakref import finalize
 from .store import Store
 
 if TYPE_CHECKING:
-    from .phrase_retrieval import EncodedPhrases, PhraseRetriever
+    from .phrase_retrieval import PhraseIndexSync, PhraseRetriever
 
 __all__ = [
-    "PHRASES_NAME",
+    "PHRASES_FOLDER",
+    "CorpusPhrases",
     "PhraseStatus",
-    "Phrasebook",
 ]
 
-PHRASES_NAME = "phrases"
+PHRASES_FOLDER = "phrases"
 
 
 class PhraseStatus(NamedTuple):
@@ -32,14 +32,14 @@ class PhraseStatus(NamedTuple):
     encoded: bool
 
 
-class Phrasebook:
+class CorpusPhrases:
     """The phrases of a corpus: in its folder, or in a temporary one for a corpus in memory."""
 
     def __init__(self, store: Store, folder: Path | None) -> None:
         self._store = store
-        self._folder = None if folder is None else folder / PHRASES_NAME
-        self._clearing: finalize[..., Phrasebook] | None = None  # of a folder made for the time
-        self._encoded: EncodedPhrases | None = None
+        self._folder = None if folder is None else folder / PHRASES_FOLDER
+        self._clearing: finalize[..., CorpusPhrases] | None = None  # of a folder made for the time
+        self._encoded: PhraseIndexSync | None = None
 
     def encode(
         self,
@@ -47,20 +47,20 @@ class Phrasebook:
         on_document: Callable[[], None] | None = None,
     ) -> None:
         """Bring the index in step with the store; without a model, by that of last time."""
-        self._by(model).in_step(on_document)
+        self._by(model).current_search_index(on_document)
 
     def retriever(self) -> PhraseRetriever:
         """Finds sentences by their phrases, in step with the store as it is now."""
         from .phrase_retrieval import PhraseRetriever
 
         encoded = self._by(None)
-        return PhraseRetriever(self._store, encoded.in_step(), encoded.model)
+        return PhraseRetriever(self._store, encoded.current_search_index(), encoded.model)
 
     def status(self) -> PhraseStatus:
         """What is there, looked up without changing any of it."""
-        from .phrase_retrieval import opened_phrases
+        from .phrase_retrieval import try_open_phrase_index
 
-        index = None if self._folder is None else opened_phrases(self._folder)
+        index = None if self._folder is None else try_open_phrase_index(self._folder)
         if index is None:
             return PhraseStatus(None, 0, False)
         stamp = index.stamp
@@ -75,17 +75,17 @@ class Phrasebook:
             self._clearing()
             self._folder = self._clearing = None
 
-    def _by(self, model: str | os.PathLike[str] | None) -> EncodedPhrases:
+    def _by(self, model: str | os.PathLike[str] | None) -> PhraseIndexSync:
         from ..phrases import PhraseModel
-        from .phrase_retrieval import EncodedPhrases, opened_phrases
+        from .phrase_retrieval import PhraseIndexSync, try_open_phrase_index
 
         if self._encoded is None or model is not None or self._encoded.is_superseded():
-            before = opened_phrases(self._place())
+            before = try_open_phrase_index(self._place())
             home = before.stamp.get("home") if before is not None else None
             if model is not None:
                 home = os.path.abspath(os.path.expanduser(model))
             loaded = PhraseModel.load(home)
-            self._encoded = EncodedPhrases(self._store, self._place(), loaded, home)
+            self._encoded = PhraseIndexSync(self._store, self._place(), loaded, home)
         return self._encoded
 
     def _place(self) -> Path:

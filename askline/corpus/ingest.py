@@ -32,30 +32,30 @@ from ..text.readers import (
 )
 from ..text.readers.files import read_plain_text
 from .results import AddReport, FileReport, Outcome
-from .schema import SENTENCE_KINDS, DocumentRow, Known, RecordRow, SentenceRow
+from .schema import SENTENCE_KINDS, DocumentRecord, FileState, RowRecord, SentenceRecord
 from .store import Store
 
 __all__ = [
-    "READING",
+    "READER_VERSION",
     "STANDARD_INPUT",
-    "Adding",
-    "Fresh",
+    "Ingestion",
+    "NewDocument",
     "OnFile",
-    "PathOrPaths",
-    "Texts",
-    "Unchanged",
-    "examine",
+    "PathInput",
+    "TextInput",
+    "UnchangedFile",
     "failed",
-    "listed",
-    "taken",
-    "text_row",
+    "parse_inputs",
+    "parse_paths",
+    "read_if_changed",
+    "text_record",
 ]
 
-PathOrPaths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
-Texts = Mapping[str, str] | Iterable[tuple[str, str]]
+PathInput = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+TextInput = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
-def taken(source: PathOrPaths | Texts) -> list[str] | Iterator[tuple[str, str]]:
+def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[str, str]]:
     """Paths as a list; texts one by one, for a stream of them may not fit into memory."""
     if isinstance(source, Mapping):
         return map(_text, source.items())
@@ -70,7 +70,7 @@ def taken(source: PathOrPaths | Texts) -> list[str] | Iterator[tuple[str, str]]:
     return [_path(item) for item in chain(start, items)]
 
 
-def listed(paths: PathOrPaths) -> list[str]:
+def parse_paths(paths: PathInput) -> list[str]:
     """Paths alone."""
     if isinstance(paths, (str, os.PathLike)):
         return [os.fspath(paths)]
@@ -100,7 +100,7 @@ def _shown(item: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]} …"
 
 
-READING = "3"
+READER_VERSION = "3"
 """Raised when files are read or split in another way: then every file is read again."""
 
 STANDARD_INPUT = "-"
@@ -108,14 +108,14 @@ _YOUNG_NANOSECONDS = 2 * 10**9  # some file systems keep dates to two seconds
 _HASHED = 2**20  # bytes at a time
 
 
-class Fresh(NamedTuple):
+class NewDocument(NamedTuple):
     """What the store has to take: a row, and the problems that go into its report."""
 
-    row: DocumentRow
+    row: DocumentRecord
     problems: tuple[Problem, ...]
 
 
-class Unchanged(NamedTuple):
+class UnchangedFile(NamedTuple):
     """A file with a new date whose content the store has already."""
 
     name: str
@@ -124,17 +124,19 @@ class Unchanged(NamedTuple):
     report: FileReport
 
 
-def examine(path: Path, name: str, known: Known | None) -> Fresh | Unchanged | FileReport:
+def read_if_changed(
+    path: Path, name: str, known: FileState | None
+) -> NewDocument | UnchangedFile | FileReport:
     """What has to be done about a file; a report where that is nothing, or cannot be done now."""
     try:
         if name == STANDARD_INPUT:
             return _standard_input(known)
         before = path.stat()
-        if known is not None and known.reading == READING:
+        if known is not None and known.reading == READER_VERSION:
             if (known.size, known.modified) == (before.st_size, before.st_mtime_ns):
                 return _as_before(name, known)
             if known.sha256 and known.sha256 == _sha256(path):
-                return Unchanged(name, before.st_size, _date(before), _as_before(name, known))
+                return UnchangedFile(name, before.st_size, _date(before), _as_before(name, known))
         return _read(path, name, before)
     except MissingExtraError as error:
         return failed(name, str(error))
@@ -142,7 +144,7 @@ def examine(path: Path, name: str, known: Known | None) -> Fresh | Unchanged | F
         return failed(name, f"It cannot be read: {error.strerror or error}.")
 
 
-def text_row(name: str, text: str) -> DocumentRow:
+def text_record(name: str, text: str) -> DocumentRecord:
     """A text that is no file, under the id given."""
     content = read_plain_text(text)
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
@@ -152,17 +154,17 @@ def text_row(name: str, text: str) -> DocumentRow:
     return _row(document, name, is_file=False)
 
 
-def _standard_input(known: Known | None) -> Fresh | FileReport:
+def _standard_input(known: FileState | None) -> NewDocument | FileReport:
     try:
         document = read_document(STANDARD_INPUT)
     except DataError as error:
         return FileReport(STANDARD_INPUT, "failed", error.problems)
-    if known is not None and (known.sha256, known.reading) == (document.sha256, READING):
+    if known is not None and (known.sha256, known.reading) == (document.sha256, READER_VERSION):
         return FileReport(STANDARD_INPUT, "unchanged", document.problems)
-    return Fresh(_row(document, STANDARD_INPUT, is_file=False), document.problems)
+    return NewDocument(_row(document, STANDARD_INPUT, is_file=False), document.problems)
 
 
-def _read(path: Path, name: str, before: os.stat_result) -> Fresh | FileReport:
+def _read(path: Path, name: str, before: os.stat_result) -> NewDocument | FileReport:
     size, modified = before.st_size, _date(before)
     path.open("rb").close()  # what may not be opened is no verdict on what is in it
     try:
@@ -172,17 +174,17 @@ def _read(path: Path, name: str, before: os.stat_result) -> Fresh | FileReport:
         if (after.st_size, after.st_mtime_ns) != (size, before.st_mtime_ns):
             return FileReport(name, "failed", error.problems)  # it is being written
         first = error.problems[0]
-        row = DocumentRow(
+        row = DocumentRecord(
             name,
             sha256="",
-            reading=READING,
+            reading=READER_VERSION,
             size=size,
             modified=modified,
             problem=first.message,
             problem_line=first.line,
         )
-        return Fresh(row, (first,))
-    return Fresh(_row(document, name, size=size, modified=modified), document.problems)
+        return NewDocument(row, (first,))
+    return NewDocument(_row(document, name, size=size, modified=modified), document.problems)
 
 
 def _row(
@@ -192,11 +194,11 @@ def _row(
     is_file: bool = True,
     size: int | None = None,
     modified: int | None = None,
-) -> DocumentRow:
-    return DocumentRow(
+) -> DocumentRecord:
+    return DocumentRecord(
         name,
         document.sha256,
-        READING,
+        READER_VERSION,
         is_file,
         size,
         modified,
@@ -211,11 +213,11 @@ def _row(
     )
 
 
-def _sentence_rows(document: ParsedDocument) -> Iterator[SentenceRow]:
+def _sentence_rows(document: ParsedDocument) -> Iterator[SentenceRecord]:
     kinds = {kind: number for number, kind in enumerate(SENTENCE_KINDS)}
     for ordinal, found in enumerate(iter_sentences(document)):
         first, last = document.span(found.start, found.end) or (found.start, found.end)
-        yield SentenceRow(
+        yield SentenceRecord(
             ordinal,
             first,
             last,
@@ -232,10 +234,10 @@ def _text_reading(document: ParsedDocument, found: SentenceSpan) -> str:
     return text.replace("\n", CELL_SEPARATOR) if found.kind in ("row", "columns") else text
 
 
-def _record_rows(document: ParsedDocument) -> Iterator[RecordRow]:
+def _record_rows(document: ParsedDocument) -> Iterator[RowRecord]:
     for part in document.parts:
         first, _ = document.span(part.start, part.end) or (part.start, part.end)
-        yield RecordRow(first, part.row, _storable(part.id))
+        yield RowRecord(first, part.row, _storable(part.id))
 
 
 def _left_out(problems: Iterable[Problem]) -> str | None:
@@ -252,7 +254,7 @@ def _storable(text: str) -> str:
     return text
 
 
-def _as_before(name: str, known: Known) -> FileReport:
+def _as_before(name: str, known: FileState) -> FileReport:
     if known.problem is None:
         left_out = json.loads(known.left_out or "[]")
         return FileReport(name, "unchanged", tuple(Problem(name, *row) for row in left_out))
@@ -285,14 +287,14 @@ _BATCH_FILES = 500
 _BATCH_SECONDS = 2.0
 
 
-class Adding:
+class Ingestion:
     """One call of `Corpus.add`: what waits to be written, and the sums for its report."""
 
     def __init__(self, store: Store, on_file: OnFile | None) -> None:
         self._store = store
         self._on_file = on_file
-        self._rows: list[tuple[DocumentRow, FileReport]] = []
-        self._touched: list[Unchanged] = []
+        self._rows: list[tuple[DocumentRecord, FileReport]] = []
+        self._touched: list[UnchangedFile] = []
         self._characters = 0
         self._began = self._flushed = time.monotonic()
         self._outcomes: Counter[str] = Counter()
@@ -326,7 +328,7 @@ class Adding:
 
     def texts(self, texts: Iterable[tuple[str, str]], *, only: bool = False) -> None:
         """
-        Texts by their ids.
+        TextInput by their ids.
 
         With `only` the corpus afterwards holds these and nothing else.
         """
@@ -336,7 +338,7 @@ class Adding:
                 raise InputError(f"The id of a text must be UTF-8, got {name!r}.")
             if only:
                 seen.add(name)
-            row = text_row(name, text)
+            row = text_record(name, text)
             known = self._store.known(name)
             if known is not None and (known.sha256, known.reading) == (row.sha256, row.reading):
                 self._done(FileReport(name, "unchanged"))
@@ -378,10 +380,10 @@ class Adding:
 
     def _file(self, path: Path, name: str) -> None:
         known = self._store.known(name)
-        found = examine(path, name, known)
+        found = read_if_changed(path, name, known)
         if isinstance(found, FileReport):
             self._done(found)
-        elif isinstance(found, Unchanged):
+        elif isinstance(found, UnchangedFile):
             self._touched.append(found)
         else:
             row, problems = found
@@ -389,7 +391,7 @@ class Adding:
             self._put(row, FileReport(name, outcome, problems))
         self._flush_in_time()
 
-    def _put(self, row: DocumentRow, report: FileReport) -> None:
+    def _put(self, row: DocumentRecord, report: FileReport) -> None:
         self._rows.append((row, report))
         self._characters += row.characters
 

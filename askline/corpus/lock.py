@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from ..errors import CorpusError
 
-__all__ = ["LOCK_NAME", "BusyError", "writer_of", "writing"]
+__all__ = ["LOCK_NAME", "BusyError", "lock_holder", "writing"]
 
 LOCK_NAME = "writer.lock"
 _PAUSE_SECONDS = 0.05
@@ -75,7 +75,7 @@ def writing(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
             stream.truncate(0)
 
 
-def writer_of(folder: Path) -> int | None:
+def lock_holder(folder: Path) -> int | None:
     """The process that writes into the folder just now, if any."""
     try:
         with (folder / LOCK_NAME).open("rb") as stream:

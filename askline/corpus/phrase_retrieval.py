@@ -23,19 +23,19 @@ from ..errors import CorpusError
 from ..phrases import PhraseHit, PhraseIndex, PhraseModel
 from .bm25 import standard
 from .lock import LOCK_NAME, writing
-from .results import Found, Phrase
-from .retrieval import LONGEST, EmbeddedRetriever, as_found, neighbours
-from .schema import SentenceRow
+from .results import AnswerPhrase, RetrievedSentence
+from .retrieval import MAX_SENTENCE_CHARACTERS, LexicalRetriever, neighbors, retrieved_sentence
+from .schema import SentenceRecord
 from .search_index import passages
 from .store import Store
 
 __all__ = [
-    "WEIGHT",
-    "EncodedPhrases",
-    "JoinedRetriever",
-    "PassageName",
+    "PHRASE_WEIGHT",
+    "HybridRetriever",
+    "PassageId",
+    "PhraseIndexSync",
     "PhraseRetriever",
-    "opened_phrases",
+    "try_open_phrase_index",
 ]
 
 FORMAT = 1
@@ -44,7 +44,7 @@ _BATCH = 128  # passages that are encoded before they are put in place: some sec
 _PATIENCE_SECONDS = 60.0  # another needs a second to put a batch in place, more to join segments
 
 
-class PassageName(NamedTuple):
+class PassageId(NamedTuple):
     """What a passage is called in the phrase index: sentences `first` to `last` of a document."""
 
     document: int
@@ -52,14 +52,14 @@ class PassageName(NamedTuple):
     last: int
 
     @classmethod
-    def read(cls, name: str) -> PassageName:
+    def read(cls, name: str) -> PassageId:
         return cls(*map(int, name.split("/")))
 
     def __str__(self) -> str:
         return "/".join(map(str, self))
 
 
-class EncodedPhrases:
+class PhraseIndexSync:
     """
     The phrases of a store in a folder, by one model.
 
@@ -73,7 +73,7 @@ class EncodedPhrases:
         self.model = model
         self._opened: PhraseIndex | None = None
 
-    def in_step(self, on_document: Callable[[], None] | None = None) -> PhraseIndex:
+    def current_search_index(self, on_document: Callable[[], None] | None = None) -> PhraseIndex:
         """
         The index with all that is in the store.
 
@@ -92,7 +92,7 @@ class EncodedPhrases:
         """Whether another has built the index anew with a model of its choice."""
         if self._opened is not None and self._opened.is_current():
             return False
-        found = opened_phrases(self._folder)
+        found = try_open_phrase_index(self._folder)
         if found is None or found.stamp.get("store") != self._store.identity:
             return False
         return bool(found.stamp.get("model") != self.model.config.identity)
@@ -100,7 +100,7 @@ class EncodedPhrases:
     def _usable(self) -> PhraseIndex | None:
         """The index as it is now, opened again where another has written."""
         if self._opened is None or not self._opened.is_current():
-            found = opened_phrases(self._folder)
+            found = try_open_phrase_index(self._folder)
             wanted = self._stamp(0, 0)
             ours = found is not None and all(
                 found.stamp.get(key) == wanted[key] for key in ("format", "store", "model")
@@ -114,7 +114,7 @@ class EncodedPhrases:
         with self._writing(anew=True) as index:
             left = set(documents)
             names = index.documents
-            index.delete(name for name in names if PassageName.read(name).document not in left)
+            index.delete(name for name in names if PassageId.read(name).document not in left)
         done = until = int(index.stamp["until"])
         waiting: list[tuple[str, str]] = []
         for document in documents:
@@ -136,14 +136,15 @@ class EncodedPhrases:
 
     def _passages(self, document: int) -> Iterator[tuple[str, str]]:
         rows = (
-            row._replace(text=row.text[:LONGEST]) for row in self._store.all_sentences(document)
+            row._replace(text=row.text[:MAX_SENTENCE_CHARACTERS])
+            for row in self._store.all_sentences(document)
         )
         for first, last, text in passages(rows):
-            yield str(PassageName(document, first, last)), text
+            yield str(PassageId(document, first, last)), text
 
     def _put(self, waiting: Sequence[tuple[str, str]], done: int) -> PhraseIndex:
         """Encode, then put in place; `done` is the last document that is whole with these."""
-        coded = self.model.encode_all([text for _, text in waiting])
+        coded = self.model.encode_many([text for _, text in waiting])
         with self._writing() as index:
             until = max(done, int(index.stamp["until"]))
             index.add(
@@ -194,7 +195,7 @@ class EncodedPhrases:
             ) from error
 
 
-def opened_phrases(folder: Path) -> PhraseIndex | None:
+def try_open_phrase_index(folder: Path) -> PhraseIndex | None:
     """The phrase index in a folder; None where there is none or it cannot be used."""
     try:
         return PhraseIndex.open(folder)
@@ -204,7 +205,7 @@ def opened_phrases(folder: Path) -> PhraseIndex | None:
 
 _PHRASES_A_SENTENCE = 3
 """Looked for, for each sentence asked for: a sentence has several phrases that are near."""
-WEIGHT = 1.0
+PHRASE_WEIGHT = 1.0
 """
 Weight of the phrase search's standard scores relative to those of the word search
 (research/results/phrase_fusion.json).
@@ -221,15 +222,15 @@ class PhraseRetriever:
     def __init__(self, store: Store, index: PhraseIndex, model: PhraseModel) -> None:
         self._store, self._index, self._model = store, index, model
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first."""
         hits = self._index.search(self._model.question(question), _PHRASES_A_SENTENCE * k)
-        found: dict[tuple[int, int], Found] = {}
-        rows: dict[str, list[SentenceRow]] = {}
+        found: dict[tuple[int, int], RetrievedSentence] = {}
+        rows: dict[str, list[SentenceRecord]] = {}
         for hit in hits:
             if len(found) == k:
                 break
-            place = PassageName.read(hit.document)
+            place = PassageId.read(hit.document)
             if hit.document not in rows:
                 rows[hit.document] = self._store.sentences(*place)
             row, phrase = _located(hit, rows[hit.document])
@@ -237,13 +238,13 @@ class PhraseRetriever:
                 continue
             described = self._store.document(place.document)
             if described is not None:  # it was not removed in between
-                said = as_found(self._store, place.document, described, row, hit.score)
+                said = retrieved_sentence(self._store, place.document, described, row, hit.score)
                 found[place.document, row.ordinal] = replace(said, phrase=phrase)
         return list(found.values())
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after; empty where there is none."""
-        return neighbours(self._store, found)
+        return neighbors(self._store, found)
 
     def __len__(self) -> int:
         return self._store.counts()[1]
@@ -252,16 +253,16 @@ class PhraseRetriever:
         return "phrases"
 
 
-class JoinedRetriever:
+class HybridRetriever:
     """Sentences found by their words and by their phrases, by the sum of their standard scores."""
 
     def __init__(
-        self, words: EmbeddedRetriever, phrases: PhraseRetriever, weight: float = WEIGHT
+        self, words: LexicalRetriever, phrases: PhraseRetriever, weight: float = PHRASE_WEIGHT
     ) -> None:
         self._words, self._phrases = words, phrases
         self._weight = weight
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences; what one of the two did not find has its lowest score there."""
         words, near = self._words.retrieve(question, k), self._phrases.retrieve(question, k)
         if not words or not near:
@@ -279,9 +280,9 @@ class JoinedRetriever:
         ]
         return sorted(joined, key=lambda found: -found.score)[:k]
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after; empty where there is none."""
-        return self._words.neighbours(found)
+        return self._words.neighbors(found)
 
     def __len__(self) -> int:
         return len(self._words)
@@ -290,18 +291,18 @@ class JoinedRetriever:
         return f"({self._words} + {self._phrases})"
 
 
-def _place(found: Found) -> tuple[str, int]:
+def _place(found: RetrievedSentence) -> tuple[str, int]:
     return found.document, found.ordinal
 
 
 def _located(
-    hit: PhraseHit, rows: list[SentenceRow]
-) -> tuple[SentenceRow, Phrase] | tuple[None, None]:
+    hit: PhraseHit, rows: list[SentenceRecord]
+) -> tuple[SentenceRecord, AnswerPhrase] | tuple[None, None]:
     """The sentence that holds a phrase of its passage, and the phrase as a place in it."""
     start = len(rows[0].heading) + 1 if rows else 0  # the passage begins with its heading
     for row in rows:
-        end = start + len(row.text[:LONGEST])
+        end = start + len(row.text[:MAX_SENTENCE_CHARACTERS])
         if start <= hit.start and hit.end <= end:
-            return row, Phrase(hit.text, hit.start - start, hit.end - start)
+            return row, AnswerPhrase(hit.text, hit.start - start, hit.end - start)
         start = end + 1
     return None, None

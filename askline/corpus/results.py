@@ -16,14 +16,14 @@ from ..types import StageReport
 __all__ = [
     "AddReport",
     "Answer",
+    "AnswerPhrase",
     "Answers",
+    "CorpusStatus",
     "DocumentInfo",
+    "DocumentSentence",
     "FileReport",
-    "Found",
     "Outcome",
-    "Phrase",
-    "Sentence",
-    "Status",
+    "RetrievedSentence",
     "Unit",
 ]
 
@@ -32,7 +32,7 @@ Outcome = Literal["added", "changed", "unchanged", "removed", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RetrievedSentence:
     """A sentence that retrieval found, with the place it stands at."""
 
     document: str
@@ -55,12 +55,12 @@ class Found:
     """In csv, as a spreadsheet counts; in jsonl, the line; None in what has no rows."""
     record: str = ""
     """The row's own id, empty where it has none."""
-    phrase: Phrase | None = None
+    phrase: AnswerPhrase | None = None
     """The nearest to the question of those in the sentence, where phrases were searched."""
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class AnswerPhrase:
     """The words of an answer that say it: `answer.text[start:end]`."""
 
     text: str
@@ -94,7 +94,7 @@ class Answer:
     """In csv, as a spreadsheet counts; in jsonl, the line; None in what has no rows."""
     record: str = ""
     """The row's own id, empty where it has none."""
-    phrase: Phrase | None = None
+    phrase: AnswerPhrase | None = None
     """What the ranker read, or the nearest phrase; None where neither has any."""
 
     @property
@@ -152,7 +152,7 @@ class DocumentInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class DocumentSentence:
     """A sentence of a document, or one of its headings."""
 
     ordinal: int
@@ -192,7 +192,7 @@ class AddReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class CorpusStatus:
     """What a corpus holds."""
 
     folder: str | None

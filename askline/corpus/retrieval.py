@@ -2,7 +2,7 @@
 Retrieval: from a question to the sentences worth ranking.
 
 `Retriever` is what `ask` wants of it; the corpus brings its own, and a search engine that people
-already run fits behind the same three methods. Knowing the neighbours of a sentence is optional.
+already run fits behind the same three methods. Knowing the neighbors of a sentence is optional.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
-from .bm25 import bm25, stemmed
-from .results import Found, Unit
-from .schema import Described, SentenceRow
+from .bm25 import bm25, stem_texts
+from .results import RetrievedSentence, Unit
+from .schema import DocumentHeader, SentenceRecord
 from .search_index import PassageHit, SearchIndex
 from .store import Store
 
-__all__ = ["EmbeddedRetriever", "Neighbours", "Retriever"]
+__all__ = ["HasNeighbors", "LexicalRetriever", "Retriever"]
 
 _PASSAGES_A_SENTENCE = 0.5
 """Looked through for each sentence asked for; for a hundred, fifty found as many as a hundred."""
-LONGEST = 4_000
+MAX_SENTENCE_CHARACTERS = 4_000
 """Characters of a sentence that are looked at: a longer one is data without full stops."""
 
 
@@ -28,7 +28,7 @@ LONGEST = 4_000
 class Retriever(Protocol):
     """Finds sentences for a question."""
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first; none where nothing matches."""
         ...
 
@@ -42,21 +42,21 @@ class Retriever(Protocol):
 
 
 @runtime_checkable
-class Neighbours(Protocol):
+class HasNeighbors(Protocol):
     """A retriever that can say what stands around a sentence."""
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after; empty where there is none."""
         ...
 
 
 class _Candidate(NamedTuple):
     hit: PassageHit
-    row: SentenceRow
+    row: SentenceRecord
     score: float
 
 
-class EmbeddedRetriever:
+class LexicalRetriever:
     """
     BM25 over passages, then over the sentences in them.
 
@@ -69,7 +69,7 @@ class EmbeddedRetriever:
         self._store = store
         self._search = search
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first; none where no word of the question is known."""
         weights = self._search.weights(self._search.terms(question))
         hits = self._search.search(list(weights), max(10, round(k * _PASSAGES_A_SENTENCE)))
@@ -79,7 +79,9 @@ class EmbeddedRetriever:
             for row in self._store.sentences(hit.document, hit.first, hit.last)
             if not row.is_heading
         ]
-        said = stemmed((row.text[:LONGEST] for _, row in inside), self._search.stem)
+        said = stem_texts(
+            (row.text[:MAX_SENTENCE_CHARACTERS] for _, row in inside), self._search.stem
+        )
         candidates = [
             _Candidate(hit, row, hit.score + score)
             for (hit, row), own, score in zip(inside, said, bm25(said, weights), strict=True)
@@ -88,9 +90,9 @@ class EmbeddedRetriever:
         best = sorted(candidates, key=lambda candidate: -candidate.score)[:k]
         return self._found(best)
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after; empty where there is none."""
-        return neighbours(self._store, found)
+        return neighbors(self._store, found)
 
     def __len__(self) -> int:
         return self._store.counts()[1]
@@ -98,24 +100,24 @@ class EmbeddedRetriever:
     def __str__(self) -> str:
         return "passages"
 
-    def _found(self, candidates: Sequence[_Candidate]) -> list[Found]:
+    def _found(self, candidates: Sequence[_Candidate]) -> list[RetrievedSentence]:
         """Candidates with the names of their documents, without those removed in between."""
         numbers = {candidate.hit.document for candidate in candidates}
         documents = {number: self._store.document(number) for number in numbers}
         return [
-            as_found(self._store, hit.document, document, row, score)
+            retrieved_sentence(self._store, hit.document, document, row, score)
             for hit, row, score in candidates
             if (document := documents[hit.document]) is not None
         ]
 
 
-def as_found(
-    store: Store, number: int, document: Described, row: SentenceRow, score: float
-) -> Found:
+def retrieved_sentence(
+    store: Store, number: int, document: DocumentHeader, row: SentenceRecord, score: float
+) -> RetrievedSentence:
     """A sentence of the store, as retrieval gives it."""
     has_rows = document.kind in ("csv", "jsonl")
     record = store.record(number, row.first) if has_rows else None
-    return Found(
+    return RetrievedSentence(
         document=document.name,
         ordinal=row.ordinal,
         text=row.text,
@@ -131,7 +133,7 @@ def as_found(
     )
 
 
-def neighbours(store: Store, found: Found) -> tuple[str, str]:
+def neighbors(store: Store, found: RetrievedSentence) -> tuple[str, str]:
     """The sentence before and the sentence after; empty at the ends of a document or a row."""
     number = store.number(found.document)
     if number is None:

@@ -20,11 +20,11 @@ __all__ = [
     "DOCUMENT_FIELDS",
     "MIGRATIONS",
     "SENTENCE_KINDS",
-    "Described",
-    "DocumentRow",
-    "Known",
-    "RecordRow",
-    "SentenceRow",
+    "DocumentHeader",
+    "DocumentRecord",
+    "FileState",
+    "RowRecord",
+    "SentenceRecord",
     "is_current",
     "migrate",
 ]
@@ -37,10 +37,10 @@ DOCUMENT_FIELDS = (
     "name is_file size modified sha256 reading kind encoding title unit characters "
     "problem problem_line left_out"
 ).split()
-"""The columns that a `DocumentRow` fills."""
+"""The columns that a `DocumentRecord` fills."""
 
 
-class SentenceRow(NamedTuple):
+class SentenceRecord(NamedTuple):
     """A sentence: its place in the source, its kind by number, the heading above it, its text."""
 
     ordinal: int
@@ -57,7 +57,7 @@ class SentenceRow(NamedTuple):
         return self.kind in _ABOVE
 
 
-class RecordRow(NamedTuple):
+class RowRecord(NamedTuple):
     """A row of csv or jsonl: where its text begins, its number, its own id or nothing."""
 
     first: int
@@ -65,7 +65,7 @@ class RecordRow(NamedTuple):
     id: str
 
 
-class Described(NamedTuple):
+class DocumentHeader(NamedTuple):
     """What a document is called, and in what its places are counted."""
 
     name: str
@@ -75,7 +75,7 @@ class Described(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentRow:
+class DocumentRecord:
     """A document to be stored, or a file that could not be read and why."""
 
     name: str
@@ -95,13 +95,13 @@ class DocumentRow:
     problem_line: int = 0
     left_out: str | None = None
     """Rows of it that could not be read, as JSON."""
-    rows: Iterable[SentenceRow] = field(default=(), repr=False)
+    rows: Iterable[SentenceRecord] = field(default=(), repr=False)
     """Gone through once, while they are written."""
-    records: Iterable[RecordRow] = field(default=(), repr=False)
+    records: Iterable[RowRecord] = field(default=(), repr=False)
     """So are these; in order."""
 
 
-class Known(NamedTuple):
+class FileState(NamedTuple):
     """What the store remembers of a file, to tell whether it must be read again."""
 
     size: int | None

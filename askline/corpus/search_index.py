@@ -27,21 +27,21 @@ import tantivy
 
 from ..errors import CorpusError
 from ..text.words import split_words
-from .bm25 import Stems, rarity
+from .bm25 import Stemmer, inverse_document_frequency
 from .lock import BusyError, writing
-from .schema import SentenceRow
-from .storage_errors import SearchDamage, search_reading, search_writing
+from .schema import SentenceRecord
+from .storage_errors import SearchIndexDamagedError, search_read_errors, search_write_errors
 from .store import Store
 
 __all__ = [
     "FORMAT",
     "PASSAGE_CHARACTERS",
-    "SEARCH_NAME",
+    "SEARCH_FOLDER",
     "Passage",
     "PassageHit",
     "SearchIndex",
+    "current_search_index",
     "follow",
-    "in_step",
     "passages",
 ]
 
@@ -57,9 +57,9 @@ class Passage(NamedTuple):
     text: str
 
 
-def passages(sentences: Iterable[SentenceRow]) -> Iterator[Passage]:
+def passages(sentences: Iterable[SentenceRecord]) -> Iterator[Passage]:
     """Cut a document under each heading, and where a passage would become too long."""
-    run: list[SentenceRow] = []
+    run: list[SentenceRecord] = []
     size = 0
     for row in sentences:
         if run and (row.heading != run[0].heading or size + len(row.text) > PASSAGE_CHARACTERS):
@@ -71,7 +71,7 @@ def passages(sentences: Iterable[SentenceRow]) -> Iterator[Passage]:
         yield _passage(run)
 
 
-def _passage(run: Sequence[SentenceRow]) -> Passage:
+def _passage(run: Sequence[SentenceRecord]) -> Passage:
     text = "\n".join([run[0].heading, *(row.text for row in run)])
     return Passage(run[0].ordinal, run[-1].ordinal, text)
 
@@ -99,7 +99,7 @@ class SearchIndex:
     def __init__(self, index: tantivy.Index, folder: Path | None) -> None:
         self.folder = folder
         self._index = index
-        stems = Stems()
+        stems = Stemmer()
         index.register_tokenizer(_ANALYSER, stems.analyser)
         index.config_reader("manual")  # or a thread for each index waits for others' commits
         self.stem, self.terms = stems.stem, stems.terms
@@ -113,15 +113,15 @@ class SearchIndex:
     def open(cls, folder: Path) -> SearchIndex | None:
         """The index in a folder; None where there is none or it cannot be used."""
         try:
-            with search_reading(folder):
+            with search_read_errors(folder):
                 return cls(tantivy.Index.open(str(folder)), folder)
-        except SearchDamage:
+        except SearchIndexDamagedError:
             return None
 
     @classmethod
     def create(cls, folder: Path) -> SearchIndex:
         """A new, empty index in place of whatever is in the folder."""
-        with search_writing(folder):
+        with search_write_errors(folder):
             if folder.is_dir():
                 shutil.rmtree(folder)
             else:
@@ -134,9 +134,9 @@ class SearchIndex:
     def stamp(self) -> tuple[str, int] | None:
         """The store and the generation that this index has all of; None where it cannot say."""
         try:
-            with search_reading(self.folder):
+            with search_read_errors(self.folder):
                 return self._stamp()
-        except SearchDamage:
+        except SearchIndexDamagedError:
             return None
 
     def _stamp(self) -> tuple[str, int] | None:
@@ -151,7 +151,7 @@ class SearchIndex:
 
     def search(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
         """The passages that share most with the terms, as BM25 counts, best first."""
-        with search_reading(self.folder):
+        with search_read_errors(self.folder):
             return self._best(terms, limit) if terms else []
 
     def _best(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
@@ -172,12 +172,16 @@ class SearchIndex:
 
     def weights(self, terms: Iterable[str]) -> dict[str, float]:
         """How much each term says: its inverse document frequency over passages."""
-        with search_reading(self.folder):
+        with search_read_errors(self.folder):
             searcher = self._index.searcher()
             total = searcher.num_docs
             # Passages that were taken out stay in the counts until tantivy tidies up.
             counts = {term: min(searcher.doc_freq("text", term), total) for term in terms}
-        return {term: rarity(count, total) for term, count in counts.items() if count}
+        return {
+            term: inverse_document_frequency(count, total)
+            for term, count in counts.items()
+            if count
+        }
 
     # Writing
 
@@ -186,7 +190,7 @@ class SearchIndex:
         stamp, identity, generation = self.stamp(), store.identity, store.generation
         if stamp == (identity, generation):
             return
-        with search_writing(self.folder):
+        with search_write_errors(self.folder):
             writer = self._index.writer(_HEAP_BYTES, 1)
             # What a killed writer left would bear the names of files that this one is to write.
             writer.garbage_collect_files()
@@ -230,10 +234,10 @@ def _schema() -> tantivy.Schema:
     return builder.build()
 
 
-SEARCH_NAME = "search"
+SEARCH_FOLDER = "search"
 
 
-def in_step(
+def current_search_index(
     store: Store, folder: Path | None, search: SearchIndex | None, *, rebuild: bool = False
 ) -> SearchIndex:
     """
@@ -248,7 +252,7 @@ def in_step(
         return search
     if folder is None:
         return _followed(search if search and not rebuild else SearchIndex.in_memory(), store)
-    search = None if rebuild else SearchIndex.open(folder / SEARCH_NAME)
+    search = None if rebuild else SearchIndex.open(folder / SEARCH_FOLDER)
     stamp = search.stamp() if search is not None else None
     if search is not None and stamp == wanted:
         return search
@@ -271,16 +275,16 @@ def follow(
 
     One that refuses to be brought up is built anew too.
     """
-    search = search or SearchIndex.open(folder / SEARCH_NAME)
+    search = search or SearchIndex.open(folder / SEARCH_FOLDER)
     usable = not rebuild and search is not None and search.stamp() is not None
     try:
         if search is None or not usable:
-            search = SearchIndex.create(folder / SEARCH_NAME)
+            search = SearchIndex.create(folder / SEARCH_FOLDER)
         search.follow(store)
     except CorpusError:
         if not usable:
             raise
-        search = SearchIndex.create(folder / SEARCH_NAME)
+        search = SearchIndex.create(folder / SEARCH_FOLDER)
         search.follow(store)
     store.forget_removals(store.generation)
     return search

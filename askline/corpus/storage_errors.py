@@ -10,10 +10,10 @@ from pathlib import Path
 from ..errors import AsklineError, CorpusError
 
 __all__ = [
-    "SearchDamage",
-    "search_reading",
-    "search_writing",
-    "store_faults",
+    "SearchIndexDamagedError",
+    "search_read_errors",
+    "search_write_errors",
+    "store_errors",
 ]
 
 _SAFE = "What was reported as indexed is still there."
@@ -29,7 +29,7 @@ _ADVICE = {
 
 
 @contextmanager
-def store_faults(path: Path | None) -> Iterator[None]:
+def store_errors(path: Path | None) -> Iterator[None]:
     """Raise what goes wrong inside as a CorpusError that names the file."""
     try:
         yield
@@ -42,23 +42,25 @@ def store_faults(path: Path | None) -> Iterator[None]:
         raise CorpusError(f"{place}: {message.rstrip('.')}. {advice}") from error
 
 
-class SearchDamage(CorpusError):  # noqa: N818 – it never leaves this room
+class SearchIndexDamagedError(CorpusError):
     """The search index cannot be read; it has to be built anew."""
 
 
 @contextmanager
-def search_reading(folder: Path | None) -> Iterator[None]:
-    """Raise what tantivy cannot read as SearchDamage."""
+def search_read_errors(folder: Path | None) -> Iterator[None]:
+    """Raise what tantivy cannot read as SearchIndexDamagedError."""
     try:
         yield
     except BaseException as error:
         if not _is_tantivys(error):
             raise
-        raise SearchDamage(f"{folder or 'The search index'} cannot be read: {error}.") from error
+        raise SearchIndexDamagedError(
+            f"{folder or 'The search index'} cannot be read: {error}."
+        ) from error
 
 
 @contextmanager
-def search_writing(folder: Path | None) -> Iterator[None]:
+def search_write_errors(folder: Path | None) -> Iterator[None]:
     """Raise what tantivy cannot write as CorpusError."""
     try:
         yield

@@ -19,15 +19,15 @@ from typing import Any
 from ..errors import CorpusError
 from .schema import (
     DOCUMENT_FIELDS,
-    Described,
-    DocumentRow,
-    Known,
-    RecordRow,
-    SentenceRow,
+    DocumentHeader,
+    DocumentRecord,
+    FileState,
+    RowRecord,
+    SentenceRecord,
     is_current,
     migrate,
 )
-from .storage_errors import store_faults
+from .storage_errors import store_errors
 
 __all__ = ["Store"]
 
@@ -61,7 +61,7 @@ class Store:
 
         `may_migrate` does that, and wants the writer lock.
         """
-        with store_faults(path):
+        with store_errors(path):
             connection = _connect_file(path)
             try:
                 if is_current(connection):
@@ -101,14 +101,14 @@ class Store:
         """The generation from which on removals are remembered."""
         return int(self._setting("removals_from"))
 
-    def known(self, name: str) -> Known | None:
+    def known(self, name: str) -> FileState | None:
         """What is remembered of the file of that name."""
         row = self._one(
             "SELECT size, modified, sha256, reading, problem, problem_line, left_out "
             "FROM documents WHERE name = ?",
             name,
         )
-        return Known(*row) if row else None
+        return FileState(*row) if row else None
 
     def names(self, *, prefix: str = "") -> list[str]:
         """Names of documents that begin so, in order; unreadable files are among them."""
@@ -140,21 +140,21 @@ class Store:
             "ORDER BY name"
         )
 
-    def document(self, number: int) -> Described | None:
+    def document(self, number: int) -> DocumentHeader | None:
         """What a document is called, by its id; None once it is removed."""
         row = self._one("SELECT name, title, unit, kind FROM documents WHERE id = ?", number)
-        return Described(*row) if row else None
+        return DocumentHeader(*row) if row else None
 
     def number(self, name: str) -> int | None:
         """The id of a document by its name."""
         row = self._one("SELECT id FROM documents WHERE name = ?", name)
         return int(row[0]) if row else None
 
-    def sentences(self, document: int, first: int, last: int) -> list[SentenceRow]:
+    def sentences(self, document: int, first: int, last: int) -> list[SentenceRecord]:
         """The sentences from `first` to `last`, both included."""
-        return [SentenceRow(*row) for row in self._all(_SENTENCES, document, first, last)]
+        return [SentenceRecord(*row) for row in self._all(_SENTENCES, document, first, last)]
 
-    def record(self, document: int, offset: int) -> RecordRow | None:
+    def record(self, document: int, offset: int) -> RowRecord | None:
         """The row of csv or jsonl that holds a character of the original; None in other files."""
         row = self._one(
             "SELECT first, row, id FROM records WHERE document = ? AND first <= ? "
@@ -162,9 +162,9 @@ class Store:
             document,
             offset,
         )
-        return RecordRow(*row) if row else None
+        return RowRecord(*row) if row else None
 
-    def all_sentences(self, document: int) -> Iterator[SentenceRow]:
+    def all_sentences(self, document: int) -> Iterator[SentenceRecord]:
         """Every sentence of a document in order, few of them in memory at a time."""
         first = 0
         while portion := self.sentences(document, first, first + _PORTION - 1):
@@ -181,7 +181,7 @@ class Store:
 
     # Writing
 
-    def put(self, documents: Iterable[DocumentRow]) -> list[int]:
+    def put(self, documents: Iterable[DocumentRecord]) -> list[int]:
         """Store documents in place of those with their names, all or none; sentences of each."""
         with self._change() as (connection, generation):
             return [self._insert(document, connection, generation) for document in documents]
@@ -210,7 +210,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, store_faults(self.path):
+        with self._turn, store_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -236,7 +236,7 @@ class Store:
             connection.execute("DELETE FROM documents WHERE name = ?", (name,))
 
     @classmethod
-    def _insert(cls, row: DocumentRow, connection: sqlite3.Connection, generation: int) -> int:
+    def _insert(cls, row: DocumentRecord, connection: sqlite3.Connection, generation: int) -> int:
         cls._drop([row.name], connection, generation)
         values = [getattr(row, name) for name in DOCUMENT_FIELDS]
         number = connection.execute(
@@ -268,11 +268,11 @@ class Store:
         return self._one("SELECT value FROM settings WHERE name = ?", name)[0]
 
     def _one(self, query: str, *values: Any) -> Any:
-        with self._turn, store_faults(self.path):
+        with self._turn, store_errors(self.path):
             return self._connection.execute(query, values).fetchone()
 
     def _all(self, query: str, *values: Any) -> list[Any]:
-        with self._turn, store_faults(self.path):
+        with self._turn, store_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
 

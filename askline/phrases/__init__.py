@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from .answers import PhraseAnswer, judged, nearest
-from .index import PhraseHit, PhraseIndex
-from .model import CodedPhrases, CodedQuestion, Phrase, PhraseModel
+from .phrase_answers import PhraseAnswer, judged, nearest
+from .phrase_index import PhraseHit, PhraseIndex
+from .phrase_model import EncodedPhrases, EncodedQuestion, PhraseModel, PhraseSpan
 
 __all__ = [
-    "CodedPhrases",
-    "CodedQuestion",
-    "Phrase",
+    "EncodedPhrases",
+    "EncodedQuestion",
     "PhraseAnswer",
     "PhraseHit",
     "PhraseIndex",
     "PhraseModel",
+    "PhraseSpan",
     "judged",
     "nearest",
 ]

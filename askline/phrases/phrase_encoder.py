@@ -23,17 +23,17 @@ from ..engine.encoder import open_session
 from ..engine.graphs import Layout, Tensors
 from ..engine.onnx_writer import Graph
 from ..engine.quantization import from_nibbles
-from .tokenization import LONGEST, Window
+from .tokenization import MAX_PHRASE_TOKENS, TokenWindow
 
 __all__ = [
-    "Heads",
+    "KeyValueCache",
     "PhraseEncoder",
-    "Sight",
-    "expected_words",
-    "own_words",
-    "pairs_apart",
-    "phrase_words",
-    "span_tables",
+    "PhraseHeads",
+    "context_word_weights",
+    "expanded_word_weights",
+    "marker_attention_mask",
+    "question_word_weights",
+    "span_log_probabilities",
 ]
 
 Floats = NDArray[np.float32]
@@ -41,7 +41,7 @@ _STARTS = 200
 """Starts whose ends are scored, the likeliest: ends cost most of what the extractor does."""
 
 
-class Heads:
+class PhraseHeads:
     """
     The weights, and products with them on the thread that asks.
 
@@ -81,26 +81,28 @@ class Heads:
         return open_session(graph.to_bytes())
 
 
-def span_tables(heads: Heads, states: Floats, window: Window) -> tuple[Floats, Floats]:
+def span_log_probabilities(
+    heads: PhraseHeads, states: Floats, window: TokenWindow
+) -> tuple[Floats, Floats]:
     """Log P(start) and log P(end | start) of a window, as `decode` takes them."""
     scores = heads.linear("spans.start", states)[:, 0]
-    starts = _log_softmax(np.where(window.opens, scores, -np.inf))
-    ends = np.full((len(window), LONGEST), -np.inf, np.float32)
+    starts = _log_softmax(np.where(window.may_start, scores, -np.inf))
+    ends = np.full((len(window), MAX_PHRASE_TOKENS), -np.inf, np.float32)
     likely = np.argsort(-starts, kind="stable")[:_STARTS]
     likely = likely[np.isfinite(starts[likely])]
     first = heads.linear("spans.first", states[likely])
     last = heads.linear("spans.last", states)
-    places = likely[:, None] + np.arange(LONGEST)  # (starts, LONGEST)
+    places = likely[:, None] + np.arange(MAX_PHRASE_TOKENS)  # (starts, MAX_PHRASE_TOKENS)
     barred = places >= len(window)
     places = np.minimum(places, len(window) - 1)
     joined = first[:, None] + last[places] + heads["spans.length.weight"]
     found = heads.linear("spans.join", np.maximum(joined, 0))[..., 0]
-    found[barred | ~window.closes[places]] = -np.inf
+    found[barred | ~window.may_end[places]] = -np.inf
     ends[likely] = _log_softmax(found)
     return starts, ends
 
 
-def phrase_words(heads: Heads, joined: Floats, states: Floats) -> Floats:
+def context_word_weights(heads: PhraseHeads, joined: Floats, states: Floats) -> Floats:
     """Weights (phrases, tokens) of the window's words around each phrase."""
     seek = heads.linear("lexical.seek", joined)
     key = heads.linear("lexical.key", states)
@@ -111,7 +113,7 @@ def phrase_words(heads: Heads, joined: Floats, states: Floats) -> Floats:
     return found
 
 
-def own_words(heads: Heads, states: Floats) -> Floats:
+def question_word_weights(heads: PhraseHeads, states: Floats) -> Floats:
     """Weights (tokens,) of a question's own words."""
     scores = heads.linear("lexical.own", states)[:, 0]
     found: Floats = np.logaddexp(np.float32(0), scores)
@@ -119,7 +121,7 @@ def own_words(heads: Heads, states: Floats) -> Floats:
     return found
 
 
-def expected_words(heads: Heads, states: Floats, vectors: Floats) -> Floats:
+def expanded_word_weights(heads: PhraseHeads, states: Floats, vectors: Floats) -> Floats:
     """Weights (words,) of words with these vectors beside an answer to the question."""
     seeks = heads.linear("lexical.expand", states)
     seeks[[0, -1]] = 0
@@ -138,7 +140,7 @@ def _log_softmax(scores: Floats) -> Floats:
 
 
 Ints = NDArray[np.integer[Any]]
-Sight = dict[str, Floats]
+KeyValueCache = dict[str, Floats]
 """Keys and values (1, tokens, width) of a text, by the names of the graph's inputs."""
 _BARRED = np.float32(-1e9)
 
@@ -150,14 +152,14 @@ class PhraseEncoder:
     layout: Layout
     tensors: Tensors = field(repr=False)
 
-    def encode(self, tokens: Ints, *, keep: bool = False) -> tuple[Floats, Sight]:
+    def encode(self, tokens: Ints, *, keep: bool = False) -> tuple[Floats, KeyValueCache]:
         """States (tokens, width) of one text; `keep` remembers what markers will look at."""
         states = self.embed(tokens, np.arange(len(tokens)), 0)
         names = ["risen", *(self._seen if keep else ())]
         risen, *seen = self._watched.run(names, {"states": states})
         return risen[0], dict(zip(names[1:], seen, strict=True))
 
-    def encode_markers(self, tokens: Ints, places: Ints, sight: Sight) -> Floats:
+    def encode_markers(self, tokens: Ints, places: Ints, sight: KeyValueCache) -> Floats:
         """
         States (n, 2, width) of pairs of markers (n, 2) at these places of a text.
 
@@ -165,7 +167,7 @@ class PhraseEncoder:
         """
         states = self.embed(tokens.ravel(), places.ravel(), 1)
         seen = sight["key.0"].shape[1]
-        given = {"states": states, "sight": pairs_apart(len(tokens), seen), **sight}
+        given = {"states": states, "sight": marker_attention_mask(len(tokens), seen), **sight}
         risen: Floats = self._markers.run(None, given)[0]
         return risen.reshape(len(tokens), 2, -1)
 
@@ -213,7 +215,7 @@ class PhraseEncoder:
         return self._session(graphs.markers)
 
 
-def pairs_apart(pairs: int, seen: int) -> Floats:
+def marker_attention_mask(pairs: int, seen: int) -> Floats:
     """(1, 1, markers, seen + markers): 0 for the text and for a marker's own pair, barred else."""
     twins = np.arange(2 * pairs) // 2
     own = np.where(twins[:, None] == twins, np.float32(0), _BARRED)

@@ -26,19 +26,19 @@ from ..engine.tokenizer import WordPiece
 from ..errors import InputError, ModelError, require_extra
 
 __all__ = [
-    "LONGEST",
-    "Window",
+    "MAX_PHRASE_TOKENS",
+    "TokenWindow",
     "cut_windows",
-    "each_window",
-    "load_tokeniser",
-    "overlap_for",
-    "question_tokens",
+    "default_overlap",
+    "iterate_windows",
+    "load_tokenizer",
+    "tokenize_question",
 ]
 
 _LONGEST_QUESTION = 64  # tokens; one of SQuADShifts' 27,626 questions has more
 
 
-def load_tokeniser(folder: str | PathLike[str]) -> Any:
+def load_tokenizer(folder: str | PathLike[str]) -> Any:
     """
     What makes tokens of a text, with the methods of a `tokenizers.Tokenizer` that are used here.
 
@@ -55,7 +55,7 @@ def load_tokeniser(folder: str | PathLike[str]) -> Any:
         return _from_library(path)
 
 
-def question_tokens(text: str, tokeniser: Any) -> NDArray[np.int32]:
+def tokenize_question(text: str, tokeniser: Any) -> NDArray[np.int32]:
     """A question with its special tokens; what a very long one says at its end is not read."""
     ids = tokeniser.encode(text).ids
     return np.array([*ids[: _LONGEST_QUESTION - 1], ids[-1]][: len(ids)], np.int32)
@@ -102,7 +102,7 @@ class _Plain:
         return self._path.read_text("utf-8")
 
 
-LONGEST = 40
+MAX_PHRASE_TOKENS = 40
 """Tokens of the longest phrase; 99.97 % of the answers in SQuADShifts have no more."""
 _PIECE = 50_000  # characters tokenised at a time, so that 10 MB need no gigabyte of tokens
 _SPACE = re.compile(r"\s")
@@ -112,42 +112,44 @@ Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Window:
+class TokenWindow:
     """Tokens of a stretch of text, one row of each array a token, special tokens included."""
 
     tokens: Ints
     starts: Ints
     """First character of each token in the text; 0 for a special token."""
     ends: Ints
-    opens: Flags
+    may_start: Flags
     """Whether a phrase may begin at this token: a word begins here, and it is this window's own."""
-    closes: Flags
+    may_end: Flags
     """Whether a phrase may end with this token: a word ends here."""
 
     def __len__(self) -> int:
         return len(self.tokens)
 
 
-def cut_windows(text: str, tokeniser: Any, *, size: int = 384, overlap: int = 128) -> list[Window]:
+def cut_windows(
+    text: str, tokeniser: Any, *, size: int = 384, overlap: int = 128
+) -> list[TokenWindow]:
     """
     The windows of a text, in order; none where the text has no token.
 
     `tokeniser` is a `tokenizers.Tokenizer`, `size` counts the special tokens in. Half the overlap
     must hold the longest phrase.
     """
-    return list(each_window(text, tokeniser, size=size, overlap=overlap))
+    return list(iterate_windows(text, tokeniser, size=size, overlap=overlap))
 
 
-def each_window(
+def iterate_windows(
     text: str, tokeniser: Any, *, size: int = 384, overlap: int = 128
-) -> Iterator[Window]:
+) -> Iterator[TokenWindow]:
     """The same one by one, for texts too long to hold the windows of."""
     before, after = _special(tokeniser)
     room = size - len(before) - len(after)
-    if overlap < 2 * LONGEST or room <= overlap:
+    if overlap < 2 * MAX_PHRASE_TOKENS or room <= overlap:
         raise InputError(
-            f"overlap must be from {2 * LONGEST} to under {room} (size less special tokens), "
-            f"got {overlap}."
+            f"overlap must be from {2 * MAX_PHRASE_TOKENS} to under {room} "
+            f"(size less special tokens), got {overlap}."
         )
     tokens, starts, ends = _tokens(text, tokeniser)
     characters = _Characters(text)
@@ -157,7 +159,7 @@ def each_window(
         own = np.zeros(last - first, bool)
         own[own_first - first : own_last - first] = True
         body = slice(first, last)
-        yield Window(
+        yield TokenWindow(
             np.concatenate([before, tokens[body], after]),
             _pad(starts[body], before, after),
             _pad(ends[body], before, after),
@@ -166,9 +168,9 @@ def each_window(
         )
 
 
-def overlap_for(size: int) -> int:
+def default_overlap(size: int) -> int:
     """The overlap of windows of this size: a third of the usual ones, less where they are small."""
-    return max(2 * LONGEST, min(128, size - 64))
+    return max(2 * MAX_PHRASE_TOKENS, min(128, size - 64))
 
 
 def _cuts(count: int, room: int, overlap: int) -> Iterator[tuple[int, int, int, int]]:

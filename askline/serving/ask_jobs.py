@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
-from ..corpus import Answer, Corpus, Found, Neighbours, Retriever, answer
-from ..corpus.ask import in_document_order, phrase_of
+from ..corpus import Answer, Corpus, HasNeighbors, RetrievedSentence, Retriever, answer
+from ..corpus.ask import in_document_order, read_phrase
 from ..corpus.connectors import Connector, connect
 from ..errors import AsklineError, CorpusError, InputError
 from ..rankers.deadline import Deadline
@@ -43,7 +43,7 @@ class Remote:
         self._link: Connector | None = connect(url)
         self._name, self._size = str(self._link), len(self._link)
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences out of the texts that the server finds, best first."""
         link = self._link = self._link or connect(self._url)
         try:
@@ -55,9 +55,9 @@ class Remote:
             link.close()
             raise
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after in the same text."""
-        return self._link.neighbours(found) if self._link else ("", "")
+        return self._link.neighbors(found) if self._link else ("", "")
 
     def __len__(self) -> int:
         return self._size
@@ -150,22 +150,22 @@ class _Heard:
     def __init__(self, retriever: Retriever, shown: int) -> None:
         self._retriever = retriever
         self._shown = shown
-        self.found: list[Found] = []
+        self.found: list[RetrievedSentence] = []
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         self.found = self._retriever.retrieve(question, k)
         return self.found
 
     @property
-    def in_order(self) -> list[Found]:
+    def in_order(self) -> list[RetrievedSentence]:
         """As the ranker got them."""
         return in_document_order(self.found)
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         self._shown -= 1
-        if self._shown < 0 or not isinstance(self._retriever, Neighbours):
+        if self._shown < 0 or not isinstance(self._retriever, HasNeighbors):
             return "", ""
-        return self._retriever.neighbours(found)
+        return self._retriever.neighbors(found)
 
     def __len__(self) -> int:
         return len(self._retriever)
@@ -200,7 +200,7 @@ def _result(
     no_answer = not answers or doubtful
     if not no_answer:
         best = _Line(answers[0]["text"], **answers[0]["source"])
-        phrase = phrase_of(ranker, job["question"], best)
+        phrase = read_phrase(ranker, job["question"], best)
         answers[0]["phrase"] = None if phrase is None else asdict(phrase)
     return {
         "question": job["question"],
@@ -279,7 +279,7 @@ def _paragraph(index: Corpus | Remote, best: Answer, heard: _Heard) -> tuple[str
 
 
 def _near(lines: Sequence[_Line], place: int) -> tuple[str, str]:
-    """The neighbours within the same paragraph of the same document."""
+    """The neighbors within the same paragraph of the same document."""
     own = lines[place]
     window = range(max(0, place - _AROUND), min(len(lines), place + _AROUND + 1))
     same = [
@@ -306,7 +306,7 @@ def _whole(name: str, text: str) -> _Line:
     return _Line(text, name, 0, len(text), "document", 1)
 
 
-def _line(found: Found | Answer) -> _Line:
+def _line(found: RetrievedSentence | Answer) -> _Line:
     place = (found.start, found.end, found.unit, found.number)
     rows = (found.row, found.record)
     return _Line(found.text, found.document, *place, found.title, found.heading, *rows)

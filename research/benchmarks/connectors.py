@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from askline.corpus import Connector, Corpus, Found, Retriever, connect
+from askline.corpus import Connector, Corpus, RetrievedSentence, Retriever, connect
 from askline.evaluation import markdown_table
 
 from .corpus_answers import Asked, first_right, milliseconds, shares
@@ -37,7 +37,7 @@ def measured(name: str, retriever: Retriever, questions: Library) -> dict[str, A
     asked = []
     for question, gold, _ in questions.questions:
         start = time.perf_counter()
-        found: Sequence[Found] = retriever.retrieve(question, max(AT))
+        found: Sequence[RetrievedSentence] = retriever.retrieve(question, max(AT))
         asked.append(Asked(first_right(found, gold), time.perf_counter() - start))
     times = milliseconds([each.seconds for each in asked])
     return {"retrieval": name, **shares(asked, AT, "recall"), **times}

@@ -13,8 +13,8 @@ import numpy as np
 
 from askline import load
 from askline.corpus import Corpus, Retriever, answer
-from askline.corpus.ask import BLEND
-from askline.corpus.results import Answer, Found
+from askline.corpus.ask import DEFAULT_BLEND
+from askline.corpus.results import Answer, RetrievedSentence
 from askline.evaluation.phrase_scores import exact_match, f1
 from askline.rankers.answer_spans import phrases_in
 from askline.types import Ranker, Source
@@ -28,7 +28,7 @@ ACCURATE_AT = (1, 5)
 class Reply(NamedTuple):
     """What came back for a question."""
 
-    sentences: Sequence[Found | Answer]
+    sentences: Sequence[RetrievedSentence | Answer]
     phrase: str | None
     """None from what cannot read: then the reader looks at the first sentence, off the clock."""
     seconds: float
@@ -111,7 +111,7 @@ def ways_to_ask(retriever: Retriever, specs: Sequence[str], *, apart: bool) -> d
         ranker = load(spec)
         if apart:
             ways[spec] = ranked(retriever, ranker, 0.0)
-        ways[f"{spec} + retrieval"] = ranked(retriever, ranker, BLEND)
+        ways[f"{spec} + retrieval"] = ranked(retriever, ranker, DEFAULT_BLEND)
     return ways
 
 
@@ -124,7 +124,7 @@ def ways_with_phrases(corpus: Corpus, specs: Sequence[str]) -> dict[str, Ask]:
     retriever = corpus.retriever(phrases=True)
     ways = {"nearest phrase": nearest, "retrieval + phrases": retrieved(retriever)}
     for spec in specs:
-        ways[f"{spec} + retrieval + phrases"] = ranked(retriever, load(spec), BLEND)
+        ways[f"{spec} + retrieval + phrases"] = ranked(retriever, load(spec), DEFAULT_BLEND)
     return ways
 
 
@@ -146,7 +146,7 @@ def ranked(retriever: Retriever, ranker: Ranker, blend: float) -> Ask:
     return ask
 
 
-def first_right(found: Sequence[Found | Answer], gold: Sequence[Source]) -> int | None:
+def first_right(found: Sequence[RetrievedSentence | Answer], gold: Sequence[Source]) -> int | None:
     """A sentence is right where it shares a character with a right one."""
     for place, each in enumerate(found, start=1):
         for right in gold:

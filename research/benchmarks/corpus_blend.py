@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from askline import load
 from askline.corpus import Answer, Corpus, answer
-from askline.corpus.ask import BESIDE_ODDS, BLEND
+from askline.corpus.ask import DEFAULT_BLEND, LOG_ODDS_BLEND
 from askline.evaluation import markdown_table
 from askline.rankers.probability import log_odds
 from askline.rankers.registry import DEFAULT_SPEC
@@ -74,7 +74,9 @@ def sets() -> dict[str, Library]:
 def _judged(each: Answer, is_last: bool, is_right: bool) -> Judged:
     chance = each.probability or 0.0
     odds = log_odds(chance)
-    return Judged(chance, odds, (each.score - odds) / (BLEND * BESIDE_ODDS), is_last, is_right)
+    return Judged(
+        chance, odds, (each.score - odds) / (DEFAULT_BLEND * LOG_ODDS_BLEND), is_last, is_right
+    )
 
 
 def row(lists: Sequence[Sequence[Judged]], weight: float, threshold: float) -> dict[str, float]:

@@ -18,7 +18,7 @@ from typing import get_args
 
 from askline.data.squad import Paragraph, read_paragraphs
 from askline.phrases.extraction import Decoding
-from askline.phrases.tokenization import load_tokeniser
+from askline.phrases.tokenization import load_tokenizer
 from askline.training.phrases.phrase_extractor import Ends
 from askline.training.phrases.phrase_run import Means, candidate_recall, fit_extractor
 from askline.training.phrases.phrase_training import PhraseRecipe
@@ -33,7 +33,7 @@ def main() -> None:
     given = _arguments()
     train, dev = split(data_root())
     test = read_paragraphs(data_root() / "squad/dev-v1.1.json").paragraphs
-    means = Means(load_tokeniser(given.init), given.device, note=print)
+    means = Means(load_tokenizer(given.init), given.device, note=print)
     recipe = PhraseRecipe(given.epochs, given.rate, seed=given.seed)
     rows = _known()
     for ends in get_args(Ends):

@@ -18,10 +18,10 @@ from typing import Any, cast
 
 from askline import data, load
 from askline.corpus import Corpus, Retriever
-from askline.corpus.ask import BLEND
-from askline.corpus.phrase_retrieval import WEIGHT, JoinedRetriever, PhraseRetriever
-from askline.corpus.results import Found
-from askline.corpus.retrieval import EmbeddedRetriever
+from askline.corpus.ask import DEFAULT_BLEND
+from askline.corpus.phrase_retrieval import PHRASE_WEIGHT, HybridRetriever, PhraseRetriever
+from askline.corpus.results import RetrievedSentence
+from askline.corpus.retrieval import LexicalRetriever
 from askline.evaluation import markdown_table
 from askline.types import Ranker
 
@@ -45,18 +45,18 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 class Remembering:
-    """Searches once for each question, whatever the weight; no neighbours, which nobody sees."""
+    """Searches once for each question, whatever the weight; no neighbors, which nobody sees."""
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
-        self._known: dict[tuple[str, int], list[Found]] = {}
+        self._known: dict[tuple[str, int], list[RetrievedSentence]] = {}
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         if (question, k) not in self._known:
             self._known[question, k] = self._retriever.retrieve(question, k)
         return self._known[question, k]
 
-    def neighbours(self, _: Found) -> tuple[str, str]:
+    def neighbors(self, _: RetrievedSentence) -> tuple[str, str]:
         return "", ""
 
     def __len__(self) -> int:
@@ -86,22 +86,22 @@ def fusion(
     with Corpus.open(folder / f"answers-{slug(on)}" / "index") as corpus:
         corpus.add(documents)
         corpus.encode_phrases()
-        words = cast(EmbeddedRetriever, Remembering(corpus.retriever()))
-        near = cast(PhraseRetriever, Remembering(corpus._phrasebook.retriever()))
+        words = cast(LexicalRetriever, Remembering(corpus.retriever()))
+        near = cast(PhraseRetriever, Remembering(corpus._phrases.retriever()))
         return [
             {"set": on, "questions": len(questions[:limit]), "weight": weight}
-            | _row(questions[:limit], JoinedRetriever(words, near, weight), rankers)
+            | _row(questions[:limit], HybridRetriever(words, near, weight), rankers)
             for weight in WEIGHTS
         ]
 
 
 def _row(
-    questions: Sequence[Asking], joined: JoinedRetriever, rankers: Mapping[str, Ranker]
+    questions: Sequence[Asking], joined: HybridRetriever, rankers: Mapping[str, Ranker]
 ) -> dict[str, float]:
     found = _asked(questions, retrieved(joined))
     row = shares(found, RECALL_AT, "recall") | shares(found, ACCURATE_AT, "accuracy")
     for spec, ranker in rankers.items():
-        said = _asked(questions, ranked(joined, ranker, BLEND))
+        said = _asked(questions, ranked(joined, ranker, DEFAULT_BLEND))
         row |= shares(said, ACCURATE_AT, f"{spec}, accuracy")
     return row
 
@@ -129,7 +129,7 @@ def main() -> None:
             rows += fusion(on, rankers, given.questions, given.folder or Path(aside))
     print(markdown_table(list(rows[0]), [list(row.values()) for row in rows]))
     if given.write:
-        print(save("phrase_fusion", {"weight in use": WEIGHT, "fusion": rows}, "tantivy"))
+        print(save("phrase_fusion", {"weight in use": PHRASE_WEIGHT, "fusion": rows}, "tantivy"))
 
 
 if __name__ == "__main__":

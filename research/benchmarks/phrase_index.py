@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline.data.squad import read_paragraphs
-from askline.phrases.index import PhraseIndex
-from askline.phrases.model import CodedPhrases, PhraseModel
-from askline.phrases.segments import Segment
+from askline.phrases.index_segments import Segment
+from askline.phrases.phrase_index import PhraseIndex
+from askline.phrases.phrase_model import EncodedPhrases, PhraseModel
 
 from .report import data_root, save
 
@@ -183,7 +183,7 @@ def _at_size(given: argparse.Namespace) -> dict[str, float]:
 
 
 def _build(folder: Path, model: PhraseModel, texts: list[str], count: int) -> None:
-    coded = model.encode_all(texts)
+    coded = model.encode_many(texts)
     index = PhraseIndex.open(folder, create=True)
     for batch in _batches(texts, coded, count):
         index.add(batch)
@@ -220,8 +220,8 @@ def _recall(model: PhraseModel, index: PhraseIndex, questions: list[str]) -> flo
 
 
 def _batches(
-    texts: list[str], coded: list[CodedPhrases], count: int
-) -> Iterator[list[tuple[str, str, CodedPhrases]]]:
+    texts: list[str], coded: list[EncodedPhrases], count: int
+) -> Iterator[list[tuple[str, str, EncodedPhrases]]]:
     """The same paragraphs again and again, their vectors a little different each time."""
     rng = np.random.default_rng(0)
     spread = np.concatenate([one.dense for one in coded]).std(0) / 10
@@ -230,7 +230,7 @@ def _batches(
         batch = []
         for place, (text, one) in enumerate(zip(texts, coded, strict=True)):
             noise = (rng.standard_normal(one.dense.shape) * spread * bool(again)).astype(np.float32)
-            moved = CodedPhrases(one.phrases, one.dense + noise, one.words, one.weights)
+            moved = EncodedPhrases(one.phrases, one.dense + noise, one.words, one.weights)
             batch.append((f"{again}-{place}", text, moved))
             done += len(one)
         again += 1

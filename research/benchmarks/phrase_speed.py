@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from askline.data.squad import Paragraph, read_paragraphs
-from askline.phrases.model import PhraseModel
+from askline.phrases.phrase_model import PhraseModel
 
 from .report import data_root, save
 
@@ -44,7 +44,7 @@ def measured(model: PhraseModel, paragraphs: Sequence[Paragraph]) -> dict[str, f
     model.encode(texts[0])
     model.question(questions[0])
     begun = time.perf_counter()
-    coded = model.encode_all(texts)
+    coded = model.encode_many(texts)
     seconds = time.perf_counter() - begun
     asked = []
     for question in questions:

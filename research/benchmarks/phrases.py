@@ -19,8 +19,8 @@ import numpy as np
 
 from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
 from askline.evaluation.phrase_scores import Language, exact_match, f1
-from askline.phrases.index import PhraseIndex
-from askline.phrases.model import CodedPhrases, PhraseModel
+from askline.phrases.phrase_index import PhraseIndex
+from askline.phrases.phrase_model import EncodedPhrases, PhraseModel
 
 from .report import data_root, save
 
@@ -65,7 +65,7 @@ def drawn(paragraphs: Sequence[Paragraph], count: int | None) -> list[Paragraph]
     return [useful[place] for place in sorted(places)]
 
 
-def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[CodedPhrases]) -> None:
+def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[EncodedPhrases]) -> None:
     index = PhraseIndex.open(folder, create=True)
     index.add(
         (paragraph.id, paragraph.text, phrases)
@@ -74,10 +74,10 @@ def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[CodedP
     index.optimise()
 
 
-def best_of(coded: CodedPhrases) -> CodedPhrases:
+def best_of(coded: EncodedPhrases) -> EncodedPhrases:
     """The 100 likeliest of a paragraph of several windows, as the papers count."""
     order = np.argsort([-phrase.chance for phrase in coded.phrases], kind="stable")[:LIMIT]
-    return CodedPhrases(
+    return EncodedPhrases(
         tuple(coded.phrases[at] for at in order),
         coded.dense[order],
         coded.words[order],
@@ -86,7 +86,7 @@ def best_of(coded: CodedPhrases) -> CodedPhrases:
 
 
 def _candidates(
-    paragraphs: Sequence[Paragraph], coded: Sequence[CodedPhrases], language: Language
+    paragraphs: Sequence[Paragraph], coded: Sequence[EncodedPhrases], language: Language
 ) -> dict[str, float]:
     exact, soft = [], []
     for paragraph, phrases in zip(paragraphs, coded, strict=True):
@@ -101,7 +101,7 @@ def _candidates(
 def _within(
     model: PhraseModel,
     paragraphs: Sequence[Paragraph],
-    coded: Sequence[CodedPhrases],
+    coded: Sequence[EncodedPhrases],
     language: Language,
 ) -> dict[str, dict[str, float]]:
     names = ("nearest, vectors alone", "nearest")
@@ -115,7 +115,7 @@ def _within(
     return {name: means(EM=exact[name], F1=soft[name]) for name in names}
 
 
-def _said(model: PhraseModel, question: str, phrases: CodedPhrases) -> tuple[str, str]:
+def _said(model: PhraseModel, question: str, phrases: EncodedPhrases) -> tuple[str, str]:
     """The nearest by the vectors alone, and by the words around it too."""
     if not len(phrases):
         return "", ""

@@ -27,10 +27,10 @@ import numpy as np
 from askline.corpus import Corpus
 from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
 from askline.evaluation.phrase_scores import Language, exact_match, f1
-from askline.phrases.answers import PhraseAnswer, judged, nearest
-from askline.phrases.index import PhraseIndex
-from askline.phrases.model import PhraseModel, read_phrase_folder
+from askline.phrases.phrase_answers import PhraseAnswer, judged, nearest
 from askline.phrases.phrase_encoder import PhraseEncoder
+from askline.phrases.phrase_index import PhraseIndex
+from askline.phrases.phrase_model import PhraseModel, read_phrase_folder
 from askline.rankers.spec import load
 
 from .phrases import drawn, golds, means

@@ -17,10 +17,10 @@ from typing import Any
 from unittest.mock import patch
 
 from askline import data, load
-from askline.corpus import Corpus, Found, Retriever, answer
+from askline.corpus import Corpus, RetrievedSentence, Retriever, answer
 from askline.corpus import ask as asking
-from askline.corpus.ask import InContext, in_context
-from askline.corpus.retrieval import LONGEST
+from askline.corpus.ask import SentenceInContext, add_title_context
+from askline.corpus.retrieval import MAX_SENTENCE_CHARACTERS
 from askline.evaluation import markdown_table
 from askline.rankers.registry import DEFAULT_SPEC
 from askline.types import Ranker
@@ -30,16 +30,16 @@ from .corpus_library import Asking, Library, library
 from .phrase_fusion import unseen
 from .report import data_root, save
 
-Dress = Callable[[str, Sequence[Found]], list[InContext]]
+Dress = Callable[[str, Sequence[RetrievedSentence]], list[SentenceInContext]]
 
 
-def bare(_: str, found: Sequence[Found]) -> list[InContext]:
-    return [InContext(each.text[:LONGEST], 0) for each in found]
+def bare(_: str, found: Sequence[RetrievedSentence]) -> list[SentenceInContext]:
+    return [SentenceInContext(each.text[:MAX_SENTENCE_CHARACTERS], 0) for each in found]
 
 
 WAYS: dict[str, Dress] = {
     "the sentence": bare,
-    "with the title where it has words of the question that the sentence lacks": in_context,
+    "with the title where it has words of the question that the sentence lacks": add_title_context,
 }
 
 
@@ -64,7 +64,7 @@ def measured(
     """Accuracy, and how many of the questions got an answer, right or wrong."""
     places: list[int | None] = []
     answered = right = 0
-    with patch.object(asking, "in_context", dress):
+    with patch.object(asking, "add_title_context", dress):
         for question in questions:
             said = answer(question.text, retriever, ranker, top_k=max(ACCURATE_AT))
             places.append(first_right(said.answers, question.places))

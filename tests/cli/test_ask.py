@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from askline.cli.answer_output import show_answers
-from askline.corpus import Answer, Answers, Corpus, Phrase
+from askline.corpus import Answer, AnswerPhrase, Answers, Corpus
 
 from ..corpus.connectors.engine import Engine
 from .conftest import Run
@@ -259,7 +259,7 @@ def test_a_phrase_far_inside_a_sentence_without_end_is_shown(
     at = text.index("Gustav")
     best = Answer(
         *(text, 1.0, 1, 0.9, "a.txt", "", 0, len(text), "line", 1, "", "x " * 500 + "end.", ""),
-        phrase=Phrase("Gustav", at, at + 6),
+        phrase=AnswerPhrase("Gustav", at, at + 6),
     )
     show_answers(Answers("Which duck?", (best,), (), 0.1, 0.5), explain=False)
     before, shown, place = capsys.readouterr().out.splitlines()

@@ -7,24 +7,26 @@ from dataclasses import replace
 import pytest
 
 from askline import load
-from askline.corpus import Corpus, Found, Neighbours, Phrase, Retriever, answer
+from askline.corpus import AnswerPhrase, Corpus, HasNeighbors, RetrievedSentence, Retriever, answer
 from askline.corpus.ask import in_document_order
 from askline.engine.protocols import Span
 from askline.errors import InputError
 from askline.types import Hit, Ranker, Ranking, StageReport
 
 
-def _found(document: str, ordinal: int, text: str = "Text.", score: float = 1.0) -> Found:
-    return Found(document, ordinal, text, 0, len(text), "line", 1, "", document, score)
+def _found(
+    document: str, ordinal: int, text: str = "Text.", score: float = 1.0
+) -> RetrievedSentence:
+    return RetrievedSentence(document, ordinal, text, 0, len(text), "line", 1, "", document, score)
 
 
 class Engine:
-    """A search engine of somebody's own, which knows no neighbours."""
+    """A search engine of somebody's own, which knows no neighbors."""
 
-    def __init__(self, *found: Found) -> None:
+    def __init__(self, *found: RetrievedSentence) -> None:
         self.found = found
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         return list(self.found[:k])
 
     def __len__(self) -> int:
@@ -64,7 +66,7 @@ def test_documents_by_their_best_sentence_and_each_in_its_own_order() -> None:
 def test_answer_takes_any_retriever_and_any_ranker() -> None:
     engine, ranker = Engine(_found("b", 1, "Second."), _found("b", 0, "First.")), Recorder()
     assert isinstance(engine, Retriever)
-    assert not isinstance(engine, Neighbours)
+    assert not isinstance(engine, HasNeighbors)
     answers = answer("Which?", engine, ranker, top_k=1)
     assert ranker.candidates == ["First.", "Second."]
     assert answers.best is not None
@@ -209,7 +211,7 @@ def test_chances_are_confidences_whatever_retrieval_makes_of_the_order() -> None
     assert [each.probability for each in plain.answers] == [0.6, 0.5]
     assert [each.probability for each in mixed.answers] == [0.5, 0.6]
     assert mixed.best is not None
-    assert mixed.best.phrase == Phrase("1698", 14, 18)
+    assert mixed.best.phrase == AnswerPhrase("1698", 14, 18)
     assert mixed.best.text[14:18] == "1698"
     assert mixed.answers[1].phrase is None
 
@@ -255,11 +257,11 @@ def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
 
 @pytest.mark.parametrize(
     ("text", "phrase"),
-    [("It burns oil.", Phrase("oil", 9, 12)), ("Oil", None)],
+    [("It burns oil.", AnswerPhrase("oil", 9, 12)), ("Oil", None)],
     ids=["in the sentence", "in the heading alone"],
 )
 def test_the_phrase_stands_in_the_sentence_whatever_stands_before_it(
-    text: str, phrase: Phrase | None
+    text: str, phrase: AnswerPhrase | None
 ) -> None:
     class Within(Reading):
         def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from askline.corpus.bm25 import bm25, rarity, standard, stemmed
+from askline.corpus.bm25 import bm25, inverse_document_frequency, standard, stem_texts
 
 
 def test_stemmed_keeps_every_word_in_its_place() -> None:
     stems = {"lamps": "lamp", "the": ""}
-    said = stemmed(["The lamps, the oil", "", "Lamps!"], lambda word: stems.get(word, word))
+    said = stem_texts(["The lamps, the oil", "", "Lamps!"], lambda word: stems.get(word, word))
     assert said == [["", "lamp", "", "oil"], [], ["lamp"]]
 
 
@@ -22,7 +22,7 @@ def test_bm25_by_hand() -> None:
 
 
 def test_rare_terms_weigh_more_and_none_weighs_less_than_nothing() -> None:
-    weights = [rarity(count, 10) for count in (1, 5, 10)]
+    weights = [inverse_document_frequency(count, 10) for count in (1, 5, 10)]
     assert weights == sorted(weights, reverse=True)
     assert weights[0] == pytest.approx(math.log(1 + 9.5 / 1.5))
     assert weights[-1] > 0

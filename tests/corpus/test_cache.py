@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.cache import cache_folder, folder_for, keep_within
+from askline.corpus.cache import cache_root, cached_index_folder, limit_cache_size
 from askline.corpus.lock import writing
 
 
@@ -19,7 +19,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _filled(path: str, size: int, *, age: int) -> Path:
-    folder = folder_for([path])
+    folder = cached_index_folder([path])
     (folder / "store.sqlite").write_bytes(b"x" * size)
     os.utime(folder, (1_000_000 - age, 1_000_000 - age))
     return folder
@@ -29,13 +29,15 @@ def test_the_same_paths_share_a_folder_whatever_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert folder_for(["a", "b"]) == folder_for([str(tmp_path / "b"), Path("a"), "./a"])
-    assert folder_for(["a"]) != folder_for(["a", "b"])
+    assert cached_index_folder(["a", "b"]) == cached_index_folder(
+        [str(tmp_path / "b"), Path("a"), "./a"]
+    )
+    assert cached_index_folder(["a"]) != cached_index_folder(["a", "b"])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
 def test_nobody_else_may_look_in() -> None:
-    assert stat.S_IMODE(folder_for(["a"]).stat().st_mode) == 0o700
+    assert stat.S_IMODE(cached_index_folder(["a"]).stat().st_mode) == 0o700
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG")
@@ -43,21 +45,21 @@ def test_without_the_variable_the_home_folder_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_folder() == tmp_path / ".cache" / "askline" / "folders"
+    assert cache_root() == tmp_path / ".cache" / "askline" / "folders"
 
 
 def test_the_folders_used_longest_ago_go_first() -> None:
     old, newer, newest = (
         _filled(name, 100, age=age) for name, age in (("o", 9), ("n", 5), ("w", 1))
     )
-    keep_within(250, spare=newest)
+    limit_cache_size(250, spare=newest)
     assert [folder.exists() for folder in (old, newer, newest)] == [False, True, True]
-    keep_within(10, spare=newest)
+    limit_cache_size(10, spare=newest)
     assert [folder.exists() for folder in (newer, newest)] == [False, True]
 
 
 def test_a_folder_in_use_stays() -> None:
     used, spare = _filled("used", 100, age=9), _filled("spare", 100, age=1)
     with writing(used):
-        keep_within(150, spare=spare)
+        limit_cache_size(150, spare=spare)
     assert used.exists()

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from askline.corpus import Found
-from askline.corpus.ask import InContext, in_context
+from askline.corpus import RetrievedSentence
+from askline.corpus.ask import SentenceInContext, add_title_context
 
 
-def _found(text: str, title: str = "", heading: str = "") -> Found:
-    return Found("a.md", 0, text, 0, len(text), "line", 1, heading, title, 1.0)
+def _found(text: str, title: str = "", heading: str = "") -> RetrievedSentence:
+    return RetrievedSentence("a.md", 0, text, 0, len(text), "line", 1, heading, title, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -34,18 +34,18 @@ def _found(text: str, title: str = "", heading: str = "") -> Found:
     ],
 )
 def test_what_stands_above_comes_along_where_the_question_asks_for_it(
-    found: Found, lead: str
+    found: RetrievedSentence, lead: str
 ) -> None:
-    (said,) = in_context("What licence does Tidepool have?", [found])
-    assert said == InContext(lead + found.text, len(lead))
+    (said,) = add_title_context("What licence does Tidepool have?", [found])
+    assert said == SentenceInContext(lead + found.text, len(lead))
 
 
 def test_columns_come_along_with_their_row() -> None:
     row = _found("Norway | €71", "Travel", "Expenses · Country | Daily allowance")
-    (said,) = in_context("What is the daily allowance in Norway?", [row])
+    (said,) = add_title_context("What is the daily allowance in Norway?", [row])
     assert said.text == "Expenses · Country | Daily allowance: Norway | €71"
 
 
 def test_nothing_is_read_without_end() -> None:
-    (said,) = in_context("Which lamp?", [_found("x " * 9_000, "lamp " * 900)])
+    (said,) = add_title_context("Which lamp?", [_found("x " * 9_000, "lamp " * 900)])
     assert (said.lead, len(said.text)) == (202, 4_202)

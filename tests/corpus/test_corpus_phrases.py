@@ -13,7 +13,7 @@ import pytest
 from askline.corpus import Corpus
 from askline.corpus import phrase_retrieval as encoded
 from askline.corpus.lock import writing
-from askline.corpus.phrase_retrieval import PassageName
+from askline.corpus.phrase_retrieval import PassageId
 from askline.errors import CorpusError, InputError, ModelError
 from askline.phrases import PhraseIndex
 
@@ -46,7 +46,7 @@ def _encoded(corpus: Corpus) -> list[str]:
     """Documents whose phrases are there, by their names."""
     assert corpus._folder is not None
     index = PhraseIndex.open(corpus._folder / "phrases")
-    numbers = {PassageName.read(name).document for name in index.documents}
+    numbers = {PassageId.read(name).document for name in index.documents}
     described = [corpus._store.document(number) for number in sorted(numbers)]
     return [one.name if one else "gone" for one in described]
 
@@ -153,7 +153,7 @@ def test_a_corpus_in_memory_takes_its_phrases_with_it(
     corpus = Corpus.in_memory(ranker=None)
     corpus.add({"emma": "Jane Austen wrote Emma."})
     corpus.encode_phrases(model)
-    place = corpus._phrasebook._place()
+    place = corpus._phrases._place()
     assert place.is_dir()
     del corpus
     gc.collect()
@@ -164,7 +164,7 @@ def test_a_corpus_in_memory_takes_its_phrases_with_it(
 KILLED = """
 import os, sys
 from askline.corpus import Corpus, phrase_retrieval as encoded
-from askline.phrases import index as manifest, segments
+from askline.phrases import phrase_index as manifest, index_segments as segments
 
 encoded._BATCH, step, real = 1, 0, segments.atomic_write
 
@@ -205,7 +205,7 @@ def test_a_long_document_is_put_in_place_in_parts(
         corpus.add({"long": text, "short": "Dune is a planet."})
         corpus.encode_phrases(model)
         index = PhraseIndex.open(tmp_path / "index" / "phrases")
-        names = [PassageName.read(name) for name in index.documents]
+        names = [PassageId.read(name) for name in index.documents]
         assert len(names) == len(set(names)) > 4
         segments = [path for path in index.folder.iterdir() if path.is_dir()]
         assert len(segments) <= 8  # small ones were joined
@@ -217,7 +217,7 @@ def test_nobody_waits_for_the_store_while_phrases_are_encoded(
 ) -> None:
     folder = corpus._folder
     assert folder is not None
-    real = encoded.EncodedPhrases._put
+    real = encoded.PhraseIndexSync._put
     held: list[bool] = []
 
     def watched(self, waiting, done):  # type: ignore[no-untyped-def]
@@ -225,7 +225,7 @@ def test_nobody_waits_for_the_store_while_phrases_are_encoded(
             held.append(True)
         return real(self, waiting, done)
 
-    monkeypatch.setattr(encoded.EncodedPhrases, "_put", watched)
+    monkeypatch.setattr(encoded.PhraseIndexSync, "_put", watched)
     corpus.add({"sand": "Sand is a planet."})
     corpus.encode_phrases()
     assert held
@@ -235,15 +235,15 @@ def test_a_model_that_changes_under_way_is_noticed(
     tmp_path: Path, corpus: Corpus, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_folder(tmp_path / "other", words=0)
-    real = encoded.EncodedPhrases._put
+    real = encoded.PhraseIndexSync._put
 
     def crossed(self, waiting, done):  # type: ignore[no-untyped-def]
-        monkeypatch.setattr(encoded.EncodedPhrases, "_put", real)
+        monkeypatch.setattr(encoded.PhraseIndexSync, "_put", real)
         with Corpus.open(tmp_path / "index", ranker=None) as second:
             second.encode_phrases(other)
         return real(self, waiting, done)
 
-    monkeypatch.setattr(encoded.EncodedPhrases, "_put", crossed)
+    monkeypatch.setattr(encoded.PhraseIndexSync, "_put", crossed)
     corpus.add({"sand": "Sand is a planet."})
     with pytest.raises(CorpusError, match="another process encodes them with another model"):
         corpus.encode_phrases(model)
@@ -255,7 +255,7 @@ def test_a_corpus_in_memory_has_phrases_too(model: Path) -> None:
         corpus.add(TEXTS)
         corpus.encode_phrases(model)
         assert corpus.nearest("who wrote emma ?", top_k=1).best is not None
-        place = corpus._phrasebook._place()
+        place = corpus._phrases._place()
         assert place.is_dir()
     assert not place.exists()
 

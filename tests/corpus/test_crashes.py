@@ -16,7 +16,7 @@ import pytest
 
 from askline.corpus import Corpus, FileReport
 from askline.corpus import ingest as adding
-from askline.corpus.retrieval import EmbeddedRetriever
+from askline.corpus.retrieval import LexicalRetriever
 from askline.corpus.search_index import passages
 
 from .conftest import write
@@ -48,7 +48,7 @@ def _agreement(corpus: Corpus) -> None:
     names = corpus._store.names()
     assert len(names) == len(set(names))
     retriever = corpus.retriever()  # brings the search index up, as every question does
-    assert isinstance(retriever, EmbeddedRetriever)
+    assert isinstance(retriever, LexicalRetriever)
     expected: Counter[tuple[int, int, int]] = Counter()
     for name in names:
         number = corpus._store.number(name)

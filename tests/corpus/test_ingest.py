@@ -287,7 +287,7 @@ def test_files_and_texts_are_read_again_when_the_rules_of_reading_change(
 ) -> None:
     corpus.add(pages)
     corpus.add({"note": "The lift is out of order."})
-    monkeypatch.setattr(corpus_reading, "READING", "another")
+    monkeypatch.setattr(corpus_reading, "READER_VERSION", "another")
     assert corpus.add(pages).changed == 3
     assert corpus.add({"note": "The lift is out of order."}).changed == 1
     assert corpus.add({"note": "The lift is out of order."}).unchanged == 1

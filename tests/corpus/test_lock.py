@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.lock import BusyError, writer_of, writing
+from askline.corpus.lock import BusyError, lock_holder, writing
 
 HOLD = """
 import sys, time
@@ -25,7 +25,7 @@ def test_one_writer_at_a_time_within_a_process(tmp_path: Path) -> None:
         pass
     with writing(tmp_path):
         pass
-    assert writer_of(tmp_path) is None
+    assert lock_holder(tmp_path) is None
 
 
 def test_the_lock_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_the_lock_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
-        assert writer_of(tmp_path) == holder.pid
+        assert lock_holder(tmp_path) == holder.pid
         with pytest.raises(BusyError, match=f"process {holder.pid}"), writing(tmp_path):
             pass
         holder.kill()
@@ -50,4 +50,4 @@ def test_patience_waits_that_long(tmp_path: Path) -> None:
 
 
 def test_no_folder_no_writer(tmp_path: Path) -> None:
-    assert writer_of(tmp_path / "nowhere") is None
+    assert lock_holder(tmp_path / "nowhere") is None

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-from askline.corpus.schema import SentenceRow
+from askline.corpus.schema import SentenceRecord
 from askline.corpus.search_index import PASSAGE_CHARACTERS, passages
 
 
-def _rows(*sentences: tuple[str, str]) -> list[SentenceRow]:
+def _rows(*sentences: tuple[str, str]) -> list[SentenceRecord]:
     return [
-        SentenceRow(place, 0, 0, 1, 0, heading, text)
+        SentenceRecord(place, 0, 0, 1, 0, heading, text)
         for place, (heading, text) in enumerate(sentences)
     ]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.ingest import text_row
+from askline.corpus.ingest import text_record
 from askline.corpus.search_index import SearchIndex
 from askline.corpus.store import Store
 
@@ -14,7 +14,9 @@ from askline.corpus.store import Store
 @pytest.fixture
 def store() -> Iterator[Store]:
     store = Store.in_memory()
-    store.put([text_row("rock", "The lamp was lit in 1698."), text_row("bread", "Yeast rises.")])
+    store.put(
+        [text_record("rock", "The lamp was lit in 1698."), text_record("bread", "Yeast rises.")]
+    )
     yield store
     store.close()
 
@@ -43,7 +45,7 @@ def test_passages_are_found_by_the_title_too(store: Store) -> None:
 def test_follow_takes_up_what_came_and_what_went(store: Store) -> None:
     index = SearchIndex.in_memory()
     index.follow(store)
-    store.put([text_row("rock", "The tower fell."), text_row("lens", "A lens of glass.")])
+    store.put([text_record("rock", "The tower fell."), text_record("lens", "A lens of glass.")])
     store.remove(["bread"])
     index.follow(store)
     assert _names(store, index, "lamp yeast") == []
@@ -78,7 +80,7 @@ def test_an_index_of_another_store_is_built_anew(store: Store) -> None:
     index = SearchIndex.in_memory()
     index.follow(store)
     other = Store.in_memory()
-    other.put([text_row("salt", "Salt slows the yeast.")])
+    other.put([text_record("salt", "Salt slows the yeast.")])
     index.follow(other)
     assert _names(other, index, "lamp lit") == []
     assert _names(other, index, "yeast") == ["salt"]
@@ -91,7 +93,7 @@ def test_an_index_ahead_of_a_store_put_back_is_built_anew(tmp_path: Path) -> Non
     for name in ("old", "new"):
         store = Store.open(path, may_migrate=True)
         assert store is not None
-        store.put([text_row(name, f"The {name} lamp.")])
+        store.put([text_record(name, f"The {name} lamp.")])
         index.follow(store)
         store.close()
         if not copy.exists():
@@ -105,7 +107,7 @@ def test_an_index_ahead_of_a_store_put_back_is_built_anew(tmp_path: Path) -> Non
 
 
 def test_weights_know_rare_words_from_common_ones(store: Store) -> None:
-    store.put([text_row(f"{number}", "The lamp burns.") for number in range(9)])
+    store.put([text_record(f"{number}", "The lamp burns.") for number in range(9)])
     index = SearchIndex.in_memory()
     index.follow(store)
     weights = index.weights(["lamp", "yeast", "unheard"])
@@ -116,7 +118,7 @@ def test_weights_know_rare_words_from_common_ones(store: Store) -> None:
 @pytest.mark.parametrize("text", ["a" * 200, "naïve CAFÉ", "灯台", "\x00", "?!"], ids=ascii)
 def test_hard_texts_are_indexed(text: str) -> None:
     store, index = Store.in_memory(), SearchIndex.in_memory()
-    store.put([text_row("a", f"{text} lamp")])
+    store.put([text_record("a", f"{text} lamp")])
     index.follow(store)
     assert len(index.search(index.terms("lamp"), 10)) == 1
     store.close()
@@ -124,7 +126,7 @@ def test_hard_texts_are_indexed(text: str) -> None:
 
 def test_accents_do_not_matter() -> None:
     store, index = Store.in_memory(), SearchIndex.in_memory()
-    store.put([text_row("a", "Le café est fermé.")])
+    store.put([text_record("a", "Le café est fermé.")])
     index.follow(store)
     assert _names(store, index, "cafe FERME") == ["a"]
     store.close()

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.schema import DocumentRow, RecordRow, SentenceRow
+from askline.corpus.schema import DocumentRecord, RowRecord, SentenceRecord
 from askline.corpus.store import Store
 from askline.errors import CorpusError
 
 
-def row(name: str, *texts: str, heading: str = "", sha256: str = "aa") -> DocumentRow:
+def row(name: str, *texts: str, heading: str = "", sha256: str = "aa") -> DocumentRecord:
     sentences = [
-        SentenceRow(place, 10 * place, 10 * place + len(text), place + 1, 0, heading, text)
+        SentenceRecord(place, 10 * place, 10 * place + len(text), place + 1, 0, heading, text)
         for place, text in enumerate(texts)
     ]
-    return DocumentRow(
+    return DocumentRecord(
         name, sha256, "1", characters=sum(map(len, texts)), size=3, modified=7, rows=iter(sentences)
     )
 
@@ -41,7 +41,7 @@ def test_put_gives_back_what_it_got(store: Store) -> None:
     assert store.counts() == (2, 2, 8)
     assert store.known("a") == (3, 7, "aa", "1", None, 0, None)
     found = store.sentences(_number(store, "a"), 1, 5)
-    assert found == [SentenceRow(1, 10, 14, 2, 0, "Top", "Two.")]
+    assert found == [SentenceRecord(1, 10, 14, 2, 0, "Top", "Two.")]
 
 
 def test_put_takes_the_place_of_a_document_with_the_same_name(store: Store) -> None:
@@ -54,12 +54,12 @@ def test_put_takes_the_place_of_a_document_with_the_same_name(store: Store) -> N
 
 
 def test_put_is_all_or_nothing(store: Store) -> None:
-    def broken() -> Iterator[SentenceRow]:
-        yield SentenceRow(0, 0, 1, 1, 0, "", "a")
+    def broken() -> Iterator[SentenceRecord]:
+        yield SentenceRecord(0, 0, 1, 1, 0, "", "a")
         raise RuntimeError("the file went away")
 
     with pytest.raises(RuntimeError, match="went away"):
-        store.put([row("a", "One."), DocumentRow("b", "bb", "1", rows=broken())])
+        store.put([row("a", "One."), DocumentRecord("b", "bb", "1", rows=broken())])
     assert (store.counts(), store.generation) == ((0, 0, 0), 0)
     store.put([row("a", "One.")])  # and the store goes on
 
@@ -93,7 +93,7 @@ def test_touch_remembers_size_and_date(store: Store) -> None:
 
 
 def test_unreadable_files_count_as_no_documents(store: Store) -> None:
-    store.put([DocumentRow("x.pdf", "", "1", problem="It is encrypted.", problem_line=0)])
+    store.put([DocumentRecord("x.pdf", "", "1", problem="It is encrypted.", problem_line=0)])
     assert store.counts() == (0, 0, 0)
     assert store.unreadable() == [("x.pdf", 0, "It is encrypted.")]
     assert store.changes(0) == ([], [])
@@ -156,7 +156,7 @@ def test_open_refuses_what_it_cannot_read(
 
 
 def test_records_are_found_by_the_offset_of_a_sentence(store: Store) -> None:
-    records = [RecordRow(10, 2, "q1"), RecordRow(50, 3, "")]
+    records = [RowRecord(10, 2, "q1"), RowRecord(50, 3, "")]
     store.put([replace(row("a.csv", "One."), records=iter(records)), row("b.txt", "Two.")])
     number = _number(store, "a.csv")
     assert [store.record(number, at) for at in (9, 10, 49, 50, 999)] == [

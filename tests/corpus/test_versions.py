@@ -12,17 +12,17 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from askline.corpus.bm25 import Stems
-from askline.corpus.ingest import READING, Fresh, examine
-from askline.corpus.schema import DocumentRow, SentenceRow
+from askline.corpus.bm25 import Stemmer
+from askline.corpus.ingest import READER_VERSION, NewDocument, read_if_changed
+from askline.corpus.schema import DocumentRecord, SentenceRecord
 from askline.corpus.search_index import FORMAT, passages
 from askline.text.words import split_words
 
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-READING_NOW = ("3", "f525a28aa7b32726")
-FORMAT_NOW = (1, "c3b26bac48806d5d")
+EXPECTED_READER = ("3", "f525a28aa7b32726")
+EXPECTED_FORMAT = (1, "c3b26bac48806d5d")
 
 PAGES: dict[str, str] = {
     "prose.txt": (
@@ -54,15 +54,15 @@ PAGES: dict[str, str] = {
 }
 
 
-def _rows(tmp_path: Path) -> Iterator[DocumentRow]:
+def _rows(tmp_path: Path) -> Iterator[DocumentRecord]:
     for name, text in PAGES.items():
         write(tmp_path / name, text)
     body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in ("One. Two.", "Three"))
     write(tmp_path / "page.docx", make_docx(body))
     write(tmp_path / "page.pdf", make_pdf([lines("A line that", "goes on. Next."), lines("Two.")]))
     for path in sorted(tmp_path.iterdir()):
-        found = examine(path, path.name, None)
-        assert isinstance(found, Fresh), found
+        found = read_if_changed(path, path.name, None)
+        assert isinstance(found, NewDocument), found
         yield found.row
 
 
@@ -75,24 +75,24 @@ def test_reading_has_a_new_number_when_it_changes(tmp_path: Path) -> None:
         (row.name, row.title, row.unit, row.kind, row.encoding, *row.rows, *row.records)
         for row in _rows(tmp_path)
     ]
-    assert (READING, _digest(seen)) == READING_NOW, (
-        "Files are read or split in another way than before: raise READING in "
+    assert (READER_VERSION, _digest(seen)) == EXPECTED_READER, (
+        "Files are read or split in another way than before: raise READER_VERSION in "
         "askline/corpus/ingest.py, and put it here with the new digest."
     )
 
 
 def test_the_search_index_has_a_new_number_when_it_changes() -> None:
-    stems = Stems()
+    stems = Stemmer()
     seen = []
     for text in PAGES.values():
         said = [line for line in (text * 3).splitlines() if line]
         rows = [
-            SentenceRow(at, 0, 0, 1, 0, f"Part {at // 15}", line) for at, line in enumerate(said)
+            SentenceRecord(at, 0, 0, 1, 0, f"Part {at // 15}", line) for at, line in enumerate(said)
         ]
         seen += [
             (*found, split_words(found.text), stems.terms(found.text)) for found in passages(rows)
         ]
-    assert (FORMAT, _digest(seen)) == FORMAT_NOW, (
+    assert (FORMAT, _digest(seen)) == EXPECTED_FORMAT, (
         "Passages or words are other ones than before: raise FORMAT in "
         "askline/corpus/search_index.py, and put it here with the new digest."
     )

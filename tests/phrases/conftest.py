@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
-from askline.phrases.model import PhraseModel
+from askline.phrases.phrase_model import PhraseModel
 
 from .models import make_folder, make_tokeniser
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from askline.models.encoder_config import EncoderShape
-from askline.phrases.model import PhraseConfig, write_phrase_folder
+from askline.phrases.phrase_model import PhraseConfig, write_phrase_folder
 
 WORDS = (
     "who wrote emma jane austen is a novel author of the dune frank herbert sand planet what "

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from askline.phrases.model import PhraseConfig
-from askline.phrases.phrase_encoder import PhraseEncoder, pairs_apart
+from askline.phrases.phrase_encoder import PhraseEncoder, marker_attention_mask
+from askline.phrases.phrase_model import PhraseConfig
 
 from .models import make_config, make_tensors
 
@@ -99,7 +99,7 @@ def test_a_text_without_markers_keeps_nothing(config: PhraseConfig) -> None:
 
 
 def test_sight_bars_other_pairs_alone() -> None:
-    open_ones = pairs_apart(2, 3)[0, 0] == 0
+    open_ones = marker_attention_mask(2, 3)[0, 0] == 0
     assert open_ones.astype(int).tolist() == [
         [1, 1, 1, 1, 1, 0, 0],
         [1, 1, 1, 1, 1, 0, 0],

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import askline.models
-from askline.phrases.model import PhraseModel
+from askline.phrases.phrase_model import PhraseModel
 
 FOLDER = Path(askline.models.__file__).parent / "shipped" / "phrases"
 TEXT = (

@@ -9,7 +9,7 @@ the id under which the server keeps the text, and its `start` and `end` slice th
 from __future__ import annotations
 
 from .connector import Connector, connect
-from .postgres import PostgresRetriever
-from .search_engines import SearchEngineRetriever
+from .postgres import PostgresConnector
+from .search_engines import SearchEngineConnector
 
-__all__ = ["Connector", "PostgresRetriever", "SearchEngineRetriever", "connect"]
+__all__ = ["Connector", "PostgresConnector", "SearchEngineConnector", "connect"]

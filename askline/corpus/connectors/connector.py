@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from ...errors import InputError
-from ..results import Found
-from .connect import Address
-from .postgres import PostgresRetriever
-from .search_engines import SearchEngineRetriever
+from ..results import RetrievedSentence
+from .postgres import PostgresConnector
+from .search_engines import SearchEngineConnector
+from .server_url import ServerUrl
 
 __all__ = [
     "Connector",
@@ -23,11 +23,11 @@ Encode = Callable[[str], Sequence[float]]
 class Connector(Protocol):
     """A retriever that holds connections to a server. Several threads may ask at once."""
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences out of the texts that the server finds, best first."""
         ...
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after in the same text."""
         ...
 
@@ -56,9 +56,9 @@ def connect(url: str, *, encode: Encode | None = None) -> Connector:
     `encode` gives the vector of a question, for a PostgreSQL table with `embedding=COLUMN`.
     docs/connectors.md has every option.
     """
-    address = Address.parse(url)
+    address = ServerUrl.parse(url)
     if address.scheme in ("postgresql", "postgres"):
-        return PostgresRetriever.connect(address, encode=encode)
+        return PostgresConnector.connect(address, encode=encode)
     if encode is not None:
         raise InputError("Only a PostgreSQL table with embedding=COLUMN takes encode.")
-    return SearchEngineRetriever.connect(address)
+    return SearchEngineConnector.connect(address)

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import CorpusError, InputError, UnknownNameError, require_extra, unknown_name_message
-from ..bm25 import Stems, rarity
-from ..results import Found
-from .connect import Address, named, text_field
-from .sentence_retrieval import Near, Text, best_sentences
+from ..bm25 import Stemmer, inverse_document_frequency
+from ..results import RetrievedSentence
+from .sentence_retrieval import SentenceWithNeighbors, ServerText, best_sentences
+from .server_url import ServerUrl, find_text_field, named
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DISTANCES",
-    "MOST",
+    "MAX_MATCHES",
     "OPTIONS",
-    "PostgresRetriever",
-    "Queries",
-    "Settings",
+    "PostgresConnector",
     "Table",
-    "look_up",
-    "open_link",
-    "postgres_faults",
+    "TableOptions",
+    "TableQueries",
+    "inspect_table",
+    "open_connection",
+    "postgres_errors",
 ]
 
 OPTIONS = "table text id title search language embedding distance texts timeout".split()
@@ -66,7 +66,7 @@ LIMIT 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TableOptions:
     """What an address says; None where the server is to be asked."""
 
     table: str
@@ -81,7 +81,7 @@ class Settings:
     seconds: float
 
     @classmethod
-    def of(cls, address: Address) -> Settings:
+    def of(cls, address: ServerUrl) -> TableOptions:
         """Refuses with an InputError what cannot be meant."""
         given = address.options
         if not given.get("table"):
@@ -107,7 +107,7 @@ class Settings:
 class Table:
     """What the server has: columns that are there, of types that will do."""
 
-    settings: Settings
+    settings: TableOptions
     id: str
     text: str
     title: str | None
@@ -123,7 +123,7 @@ class _Column(NamedTuple):
     type_name: str
 
 
-def look_up(connection: Connection[Any], settings: Settings) -> Table:
+def inspect_table(connection: Connection[Any], settings: TableOptions) -> Table:
     """Everything that has to be known before the first question; a CorpusError where it fails."""
     from psycopg import sql
 
@@ -147,7 +147,7 @@ def look_up(connection: Connection[Any], settings: Settings) -> Table:
     return Table(
         settings,
         id=named(settings.id, columns, "id column", place),
-        text=text_field(settings.text, readable, "column", place),
+        text=find_text_field(settings.text, readable, "column", place),
         title=named(title, columns, "column", place) if title else None,
         language=_language(connection, settings, columns, place),
         vector=_typed(settings.embedding, columns, ("vector", "halfvec", "sparsevec"), place),
@@ -156,7 +156,7 @@ def look_up(connection: Connection[Any], settings: Settings) -> Table:
 
 
 def _language(
-    connection: Connection[Any], settings: Settings, columns: Mapping[str, _Column], place: str
+    connection: Connection[Any], settings: TableOptions, columns: Mapping[str, _Column], place: str
 ) -> str:
     """The one asked for, or the server's default."""
     _typed(settings.search, columns, ("tsvector",), place)
@@ -182,7 +182,7 @@ def _typed(
     return column.type_name
 
 
-def open_link(address: Address, settings: Settings) -> Connection[Any]:
+def open_connection(address: ServerUrl, settings: TableOptions) -> Connection[Any]:
     """Name and password come from the address, or from wherever libpq looks for them."""
     psycopg = require_extra("psycopg", purpose="PostgreSQL", extra="postgres")
     others = {name: value for name, value in address.options.items() if name not in OPTIONS}
@@ -214,7 +214,7 @@ def open_link(address: Address, settings: Settings) -> Connection[Any]:
 
 
 @contextmanager
-def postgres_faults(address: Address, settings: Settings) -> Iterator[None]:
+def postgres_errors(address: ServerUrl, settings: TableOptions) -> Iterator[None]:
     """Raise what psycopg raises as a CorpusError."""
     psycopg = require_extra("psycopg", purpose="PostgreSQL", extra="postgres")
     try:
@@ -239,17 +239,17 @@ def postgres_faults(address: Address, settings: Settings) -> Iterator[None]:
         raise CorpusError(f"{address} cannot answer: {_said(error, address)}.") from error
 
 
-def _said(error: Any, address: Address) -> str:
+def _said(error: Any, address: ServerUrl) -> str:
     """The first line: below it stand the statement and hints of libpq's."""
     lines = (error.diag.message_primary or str(error)).splitlines()
     return address.without_secrets(next(iter(lines), type(error).__name__)).rstrip(".")
 
 
-MOST = 20_000
-"""Texts in which a word is counted, and texts that are ranked for a question, at most."""
+MAX_MATCHES = 20_000
+"""TextInput in which a word is counted, and texts that are ranked for a question, at most."""
 
 
-class Queries:
+class TableQueries:
     """
     Statements with the names of one table.
 
@@ -267,7 +267,7 @@ class Queries:
             "text": sql.Identifier(table.text),
             "title": sql.Identifier(table.title) if table.title else sql.NULL,
             "language": sql.SQL("{}::regconfig").format(sql.Literal(table.language)),
-            "most": sql.Literal(MOST),
+            "most": sql.Literal(MAX_MATCHES),
         }
         self._names["words"] = (
             sql.Identifier(settings.search)
@@ -341,7 +341,7 @@ _TERMS = 32  # of a question, the rarest; more say nothing new
 _FUSED = 60  # of reciprocal rank fusion, as everywhere
 
 
-class PostgresRetriever:
+class PostgresConnector:
     """
     Made by `connect`. Several threads may ask, one after the other.
 
@@ -350,7 +350,7 @@ class PostgresRetriever:
 
     def __init__(
         self,
-        address: Address,
+        address: ServerUrl,
         table: Table,
         connection: Connection[Any],
         *,
@@ -360,44 +360,44 @@ class PostgresRetriever:
         self._table = table
         self._connection = connection
         self._encode = encode
-        self._queries = Queries(table)
+        self._queries = TableQueries(table)
         self._turn = threading.Lock()
-        self._stems = Stems()
+        self._stems = Stemmer()
 
     @classmethod
-    def connect(cls, address: Address, *, encode: Encode | None = None) -> PostgresRetriever:
+    def connect(cls, address: ServerUrl, *, encode: Encode | None = None) -> PostgresConnector:
         """Look up the table and its columns. Only reading is allowed to this connection."""
-        settings = Settings.of(address)
+        settings = TableOptions.of(address)
         if (encode is None) != (settings.embedding is None):
             raise InputError(
                 "Vectors need both: embedding=COLUMN in the address, and encode, which gives the "
                 "vector of a question."
             )
-        with postgres_faults(address, settings):
-            connection = open_link(address, settings)
+        with postgres_errors(address, settings):
+            connection = open_connection(address, settings)
             try:
-                table = look_up(connection, settings)
+                table = inspect_table(connection, settings)
             except BaseException:
                 connection.close()
                 raise
         return cls(address, table, connection, encode=encode)
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences out of the texts found by words and by vector, best first."""
         vector = None if self._encode is None else _written(self._encode(question))
         settings = self._table.settings
-        with self._turn, postgres_faults(self._address, settings):
+        with self._turn, postgres_errors(self._address, settings):
             if self._connection.closed:
-                self._connection = open_link(self._address, settings)
+                self._connection = open_connection(self._address, settings)
             texts = self._by_words(question)
             if vector is not None:
                 near = self._rows(self._queries.by_vector(), {"vector": vector})
                 texts = _fused(texts, near)
         return best_sentences(question, texts, k, self._stems)
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after in the same text."""
-        return (found.before, found.after) if isinstance(found, Near) else ("", "")
+        return (found.before, found.after) if isinstance(found, SentenceWithNeighbors) else ("", "")
 
     def __len__(self) -> int:
         return self._table.size
@@ -409,13 +409,13 @@ class PostgresRetriever:
         """Let go of the connection."""
         self._connection.close()
 
-    def __enter__(self) -> PostgresRetriever:
+    def __enter__(self) -> PostgresConnector:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _by_words(self, question: str) -> list[Text]:
+    def _by_words(self, question: str) -> list[ServerText]:
         weights = self._weights(question)
         if not weights:
             return []
@@ -432,20 +432,25 @@ class PostgresRetriever:
         counts = self._connection.execute(self._queries.counts(), {"terms": terms}).fetchall()
         known = sorted((row[0], term) for row, term in zip(counts, terms, strict=True) if row[0])
         total = max([self._table.size, *(count for count, _ in known)])
-        return {term: (rarity(count, total), count) for count, term in known[:_TERMS]}
+        return {
+            term: (inverse_document_frequency(count, total), count)
+            for count, term in known[:_TERMS]
+        }
 
-    def _rows(self, query: Any, values: dict[str, Any]) -> list[Text]:
+    def _rows(self, query: Any, values: dict[str, Any]) -> list[ServerText]:
         rows = self._connection.execute(query, values | {"limit": self._table.settings.texts})
-        return [Text(name, text, title or "", score) for name, text, title, score in rows if text]
+        return [
+            ServerText(name, text, title or "", score) for name, text, title, score in rows if text
+        ]
 
 
 def _rarest(weights: dict[str, tuple[float, int]]) -> list[str]:
-    """As many terms, rarest first, as have `MOST` texts together; one in any case."""
+    """As many terms, rarest first, as have `MAX_MATCHES` texts together; one in any case."""
     terms: list[str] = []
     seen = 0
     for term, (_, count) in weights.items():
         seen += count
-        if terms and seen > MOST:
+        if terms and seen > MAX_MATCHES:
             break
         terms.append(term)
     return terms
@@ -461,9 +466,9 @@ def _written(vector: Sequence[float]) -> str:
     return "[" + ",".join(repr(float(value)) for value in vector) + "]"
 
 
-def _fused(*lists: Sequence[Text]) -> list[Text]:
+def _fused(*lists: Sequence[ServerText]) -> list[ServerText]:
     """Reciprocal rank fusion: ranks can be added, scores of different kinds cannot."""
-    texts: dict[str, Text] = {}
+    texts: dict[str, ServerText] = {}
     scores: dict[str, float] = {}
     for found in lists:
         for rank, text in enumerate(found, start=1):

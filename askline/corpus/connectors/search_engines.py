@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import CorpusError, InputError, require_extra
-from ..bm25 import Stems
-from ..results import Found
-from .connect import Address, named, text_field
-from .sentence_retrieval import Near, Text, best_sentences
+from ..bm25 import Stemmer
+from ..results import RetrievedSentence
+from .sentence_retrieval import SentenceWithNeighbors, ServerText, best_sentences
+from .server_url import ServerUrl, find_text_field, named
 
 __all__ = [
-    "Layout",
-    "SearchEngineRetriever",
-    "engine_faults",
+    "IndexFields",
+    "SearchEngineConnector",
+    "search_engine_errors",
 ]
 
 _CLIENTS = ("opensearchpy", "elasticsearch", "elastic_transport")
 
 
 @contextmanager
-def engine_faults(address: Address, seconds: float) -> Iterator[None]:
+def search_engine_errors(address: ServerUrl, seconds: float) -> Iterator[None]:
     """
     Raise what a client raises as a CorpusError.
 
@@ -43,7 +43,7 @@ def engine_faults(address: Address, seconds: float) -> Iterator[None]:
         raise CorpusError(f"{address}: {_advice(error, address, seconds)}") from error
 
 
-def _advice(error: Exception, address: Address, seconds: float) -> str:
+def _advice(error: Exception, address: ServerUrl, seconds: float) -> str:
     kinds = {kind.__name__ for kind in type(error).__mro__}
     said = address.without_secrets(error)
     if "ConnectionTimeout" in kinds:
@@ -94,7 +94,7 @@ _TEXTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class IndexFields:
     """What an index holds where."""
 
     index: str
@@ -104,7 +104,7 @@ class Layout:
     """Whether the name stands for more than one index: an id may then be there twice."""
 
 
-class SearchEngineRetriever:
+class SearchEngineConnector:
     """
     Made by `connect`, or with a client of your own (for Amazon's signatures, a proxy, tracing).
 
@@ -114,9 +114,9 @@ class SearchEngineRetriever:
     def __init__(
         self,
         client: Any,
-        layout: Layout,
+        layout: IndexFields,
         *,
-        address: Address,
+        address: ServerUrl,
         size: int,
         texts: int = _TEXTS,
         seconds: float = _SECONDS,
@@ -127,10 +127,10 @@ class SearchEngineRetriever:
         self._size = size
         self._texts = texts
         self._seconds = seconds
-        self._stems = Stems()
+        self._stems = Stemmer()
 
     @classmethod
-    def connect(cls, address: Address, client: Any = None) -> SearchEngineRetriever:
+    def connect(cls, address: ServerUrl, client: Any = None) -> SearchEngineConnector:
         """Look up the index and its fields; the client is made unless one is given."""
         address.only(_OPTIONS)
         if not address.path or "/" in address.path:
@@ -140,7 +140,7 @@ class SearchEngineRetriever:
         own = _client(address, seconds) if client is None else None
         client = client or own
         try:
-            with engine_faults(address, seconds):
+            with search_engine_errors(address, seconds):
                 layout = _layout(client, address)
                 size = int(client.count(index=layout.index)["count"])
         except BaseException:
@@ -149,11 +149,11 @@ class SearchEngineRetriever:
             raise
         return cls(client, layout, address=address, size=size, texts=texts, seconds=seconds)
 
-    def retrieve(self, question: str, k: int) -> list[Found]:
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences out of the texts that the engine finds, best first."""
         layout = self._layout
         fields = [layout.text, *([layout.title] if layout.title else [])]
-        with engine_faults(self._address, self._seconds):
+        with search_engine_errors(self._address, self._seconds):
             answer = self._client.search(
                 index=layout.index,
                 body={
@@ -170,9 +170,9 @@ class SearchEngineRetriever:
         texts = [text for hit in answer["hits"]["hits"] if (text := self._text(hit))]
         return best_sentences(question, texts, k, self._stems)
 
-    def neighbours(self, found: Found) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after in the same text."""
-        return (found.before, found.after) if isinstance(found, Near) else ("", "")
+        return (found.before, found.after) if isinstance(found, SentenceWithNeighbors) else ("", "")
 
     def __len__(self) -> int:
         return self._size
@@ -184,13 +184,13 @@ class SearchEngineRetriever:
         """Let go of the connections."""
         self._client.close()
 
-    def __enter__(self) -> SearchEngineRetriever:
+    def __enter__(self) -> SearchEngineConnector:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _text(self, hit: Mapping[str, Any]) -> Text | None:
+    def _text(self, hit: Mapping[str, Any]) -> ServerText | None:
         """None for one that was found by its title and has no text."""
         name = f"{hit['_index']}/{hit['_id']}" if self._layout.several else str(hit["_id"])
         source = hit.get("_source")
@@ -207,10 +207,10 @@ class SearchEngineRetriever:
                 f"a {type(text).__name__}. Name a field with one: text=FIELD."
             )
         title = _inside(source, self._layout.title) if self._layout.title else None
-        return Text(name, text, title if isinstance(title, str) else "", float(hit["_score"]))
+        return ServerText(name, text, title if isinstance(title, str) else "", float(hit["_score"]))
 
 
-def _layout(client: Any, address: Address) -> Layout:
+def _layout(client: Any, address: ServerUrl) -> IndexFields:
     """By the capabilities of the fields, which whoever may search may ask for."""
     found = client.field_caps(index=address.path, fields="*")
     searchable = {
@@ -220,9 +220,9 @@ def _layout(client: Any, address: Address) -> Layout:
     }
     options, place = address.options, str(address)
     title = options.get("title")
-    return Layout(
+    return IndexFields(
         address.path,
-        text_field(options.get("text"), searchable, "field", place),
+        find_text_field(options.get("text"), searchable, "field", place),
         named(title, searchable, "field", place) if title else _usual_title(searchable),
         several=len(found["indices"]) > 1,
     )
@@ -241,7 +241,7 @@ def _inside(source: Mapping[str, Any], path: str) -> Any:
     return _inside(inner, rest) if rest and isinstance(inner, Mapping) else None
 
 
-def _client(address: Address, seconds: float) -> Any:
+def _client(address: ServerUrl, seconds: float) -> Any:
     """HTTPS, unless the server is on this machine or the address says otherwise."""
     ca = address.options.get("ca")
     tls = address.flag("tls", bool(ca) or address.host not in _HERE)
@@ -264,7 +264,7 @@ def _client(address: Address, seconds: float) -> Any:
     return package.Elasticsearch([url], request_timeout=seconds, **who, **shared)
 
 
-def _user(address: Address, prefix: str) -> tuple[str, str] | None:
+def _user(address: ServerUrl, prefix: str) -> tuple[str, str] | None:
     """Name and password, out of the address first and the environment then."""
     user = address.user or os.environ.get(f"{prefix}_USERNAME")
     if not user:

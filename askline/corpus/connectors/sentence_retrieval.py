@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..bm25 import Stems, bm25, rarity, standard, stemmed
-from ..ingest import text_row
-from ..results import Found
-from ..retrieval import LONGEST
-from ..schema import SentenceRow
+from ..bm25 import Stemmer, bm25, inverse_document_frequency, standard, stem_texts
+from ..ingest import text_record
+from ..results import RetrievedSentence
+from ..retrieval import MAX_SENTENCE_CHARACTERS
+from ..schema import SentenceRecord
 from ..search_index import passages
 
 __all__ = [
-    "Near",
-    "Text",
+    "SentenceWithNeighbors",
+    "ServerText",
     "best_sentences",
 ]
 
 
-class Text(NamedTuple):
+class ServerText(NamedTuple):
     """A text as a server keeps it, and how well the server says it fits."""
 
     id: str
@@ -31,7 +31,7 @@ class Text(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Near(Found):
+class SentenceWithNeighbors(RetrievedSentence):
     """A sentence with those around it, so that the server need not be asked again."""
 
     before: str = ""
@@ -39,14 +39,16 @@ class Near(Found):
 
 
 class _Sentence(NamedTuple):
-    text: Text
-    row: SentenceRow
+    text: ServerText
+    row: SentenceRecord
     before: str
     after: str
     passage: int
 
 
-def best_sentences(question: str, texts: Sequence[Text], k: int, stems: Stems) -> list[Found]:
+def best_sentences(
+    question: str, texts: Sequence[ServerText], k: int, stems: Stemmer
+) -> list[RetrievedSentence]:
     """
     At most `k` sentences, best first.
 
@@ -59,7 +61,7 @@ def best_sentences(question: str, texts: Sequence[Text], k: int, stems: Stems) -
     if not sentences:
         return []
     weights = _weights(stems.terms(question), spoken)
-    said = stemmed((each.row.text[:LONGEST] for each in sentences), stems.stem)
+    said = stem_texts((each.row.text[:MAX_SENTENCE_CHARACTERS] for each in sentences), stems.stem)
     passage = bm25(spoken, weights)
     own = [
         score + passage[each.passage]
@@ -76,30 +78,34 @@ def best_sentences(question: str, texts: Sequence[Text], k: int, stems: Stems) -
     return [_found(each, score) for score, each in answering[:k]]
 
 
-def _cut(texts: Sequence[Text], stems: Stems) -> tuple[list[_Sentence], list[list[str]]]:
+def _cut(texts: Sequence[ServerText], stems: Stemmer) -> tuple[list[_Sentence], list[list[str]]]:
     """Every sentence with its passage's number, and the terms of each passage."""
     sentences: list[_Sentence] = []
     spoken: list[str] = []
     for text in texts:
-        rows = list(text_row(text.id, text.text).rows)
+        rows = list(text_record(text.id, text.text).rows)
         for first, last, said in passages(rows):
             for at in range(first, last + 1):
                 before = rows[at - 1].text if at else ""
                 after = rows[at + 1].text if at + 1 < len(rows) else ""
                 sentences.append(_Sentence(text, rows[at], before, after, len(spoken)))
             spoken.append(f"{text.title} {said}")
-    return sentences, stemmed(spoken, stems.stem)
+    return sentences, stem_texts(spoken, stems.stem)
 
 
 def _weights(terms: Sequence[str], spoken: Sequence[Sequence[str]]) -> Mapping[str, float]:
     asked = set(terms)
     counts = Counter(term for said in spoken for term in asked.intersection(said))
-    return {term: rarity(counts[term], len(spoken)) for term in terms if counts[term]}
+    return {
+        term: inverse_document_frequency(counts[term], len(spoken))
+        for term in terms
+        if counts[term]
+    }
 
 
-def _found(each: _Sentence, score: float) -> Near:
+def _found(each: _Sentence, score: float) -> SentenceWithNeighbors:
     row, text = each.row, each.text
-    return Near(
+    return SentenceWithNeighbors(
         document=text.id,
         ordinal=row.ordinal,
         text=row.text,

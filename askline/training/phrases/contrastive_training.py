@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from ...phrases.tokenization import Window
+from ...phrases.tokenization import TokenWindow
 from ..checkpoint import Epoch
 from .phrase_examples import Asked, Material, Spans, answer_spans, like_lengths, pad
 from .phrase_extractor import BARRED, Candidates
@@ -40,7 +40,7 @@ Normalise = Callable[[str], str]
 class Lesson:
     """One window. Arrays with a row for each question have a column for each candidate."""
 
-    window: Window
+    window: TokenWindow
     spans: NDArray[np.int32]  # (candidates, 2)
     chances: NDArray[np.float32]  # (candidates,): the extractor's log-probabilities
     questions: tuple[Asked, ...]
@@ -121,7 +121,7 @@ class LessonBatch:
     home: Tensor  # (Q,): each question's window
     right: Tensor  # (Q, A)
     unsure: Tensor  # (Q, A)
-    windows: tuple[Window, ...]
+    windows: tuple[TokenWindow, ...]
     answers: tuple[tuple[Spans, NDArray[np.float32]], ...]
     """Of each window the spans that answer something, and their shares."""
     taught: Tensor  # (Q, A): log-probabilities over the candidates; nan rows are untaught

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ...data.squad import Paragraph, SpanQuestion
-from ...phrases.tokenization import LONGEST, Window, cut_windows, question_tokens
+from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow, cut_windows, tokenize_question
 
 __all__ = [
     "Asked",
@@ -100,7 +100,7 @@ class Material:
 
     paragraph: int
     """The place of its paragraph in what the material was made of."""
-    window: Window
+    window: TokenWindow
     questions: tuple[Asked, ...]
 
     def spans(self) -> tuple[Spans, NDArray[np.float32]]:
@@ -127,7 +127,7 @@ def make_material(
     """
     found = []
     for place, paragraph in enumerate(paragraphs):
-        tokens = [question_tokens(question.text, tokeniser) for question in paragraph.questions]
+        tokens = [tokenize_question(question.text, tokeniser) for question in paragraph.questions]
         for window in cut_windows(paragraph.text, tokeniser, size=size, overlap=overlap):
             asked = (
                 Asked(question.id, ids, _spans(window, question))
@@ -137,20 +137,20 @@ def make_material(
     return found
 
 
-def _spans(window: Window, question: SpanQuestion) -> Spans:
+def _spans(window: TokenWindow, question: SpanQuestion) -> Spans:
     """One row for each answer that the window can give; equal answers repeat."""
     spans = [_span(window, answer.start, answer.end) for answer in question.answers]
     return np.array([span for span in spans if span], np.int32).reshape(-1, 2)
 
 
-def _span(window: Window, start: int, end: int) -> tuple[int, int] | None:
+def _span(window: TokenWindow, start: int, end: int) -> tuple[int, int] | None:
     real: Sequence[int] | NDArray[np.int64] = np.flatnonzero(window.ends > window.starts)
     if not len(real):
         return None
     first = int(np.searchsorted(window.ends[real], start, side="right"))
     last = int(np.searchsorted(window.starts[real], end, side="left")) - 1
-    if not first <= last < min(len(real), first + LONGEST):
+    if not first <= last < min(len(real), first + MAX_PHRASE_TOKENS):
         return None
     one, other = int(real[first]), int(real[last])
-    fits = window.opens[one] and window.closes[other] and window.ends[other] >= end
+    fits = window.may_start[one] and window.may_end[other] and window.ends[other] >= end
     return (one, other) if fits else None

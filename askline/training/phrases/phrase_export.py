@@ -27,9 +27,9 @@ from ...engine.encoder import open_session
 from ...engine.quantization import from_nibbles, to_nibbles
 from ...errors import ModelError
 from ...models.encoder_config import EncoderShape, renamed
-from ...phrases.model import PhraseConfig, PhraseModel, pack, write_phrase_folder
-from ...phrases.phrase_encoder import PhraseEncoder, Sight, pairs_apart
-from ...phrases.tokenization import load_tokeniser, overlap_for
+from ...phrases.phrase_encoder import KeyValueCache, PhraseEncoder, marker_attention_mask
+from ...phrases.phrase_model import PhraseConfig, PhraseModel, pack, write_phrase_folder
+from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantised_layer
 from ..transformer.pair_network import read_encoder
@@ -157,7 +157,7 @@ def _observed(
             found.append({"input": text, **seen})
             after = None
             if marks is not None:
-                sight = pairs_apart(marks.shape[1] // 2, text.shape[1])
+                sight = marker_attention_mask(marks.shape[1] // 2, text.shape[1])
                 given = {"states": marks, "sight": sight, **_seen(tensors, layer, text)}
                 looked = _run(beside, given)
                 found.append({"input": marks, **looked})
@@ -176,7 +176,7 @@ def _embedded(model: PhraseModel, encoder: PhraseEncoder, text: str) -> Iterator
         yield _Read(states, marks)
 
 
-def _seen(tensors: Mapping[str, NDArray[Any]], layer: int, text: Floats) -> Sight:
+def _seen(tensors: Mapping[str, NDArray[Any]], layer: int, text: Floats) -> KeyValueCache:
     """What markers see of a text at this layer."""
     stem = f"layers.{layer}"
     return {
@@ -274,7 +274,7 @@ def export_phrases(
         network.phrase.out_features,
         words if network.lexical is not None else 0,
         window,
-        overlap_for(window),
+        default_overlap(window),
     )
     return write_runtime(floats, config, said, folder, card=card, texts=texts, bits=bits)
 
@@ -305,7 +305,7 @@ def write_runtime(
         path.mkdir(parents=True, exist_ok=True)
         with atomic_write(path / "tokenizer.json") as stream:
             stream.write(tokeniser.encode())
-        tensors = quantised_phrases(config, floats, load_tokeniser(path), texts, bits=bits)
+        tensors = quantised_phrases(config, floats, load_tokenizer(path), texts, bits=bits)
     return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)
 
 

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from ...errors import UnknownNameError
 from ...phrases.extraction import Decoding, decode
-from ...phrases.tokenization import LONGEST, Window
+from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow
 from ..checkpoint import Epoch
 from .phrase_examples import Material, Spans, like_lengths, pad
 from .phrase_training import OnStep, PhraseRecipe, device_of, fit, precision
@@ -56,7 +56,7 @@ class SpanHead(nn.Module):
             return
         self.first = nn.Linear(width, _HIDDEN)
         self.last = nn.Linear(width, _HIDDEN, bias=False)
-        self.length = nn.Embedding(LONGEST, _HIDDEN)
+        self.length = nn.Embedding(MAX_PHRASE_TOKENS, _HIDDEN)
         self.join = nn.Linear(_HIDDEN, 1)
 
     def score_starts(self, states: Tensor, opens: Tensor) -> Tensor:
@@ -65,8 +65,10 @@ class SpanHead(nn.Module):
         return functional.log_softmax(scores, -1)
 
     def score_ends(self, states: Tensor, closes: Tensor, rows: Tensor, starts: Tensor) -> Tensor:
-        """Log P(end | start) (n, LONGEST) for starts (n,) in windows `rows` (n,), by length."""
-        places = starts[:, None] + torch.arange(LONGEST, device=states.device)  # (n, LONGEST)
+        """Log P(end | start) (n, lengths) for starts (n,) in windows `rows` (n,)."""
+        places = starts[:, None] + torch.arange(
+            MAX_PHRASE_TOKENS, device=states.device
+        )  # (n, MAX_PHRASE_TOKENS)
         beyond = places >= states.shape[1]
         places = places.clamp(max=states.shape[1] - 1)
         barred = beyond | ~closes[rows[:, None], places]
@@ -75,14 +77,14 @@ class SpanHead(nn.Module):
             alone = functional.log_softmax(alone, -1)
             return alone[rows[:, None], places].masked_fill(barred, BARRED)
         last = self.last(states)[rows[:, None], places]
-        joined = self.first(states[rows, starts])[:, None] + last  # (n, LONGEST, hidden)
+        joined = self.first(states[rows, starts])[:, None] + last  # (n, MAX_PHRASE_TOKENS, hidden)
         scores = self.join(functional.relu(joined + self.length.weight))[..., 0].float()
         return functional.log_softmax(scores.masked_fill(barred, BARRED), -1)
 
     def loss(
         self,
         states: Tensor,
-        windows: Sequence[Window],
+        windows: Sequence[TokenWindow],
         answers: Sequence[tuple[Spans, NDArray[np.float32]]],
     ) -> Tensor:
         """Cross-entropy to the spans that answer, each with its share, over starts and ends."""
@@ -101,7 +103,7 @@ class SpanHead(nn.Module):
     def decode(
         self,
         states: Tensor,
-        windows: Sequence[Window],
+        windows: Sequence[TokenWindow],
         *,
         limit: int = 100,
         how: Decoding = "joint",
@@ -133,7 +135,7 @@ class Extractor(nn.Module):
         network.spans = spans
         return network
 
-    def forward(self, windows: Sequence[Window]) -> Tensor:
+    def forward(self, windows: Sequence[TokenWindow]) -> Tensor:
         """States (windows, tokens, width)."""
         tokens, inside = pad([window.tokens for window in windows], device_of(self))
         found = self.encoder(input_ids=tokens, attention_mask=inside.long())
@@ -148,7 +150,7 @@ class Extractor(nn.Module):
     @torch.no_grad()
     def extract(
         self,
-        windows: Sequence[Window],
+        windows: Sequence[TokenWindow],
         *,
         limit: int = 100,
         how: Decoding = "joint",
@@ -188,10 +190,10 @@ def train_extractor(
     )
 
 
-def _edges(windows: Sequence[Window], states: Tensor) -> tuple[Tensor, Tensor]:
+def _edges(windows: Sequence[TokenWindow], states: Tensor) -> tuple[Tensor, Tensor]:
     """Where phrases may begin and end, (windows, tokens) each."""
-    opens, _ = pad([window.opens.astype(np.int32) for window in windows], states.device)
-    closes, _ = pad([window.closes.astype(np.int32) for window in windows], states.device)
+    opens, _ = pad([window.may_start.astype(np.int32) for window in windows], states.device)
+    closes, _ = pad([window.may_end.astype(np.int32) for window in windows], states.device)
     return opens.bool(), closes.bool()
 
 

@@ -26,7 +26,7 @@ from ...evaluation.phrase_scores import (
     normalize_phrase,
     score_phrases,
 )
-from ...phrases.tokenization import overlap_for, question_tokens
+from ...phrases.tokenization import default_overlap, tokenize_question
 from ..checkpoint import Epoch
 from ..transformer.pair_network import read_encoder
 from .contrastive_training import (
@@ -91,7 +91,7 @@ def answer_within(
 ) -> PhraseScores:
     """Exact match and F1 of the candidate nearest to each question, in its own paragraph."""
     network.eval()
-    tokens = lru_cache(maxsize=None)(lambda text: question_tokens(text, tokeniser))
+    tokens = lru_cache(maxsize=None)(lambda text: tokenize_question(text, tokeniser))
     best: dict[str, tuple[float, str]] = {}
     useful = [at for at, (spans, _) in enumerate(candidates) if len(spans)]
     useful = [at for at in useful if paragraphs[material[at].paragraph].questions]
@@ -170,7 +170,7 @@ class Means:
     def material(self, paragraphs: Sequence[Paragraph]) -> list[Material]:
         """The windows of paragraphs."""
         size = self.window
-        return make_material(paragraphs, self.tokeniser, size=size, overlap=overlap_for(size))
+        return make_material(paragraphs, self.tokeniser, size=size, overlap=default_overlap(size))
 
     def epoch(self, what: str) -> Callable[[Epoch], None]:
         """Says how an epoch went."""
@@ -250,7 +250,7 @@ def fit_phrases(
             start, material, how, on_epoch=means.epoch("reader"), on_step=means.steps("reader")
         )
         tables = list(found)
-        size, overlap = means.window, overlap_for(means.window)
+        size, overlap = means.window, default_overlap(means.window)
         for one in label_pairs(readers, plan.pairs, means.tokeniser, size=size, overlap=overlap):
             material.append(one.material)
             texts.append(one.text)

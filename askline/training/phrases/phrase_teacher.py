@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...data.squad import Paragraph
-from ...phrases.tokenization import LONGEST, Window, question_tokens
+from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow, tokenize_question
 from ..checkpoint import Epoch
 from .phrase_examples import Asked, Material, like_lengths, make_material, pad
 from .phrase_extractor import BARRED
@@ -53,7 +53,7 @@ class Reading:
     """A question and the window to read, with the spans that answer where they are known."""
 
     question: NDArray[np.int32]
-    window: Window
+    window: TokenWindow
     spans: NDArray[np.int32]
 
 
@@ -223,7 +223,7 @@ def label_pairs(
     paragraphs = [Paragraph(f"pairs#{at}", "", one.text, ()) for at, one in enumerate(texts)]
     windows = make_material(paragraphs, tokeniser, size=size, overlap=overlap)
     asked = [
-        (place, name, question_tokens(question, tokeniser), sentence)
+        (place, name, tokenize_question(question, tokeniser), sentence)
         for place, one in enumerate(windows)
         for name, question, sentence in texts[one.paragraph].questions
     ]
@@ -255,13 +255,13 @@ def _mean(scores: Sequence[Floats]) -> Floats:
 
 
 def _surest(
-    window: Window, tables: tuple[Floats, Floats], sentence: tuple[int, int], sure: float
+    window: TokenWindow, tables: tuple[Floats, Floats], sentence: tuple[int, int], sure: float
 ) -> NDArray[np.int32] | None:
     within = (window.starts >= sentence[0]) & (window.ends <= sentence[1])
-    starts = np.where(within & window.opens, tables[0], -np.inf)
-    ends = np.where(within & window.closes, tables[1], -np.inf)
+    starts = np.where(within & window.may_start, tables[0], -np.inf)
+    ends = np.where(within & window.may_end, tables[1], -np.inf)
     length = np.arange(len(window)) - np.arange(len(window))[:, None]
-    joint = np.where((length >= 0) & (length < LONGEST), starts[:, None] + ends, -np.inf)
+    joint = np.where((length >= 0) & (length < MAX_PHRASE_TOKENS), starts[:, None] + ends, -np.inf)
     best = np.unravel_index(np.argmax(joint), joint.shape)
     top = joint[best]
     if not np.isfinite(top) or np.exp(joint - top).sum() * sure > 1:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from askline.corpus import Neighbours, Retriever, answer, connect
-from askline.corpus.connectors import PostgresRetriever
-from askline.corpus.connectors.connect import Address
-from askline.corpus.connectors.postgres import MOST, _rarest
+from askline.corpus import HasNeighbors, Retriever, answer, connect
+from askline.corpus.connectors import PostgresConnector
+from askline.corpus.connectors.postgres import MAX_MATCHES, _rarest
+from askline.corpus.connectors.server_url import ServerUrl
 from askline.errors import CorpusError, InputError, MissingExtraError
 
 psycopg = pytest.importorskip("psycopg")
@@ -56,12 +56,12 @@ def _direct(folder: str) -> Any:
 
 
 @pytest.fixture
-def books(place: str) -> Iterator[PostgresRetriever]:
-    with PostgresRetriever.connect(Address.parse(f"{place}&table=books")) as retriever:
+def books(place: str) -> Iterator[PostgresConnector]:
+    with PostgresConnector.connect(ServerUrl.parse(f"{place}&table=books")) as retriever:
         yield retriever
 
 
-def test_the_answer_keeps_id_and_offsets(books: PostgresRetriever) -> None:
+def test_the_answer_keeps_id_and_offsets(books: PostgresConnector) -> None:
     found = answer(QUESTION, books)
     best = found.best
     assert best is not None
@@ -72,9 +72,9 @@ def test_the_answer_keeps_id_and_offsets(books: PostgresRetriever) -> None:
     assert (found.stages[0].ranker, found.stages[0].entered) == ("postgresql/books % 100", 64)
 
 
-def test_it_is_a_retriever_that_knows_neighbours(books: PostgresRetriever) -> None:
+def test_it_is_a_retriever_that_knows_neighbours(books: PostgresConnector) -> None:
     assert isinstance(books, Retriever)
-    assert isinstance(books, Neighbours)
+    assert isinstance(books, HasNeighbors)
     assert len(books) == 64
 
 
@@ -86,7 +86,7 @@ def test_rare_words_count_for_more(place: str, options: str) -> None:
 
 @pytest.mark.parametrize(
     ("counts", "terms"),
-    [([MOST], 1), ([5, MOST - 5, 1], 2), ([5, 6, MOST], 2), ([1, 2, 3], 3)],
+    [([MAX_MATCHES], 1), ([5, MAX_MATCHES - 5, 1], 2), ([5, 6, MAX_MATCHES], 2), ([1, 2, 3], 3)],
     ids=["one in any case", "just enough", "too many", "all"],
 )
 def test_texts_are_looked_for_by_the_rarest_words(counts: list[int], terms: int) -> None:
@@ -95,11 +95,11 @@ def test_texts_are_looked_for_by_the_rarest_words(counts: list[int], terms: int)
 
 
 @pytest.mark.parametrize("question", ["Zeppelins?", "Who is it?", "?!", "\0", "\ud800"])
-def test_nothing_found(books: PostgresRetriever, question: str) -> None:
+def test_nothing_found(books: PostgresConnector, question: str) -> None:
     assert books.retrieve(question, 5) == []
 
 
-def test_a_question_may_be_long_and_strange(books: PostgresRetriever) -> None:
+def test_a_question_may_be_long_and_strange(books: PostgresConnector) -> None:
     question = "lighthouse o'clock a\\b 'x' & | ! :* <-> (( " + " ".join(map(str, range(500)))
     assert books.retrieve(question, 1)
 
@@ -111,7 +111,7 @@ def test_names_are_quoted_and_languages_known(place: str) -> None:
     assert (best.document, best.text) == ("a.b", "Les phares furent allumés en mai.")
 
 
-def test_an_index_on_the_words_serves(books: PostgresRetriever, postgres: str) -> None:
+def test_an_index_on_the_words_serves(books: PostgresConnector, postgres: str) -> None:
     query = books._queries.by_words(1)
     values = {"asked": "'lit'", "term0": "'lit'", "weight0": 1.0, "limit": 5}
     with _direct(postgres) as connection:
@@ -120,18 +120,18 @@ def test_an_index_on_the_words_serves(books: PostgresRetriever, postgres: str) -
     assert any("books_body" in line for (line,) in plan)
 
 
-def test_only_reading_is_allowed(books: PostgresRetriever) -> None:
+def test_only_reading_is_allowed(books: PostgresConnector) -> None:
     with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
         books._connection.execute("DELETE FROM books")
 
 
-def test_several_threads_ask(books: PostgresRetriever) -> None:
+def test_several_threads_ask(books: PostgresConnector) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: books.retrieve(QUESTION, 3), range(24)))
     assert all(each == found[0] for each in found)
 
 
-def test_a_broken_connection_is_made_anew(books: PostgresRetriever, postgres: str) -> None:
+def test_a_broken_connection_is_made_anew(books: PostgresConnector, postgres: str) -> None:
     with _direct(postgres) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -228,7 +228,10 @@ def test_a_wrong_name_is_said_at_once(place: str, options: str, message: str) ->
     ("url", "message"),
     [
         ("postgresql://h/db", "must name a table"),
-        ("postgresql://h/db?table=t&distance=far", "No distance 'far'. Known: cosine, inner, l2"),
+        (
+            "postgresql://h/db?table=t&distance=far",
+            "No distance 'far'. Known: cosine, inner, l2",
+        ),
         ("postgresql://h/db?table=t&texts=0", "texts must be a number from 1, got '0'"),
         ("postgresql://h/db?table=t&tex=body", "No option 'tex'.*Did you mean 'text'?"),
     ],

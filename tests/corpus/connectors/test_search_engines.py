@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from askline.corpus import Connector, Neighbours, Retriever, answer, connect
-from askline.corpus.connectors import SearchEngineRetriever
-from askline.corpus.connectors.connect import Address
+from askline.corpus import Connector, HasNeighbors, Retriever, answer, connect
+from askline.corpus.connectors import SearchEngineConnector
+from askline.corpus.connectors.server_url import ServerUrl
 from askline.errors import CorpusError, InputError, MissingExtraError
 
 from .engine import Engine
@@ -63,7 +63,7 @@ def test_a_connector_is_a_retriever_that_knows_neighbours(server: str, kind: str
     with closing(connect(f"{server}/books")) as retriever:
         assert isinstance(retriever, Connector)
         assert isinstance(retriever, Retriever)
-        assert isinstance(retriever, Neighbours)
+        assert isinstance(retriever, HasNeighbors)
         assert (len(retriever), str(retriever)) == (2, f"{kind}/books")
         found = answer(QUESTION, retriever)
     assert found.stages[0].ranker == f"{kind}/books % 100"
@@ -237,8 +237,8 @@ def test_a_client_of_ones_own(engine: Engine) -> None:
     from opensearchpy import OpenSearch
 
     client = OpenSearch([f"http://localhost:{engine.port}"])
-    address = Address.parse("opensearch://anywhere/books")
-    with SearchEngineRetriever.connect(address, client) as retriever:
+    address = ServerUrl.parse("opensearch://anywhere/books")
+    with SearchEngineConnector.connect(address, client) as retriever:
         assert retriever.retrieve(QUESTION, 1)[0].document == "17"
 
 

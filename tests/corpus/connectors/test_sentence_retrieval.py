@@ -1,19 +1,23 @@
 from __future__ import annotations
 
-from askline.corpus.bm25 import Stems
-from askline.corpus.connectors.sentence_retrieval import Near, Text, best_sentences
+from askline.corpus.bm25 import Stemmer
+from askline.corpus.connectors.sentence_retrieval import (
+    SentenceWithNeighbors,
+    ServerText,
+    best_sentences,
+)
 
 ROCK = "The rock is far out. Its lighthouse was lit in 1698.\nA storm took it."
 QUESTION = "When was the lighthouse lit?"
 
 
-def _best(*texts: Text, k: int = 100) -> list[Near]:
-    found = best_sentences(QUESTION, texts, k, Stems())
-    return [each for each in found if isinstance(each, Near)]
+def _best(*texts: ServerText, k: int = 100) -> list[SentenceWithNeighbors]:
+    found = best_sentences(QUESTION, texts, k, Stemmer())
+    return [each for each in found if isinstance(each, SentenceWithNeighbors)]
 
 
 def test_sentences_slice_the_text_they_came_from() -> None:
-    found = _best(Text("rock", ROCK, "Rocks", 2.0))
+    found = _best(ServerText("rock", ROCK, "Rocks", 2.0))
     assert {each.text for each in found} == {
         "The rock is far out.",
         "Its lighthouse was lit in 1698.",
@@ -25,24 +29,30 @@ def test_sentences_slice_the_text_they_came_from() -> None:
 
 
 def test_the_sentence_with_the_words_comes_first_with_its_neighbours() -> None:
-    best = _best(Text("rock", ROCK, "", 2.0))[0]
+    best = _best(ServerText("rock", ROCK, "", 2.0))[0]
     assert best.text == "Its lighthouse was lit in 1698."
     assert (best.before, best.after) == ("The rock is far out.", "A storm took it.")
 
 
 def test_the_servers_score_decides_between_equal_sentences() -> None:
-    texts = [Text("a", "It was lit in May.", "", 1.0), Text("b", "It was lit in May.", "", 3.0)]
+    texts = [
+        ServerText("a", "It was lit in May.", "", 1.0),
+        ServerText("b", "It was lit in May.", "", 3.0),
+    ]
     assert [each.document for each in _best(*texts)] == ["b", "a"]
 
 
 def test_titles_lend_their_words() -> None:
     text = "It burns oil."
-    texts = [Text("a", text, "", 1.0), Text("b", text, "The lighthouse", 1.0)]
+    texts = [ServerText("a", text, "", 1.0), ServerText("b", text, "The lighthouse", 1.0)]
     assert [each.document for each in _best(*texts)] == ["b", "a"]
 
 
 def test_at_most_k_and_no_repeated_question() -> None:
-    texts = [Text("faq", f"{QUESTION} Nobody knows.", "", 1.0), Text("rock", ROCK, "", 0.5)]
+    texts = [
+        ServerText("faq", f"{QUESTION} Nobody knows.", "", 1.0),
+        ServerText("rock", ROCK, "", 0.5),
+    ]
     found = _best(*texts)
     assert QUESTION not in {each.text for each in found}
     assert len(found) == 4
@@ -51,4 +61,4 @@ def test_at_most_k_and_no_repeated_question() -> None:
 
 def test_texts_without_sentences_give_none() -> None:
     assert _best() == []
-    assert _best(Text("a", "", "", 1.0), Text("b", " \n", "", 1.0)) == []
+    assert _best(ServerText("a", "", "", 1.0), ServerText("b", " \n", "", 1.0)) == []

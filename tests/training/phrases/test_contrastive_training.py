@@ -10,7 +10,7 @@ import torch
 
 from askline.data.squad import Paragraph
 from askline.errors import ModelError
-from askline.phrases.model import PhraseModel
+from askline.phrases.phrase_model import PhraseModel
 from askline.training.phrases.contrastive_training import (
     Lesson,
     PhraseLoss,

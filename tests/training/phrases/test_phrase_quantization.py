@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 
 from askline.data.squad import Paragraph
-from askline.phrases.model import PhraseConfig, PhraseModel, read_phrase_folder, write_phrase_folder
+from askline.phrases.phrase_model import (
+    PhraseConfig,
+    PhraseModel,
+    read_phrase_folder,
+    write_phrase_folder,
+)
 from askline.training.phrases.phrase_export import quantised_phrases
 
 from ...phrases.models import make_config, make_tensors

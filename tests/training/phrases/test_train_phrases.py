@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from askline.cli.train_phrases import extractor, phrases
 from askline.data.squad import Paragraph
 from askline.errors import AsklineError, DataError
-from askline.phrases.model import PhraseModel
+from askline.phrases.phrase_model import PhraseModel
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from askline.errors import ModelError
-from askline.phrases.model import PhraseModel
+from askline.phrases.phrase_model import PhraseModel
 
 from .models import make_folder
 
@@ -122,7 +122,7 @@ def test_ten_megabytes_in_one_paragraph_come_window_by_window(model: PhraseModel
 
 def test_texts_together_are_encoded_as_they_are_alone(model: PhraseModel) -> None:
     texts = [TEXT, "", f"{TEXT} " * 20, "a"]
-    for text, together in zip(texts, model.encode_all(texts, limit=10), strict=True):
+    for text, together in zip(texts, model.encode_many(texts, limit=10), strict=True):
         alone = model.encode(text, limit=10)
         assert together.phrases == alone.phrases
         assert np.array_equal(together.dense, alone.dense)

@@ -13,8 +13,8 @@ from ..errors import InputError
 from ..rankers.answer_spans import phrases_in
 from ..text.sentences import split_sentences
 from ..types import Ranker
-from .index import PhraseHit, PhraseIndex
-from .model import CodedQuestion, PhraseModel
+from .phrase_index import PhraseHit, PhraseIndex
+from .phrase_model import EncodedQuestion, PhraseModel
 
 __all__ = [
     "PhraseAnswer",
@@ -81,7 +81,7 @@ def judged(
     return answers
 
 
-def _coded(question: str, model: PhraseModel) -> CodedQuestion:
+def _coded(question: str, model: PhraseModel) -> EncodedQuestion:
     if not question.strip():
         raise InputError("Expected a question, got none.")
     return model.question(question)

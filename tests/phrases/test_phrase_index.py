@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from askline.errors import CorpusError, InputError
-from askline.phrases.index import Manifest, PhraseIndex
-from askline.phrases.model import CodedPhrases, CodedQuestion, Phrase, PhraseModel
+from askline.phrases.phrase_index import Manifest, PhraseIndex
+from askline.phrases.phrase_model import EncodedPhrases, EncodedQuestion, PhraseModel, PhraseSpan
 
 from .models import make_folder
 
@@ -26,23 +26,23 @@ def _add(index: PhraseIndex, model: PhraseModel, *names: str) -> None:
     index.add([(name, TEXTS[name], model.encode(TEXTS[name], limit=20)) for name in names])
 
 
-def _made_up(count: int, model: PhraseModel) -> tuple[str, CodedPhrases]:
+def _made_up(count: int, model: PhraseModel) -> tuple[str, EncodedPhrases]:
     """Phrases with random vectors, for sizes that no encoder is needed for."""
     rng = np.random.default_rng(4)
     text = "emma " * count
     dense = rng.standard_normal((count, 9)).astype(np.float32)
-    phrases = tuple(Phrase("emma", 5 * at, 5 * at + 4, -1.0) for at in range(count))
+    phrases = tuple(PhraseSpan("emma", 5 * at, 5 * at + 4, -1.0) for at in range(count))
     zeros = np.zeros((count, 4), np.float32)
-    return text, CodedPhrases(phrases, dense, zeros.astype(np.int32), zeros)
+    return text, EncodedPhrases(phrases, dense, zeros.astype(np.int32), zeros)
 
 
 @pytest.fixture
-def question(model: PhraseModel) -> CodedQuestion:
+def question(model: PhraseModel) -> EncodedQuestion:
     return model.question("who wrote emma ?")
 
 
 def test_search_is_the_dot_product_of_all_that_is_stored(
-    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+    tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     _add(index, model, "austen", "herbert")
@@ -63,7 +63,7 @@ def test_search_is_the_dot_product_of_all_that_is_stored(
 
 
 def test_documents_come_go_and_change(
-    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+    tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     _add(index, model, *TEXTS)
@@ -78,7 +78,7 @@ def test_documents_come_go_and_change(
 
 
 def test_optimising_changes_no_answer(
-    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+    tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     for name in TEXTS:
@@ -105,7 +105,7 @@ def test_the_shortlist_is_of_all_segments_together(tmp_path: Path, model: Phrase
     for parts in (1, 3):
         index = PhraseIndex.open(tmp_path / str(parts), create=True)
         for number, rows in enumerate(np.array_split(np.arange(90), parts)):
-            some = CodedPhrases(
+            some = EncodedPhrases(
                 tuple(coded.phrases[row] for row in rows),
                 coded.dense[rows],
                 words[rows],
@@ -118,7 +118,7 @@ def test_the_shortlist_is_of_all_segments_together(tmp_path: Path, model: Phrase
 
 
 def test_what_was_written_is_there_when_opened_again(
-    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+    tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     _add(index, model, *TEXTS)
@@ -129,7 +129,7 @@ def test_what_was_written_is_there_when_opened_again(
 
 
 def test_an_emptied_index_answers_nothing(
-    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+    tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     assert index.search(question) == []
@@ -159,7 +159,8 @@ def test_lists_find_nearly_what_exact_search_finds(tmp_path: Path, model: Phrase
 
 KILLED = """
 import os, sys
-from askline.phrases import PhraseIndex, PhraseModel, index as manifest, segments
+from askline.phrases import PhraseIndex, PhraseModel
+from askline.phrases import phrase_index as manifest, index_segments as segments
 
 model, index, step = PhraseModel.load(sys.argv[1]), PhraseIndex.open(sys.argv[2]), 0
 real = segments.atomic_write
@@ -219,7 +220,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, model: PhraseModel) -> None
 
 
 def test_tidying_joins_many_small_segments_and_loses_nothing(
-    tmp_path: Path, model: PhraseModel, question: CodedQuestion
+    tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     for at in range(9):
@@ -274,7 +275,7 @@ def test_a_reader_notices_another_writer(tmp_path: Path, model: PhraseModel) -> 
 
 @pytest.mark.parametrize("exact", [10_000, 1_000], ids=["exact", "lists"])
 def test_what_is_gone_takes_no_place_from_what_is_left(
-    tmp_path: Path, model: PhraseModel, question: CodedQuestion, exact: int
+    tmp_path: Path, model: PhraseModel, question: EncodedQuestion, exact: int
 ) -> None:
     if exact < 10_000:
         pytest.importorskip("faiss", reason="faiss is not installed")
@@ -352,12 +353,12 @@ def test_what_fails_while_it_is_written_changes_nothing(
     _add(index, model, "paris", "austen")
     _add(index, model, "herbert")
     with monkeypatch.context() as patch:
-        patch.setattr("askline.phrases.index.write_segment", fails)
+        patch.setattr("askline.phrases.phrase_index.write_segment", fails)
         with pytest.raises(InputError, match="disk full"):
             _add(index, model, "paris")
     with monkeypatch.context() as patch:
-        patch.setattr("askline.phrases.index.can_build_lists", lambda: True)
-        patch.setattr("askline.phrases.segments.build_lists", fails)
+        patch.setattr("askline.phrases.phrase_index.faiss_installed", lambda: True)
+        patch.setattr("askline.phrases.index_segments.build_lists", fails)
         with pytest.raises(InputError, match="disk full"):
             index.optimise(exact=1)
     index.delete(["never there"])

@@ -15,9 +15,9 @@ from ...text.readers.records import TEXT_FIELDS
 
 __all__ = [
     "SCHEMES",
-    "Address",
+    "ServerUrl",
+    "find_text_field",
     "named",
-    "text_field",
 ]
 
 SCHEMES = ("elasticsearch", "opensearch", "postgres", "postgresql")
@@ -25,7 +25,7 @@ _YES, _NO = {"1", "yes", "true", "on"}, {"0", "no", "false", "off"}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerUrl:
     """`scheme://user:password@host:port/path?name=value`, taken apart. Its text has no secrets."""
 
     scheme: str
@@ -37,7 +37,7 @@ class Address:
     password: str | None = field(default=None, repr=False)
 
     @classmethod
-    def parse(cls, url: str) -> Address:
+    def parse(cls, url: str) -> ServerUrl:
         """Refuses with an InputError what is no address; the message never repeats a password."""
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES:
@@ -98,7 +98,7 @@ class Address:
         return text.replace(self.password, "***") if self.password else text
 
 
-def text_field(given: str | None, there: Collection[str], what: str, place: str) -> str:
+def find_text_field(given: str | None, there: Collection[str], what: str, place: str) -> str:
     """The field asked for, or the first of the usual names."""
     if given:
         return named(given, there, what, place)

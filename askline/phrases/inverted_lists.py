@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from ..errors import require_extra
 
 __all__ = [
-    "Lists",
+    "InvertedLists",
     "build_lists",
-    "can_build_lists",
+    "faiss_installed",
 ]
 
 _NAME = "lists.faiss"
@@ -23,7 +23,7 @@ _BLOCK = 2_048
 Floats = NDArray[np.float32]
 
 
-class Lists:
+class InvertedLists:
     """Those of a segment's folder, if it has any; mapped when they are first searched."""
 
     def __init__(self, folder: Path) -> None:
@@ -41,7 +41,7 @@ class Lists:
 
         None where there are no lists, or none that can be read.
         """
-        if not self or not can_build_lists():
+        if not self or not faiss_installed():
             return None
         faiss = _faiss()
         if self._opened is None:
@@ -57,7 +57,7 @@ class Lists:
         return np.sort(rows[rows >= 0])
 
 
-def can_build_lists() -> bool:
+def faiss_installed() -> bool:
     """Whether faiss is installed."""
     return find_spec("faiss") is not None
 

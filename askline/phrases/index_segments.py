@@ -23,10 +23,15 @@ from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
 from ..text.atomic_write import atomic_write
-from .model import CodedPhrases
-from .vector_search import Lists, build_lists
+from .inverted_lists import InvertedLists, build_lists
+from .phrase_model import EncodedPhrases
 
-__all__ = ["Rows", "Segment", "joined", "write_segment"]
+__all__ = [
+    "Segment",
+    "SegmentData",
+    "joined",
+    "write_segment",
+]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.integer[Any]]
@@ -35,7 +40,7 @@ _FULL = 8.0  # a word's greatest weight; log1p of a match hardly ever comes near
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class SegmentData:
     """Phrases to write, a row each, as they are kept, and the documents they come from."""
 
     vectors: Iterable[NDArray[np.int8]]
@@ -48,7 +53,7 @@ class Rows:
     texts: Sequence[bytes]
 
     @classmethod
-    def of(cls, documents: Sequence[tuple[str, str, CodedPhrases]]) -> Rows:
+    def of(cls, documents: Sequence[tuple[str, str, EncodedPhrases]]) -> SegmentData:
         """Of documents that have phrases: name, text, and these with their real numbers."""
         coded = [phrases for _, _, phrases in documents]
         highest = np.max([phrases.dense.max(0) for phrases in coded], axis=0)
@@ -92,7 +97,7 @@ class Segment:
             raise CorpusError(
                 f"{folder} is damaged ({error}). Delete the phrase index and make it anew."
             ) from error
-        self._lists = Lists(folder)
+        self._lists = InvertedLists(folder)
         self._kept: tuple[int, str] | None = None  # the last text: many hits are of one document
         self._numbers = {name: place for place, name in enumerate(self.names)}
 
@@ -170,7 +175,7 @@ class Segment:
         return found
 
 
-def joined(parts: Sequence[tuple[Segment, set[int]]]) -> Rows | None:
+def joined(parts: Sequence[tuple[Segment, set[int]]]) -> SegmentData | None:
     """All phrases of segments but those of documents that are gone; None where none is left."""
     scale = np.max([segment.scale for segment, _ in parts], axis=0)
     rows, places = [], []
@@ -188,7 +193,7 @@ def joined(parts: Sequence[tuple[Segment, set[int]]]) -> Rows | None:
     if not sum(map(len, rows)):
         return None
     own = [(segment, some) for (segment, _), some in zip(parts, rows, strict=True)]
-    return Rows(
+    return SegmentData(
         (block for segment, some in own for block in segment.rescaled(some, scale)),
         scale,
         np.concatenate([segment.words[some] for segment, some in own]),
@@ -199,7 +204,7 @@ def joined(parts: Sequence[tuple[Segment, set[int]]]) -> Rows | None:
     )
 
 
-def write_segment(folder: Path, rows: Rows) -> None:
+def write_segment(folder: Path, rows: SegmentData) -> None:
     """Write every file of a segment; it counts only once the manifest names it."""
     folder.mkdir(parents=True)
     small = rows.words.max(initial=0) < 2**16

@@ -34,30 +34,36 @@ from ..models.encoder_config import EncoderShape, check_stored, dense_shapes
 from ..models.folder import ModelFolder, write_folder
 from .extraction import Decoding, decode
 from .phrase_encoder import (
-    Heads,
+    KeyValueCache,
     PhraseEncoder,
-    Sight,
-    expected_words,
-    own_words,
-    phrase_words,
-    span_tables,
+    PhraseHeads,
+    context_word_weights,
+    expanded_word_weights,
+    question_word_weights,
+    span_log_probabilities,
 )
-from .tokenization import LONGEST, Window, each_window, load_tokeniser, question_tokens
+from .tokenization import (
+    MAX_PHRASE_TOKENS,
+    TokenWindow,
+    iterate_windows,
+    load_tokenizer,
+    tokenize_question,
+)
 
 __all__ = [
-    "CodedPhrases",
-    "CodedQuestion",
-    "Phrase",
+    "EncodedPhrases",
+    "EncodedQuestion",
     "PhraseConfig",
+    "PhraseForm",
     "PhraseModel",
-    "RuntimeForm",
+    "PhraseSpan",
     "pack",
     "read_phrase_folder",
     "write_phrase_folder",
 ]
 
 KIND = "phrases"
-RuntimeForm = Literal["markers", "span"]
+PhraseForm = Literal["markers", "span"]
 Floats = NDArray[np.float32]
 Tensors = dict[str, NDArray[Any]]
 _KEYS = 128
@@ -69,7 +75,7 @@ class PhraseConfig:
     """What a model is, apart from its weights."""
 
     encoder: EncoderShape
-    form: RuntimeForm = "markers"
+    form: PhraseForm = "markers"
     size: int = 384
     """Numbers of a vector, the extractor's log-probability not counted."""
     words: int = 24
@@ -93,7 +99,7 @@ class PhraseConfig:
             **dense_shapes("spans.start", 1, width),
             **dense_shapes("spans.first", _HIDDEN, width),
             "spans.last.weight": (_HIDDEN, width),
-            "spans.length.weight": (LONGEST, _HIDDEN),
+            "spans.length.weight": (MAX_PHRASE_TOKENS, _HIDDEN),
             **dense_shapes("spans.join", 1, _HIDDEN),
         }
         if self.words:
@@ -166,7 +172,7 @@ def _config(folder: ModelFolder) -> PhraseConfig:
         raise ModelError(f"{path} does not describe a model: {error}.") from error
     sizes = [config.size, config.words, config.window, config.overlap]
     whole = all(isinstance(size, int) and size >= 0 for size in sizes)
-    if config.form not in get_args(RuntimeForm) or not whole or list(shape.problems()):
+    if config.form not in get_args(PhraseForm) or not whole or list(shape.problems()):
         raise ModelError(f"{path} must hold sizes and a form, got {given}.")
     return config
 
@@ -175,7 +181,7 @@ _TOGETHER = 64  # windows that are worked off before the next ones are looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Phrase:
+class PhraseSpan:
     """`text[start:end]` of the text it was found in, to the character."""
 
     text: str
@@ -186,10 +192,10 @@ class Phrase:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CodedPhrases:
+class EncodedPhrases:
     """Phrases of a text and what they are searched by, a row each."""
 
-    phrases: tuple[Phrase, ...]
+    phrases: tuple[PhraseSpan, ...]
     dense: Floats  # (phrases, size + 1): the last column is the extractor's log-probability
     words: NDArray[np.int32]  # (phrases, k): token numbers of words around the phrase
     weights: Floats  # (phrases, k): what each word counts; 0 where there are fewer words
@@ -200,7 +206,7 @@ class CodedPhrases:
         return len(self.phrases)
 
 
-class CodedQuestion:
+class EncodedQuestion:
     """A question's vector, and what it would like to see around an answer."""
 
     def __init__(
@@ -239,7 +245,7 @@ class PhraseModel:
         crew: Crew | None = None,
     ) -> None:
         self.config = config
-        self._encoder, self._heads, self._tokeniser = encoder, Heads(heads), tokeniser
+        self._encoder, self._heads, self._tokeniser = encoder, PhraseHeads(heads), tokeniser
         self._crew = crew or Crew()
 
     @classmethod
@@ -255,14 +261,14 @@ class PhraseModel:
             folder if folder is not None else str(files("askline.models") / "shipped" / "phrases")
         )
         config, tensors, heads = read_phrase_folder(path)
-        tokeniser = load_tokeniser(path)
+        tokeniser = load_tokenizer(path)
         if tokeniser.get_vocab_size() > config.encoder.vocabulary:
             raise ModelError(f"The tokeniser in {path} has more words than the encoder.")
         return cls(config, PhraseEncoder(config, tensors), heads, tokeniser, Crew(threads))
 
     def extract(
         self, text: str, *, limit: int = 100, how: Decoding = "joint"
-    ) -> tuple[Phrase, ...]:
+    ) -> tuple[PhraseSpan, ...]:
         """Candidate phrases, at most `limit` a window, in the order of the text's windows."""
         return tuple(
             phrase
@@ -270,17 +276,17 @@ class PhraseModel:
             for phrase in self._candidates(window, text, limit, how)[0]
         )
 
-    def encode(self, text: str, *, limit: int = 100) -> CodedPhrases:
+    def encode(self, text: str, *, limit: int = 100) -> EncodedPhrases:
         """Candidate phrases with their vectors, at most `limit` a window."""
         return self._joined(list(self.encode_windows(text, limit=limit)))
 
-    def encode_windows(self, text: str, *, limit: int = 100) -> Iterator[CodedPhrases]:
+    def encode_windows(self, text: str, *, limit: int = 100) -> Iterator[EncodedPhrases]:
         """The same window by window, for texts too long to hold the vectors of."""
         windows = ((text, window) for window in self._windows(text))
         while some := list(islice(windows, _TOGETHER)):
             yield from self._coded(some, limit)
 
-    def encode_all(self, texts: Sequence[str], *, limit: int = 100) -> list[CodedPhrases]:
+    def encode_many(self, texts: Sequence[str], *, limit: int = 100) -> list[EncodedPhrases]:
         """Several texts at once, which keeps all cores busy where each is short."""
         cut = [list(self._windows(text)) for text in texts]
         windows = [(text, one) for text, own in zip(texts, cut, strict=True) for one in own]
@@ -294,27 +300,27 @@ class PhraseModel:
         for window in self._windows(text):
             yield window.tokens, self._candidates(window, text, limit, "joint")[1]
 
-    def question(self, text: str) -> CodedQuestion:
+    def question(self, text: str) -> EncodedQuestion:
         """A question, ready to be searched with; the end of a very long one is not read."""
-        tokens = question_tokens(text, self._tokeniser)
+        tokens = tokenize_question(text, self._tokeniser)
         states, _ = self._encoder.encode(tokens)
         mean = states.mean(0)
         joined = np.concatenate([states[0], mean])
         vector = self._heads.linear("question", joined)
         trust = self._heads.linear("trust", mean)
-        return CodedQuestion(np.concatenate([vector, trust]), states, tokens, self)
+        return EncodedQuestion(np.concatenate([vector, trust]), states, tokens, self)
 
     def wanted(self, states: Floats, tokens: NDArray[np.int32], words: NDArray[np.int32]) -> Floats:
         """Weights of words for a question with these states and tokens."""
-        found = expected_words(self._heads, states, self._encoder.word_vectors(words))
-        own = own_words(self._heads, states)
+        found = expanded_word_weights(self._heads, states, self._encoder.word_vectors(words))
+        own = question_word_weights(self._heads, states)
         for token, weight in zip(tokens, own, strict=True):
             found[words == token] += weight
         return found
 
-    def _joined(self, parts: Sequence[CodedPhrases]) -> CodedPhrases:
+    def _joined(self, parts: Sequence[EncodedPhrases]) -> EncodedPhrases:
         size, words = self.config.size + 1, self.config.words
-        return CodedPhrases(
+        return EncodedPhrases(
             tuple(phrase for part in parts for phrase in part.phrases),
             np.concatenate([np.zeros((0, size), np.float32), *(part.dense for part in parts)]),
             np.concatenate([np.zeros((0, words), np.int32), *(part.words for part in parts)]),
@@ -322,13 +328,15 @@ class PhraseModel:
             self.config.identity,
         )
 
-    def _windows(self, text: str) -> Iterator[Window]:
+    def _windows(self, text: str) -> Iterator[TokenWindow]:
         config = self.config
-        return each_window(text, self._tokeniser, size=config.window, overlap=config.overlap)
+        return iterate_windows(text, self._tokeniser, size=config.window, overlap=config.overlap)
 
-    def _coded(self, windows: Sequence[tuple[str, Window]], limit: int) -> list[CodedPhrases]:
+    def _coded(
+        self, windows: Sequence[tuple[str, TokenWindow]], limit: int
+    ) -> list[EncodedPhrases]:
         """Phrases of each window, several windows at a time."""
-        found: dict[int, CodedPhrases] = {}
+        found: dict[int, EncodedPhrases] = {}
 
         def work(at: int) -> None:
             found[at] = self._coded_window(*windows[at], limit)
@@ -336,7 +344,7 @@ class PhraseModel:
         self._crew.work_off(range(len(windows)), work)
         return [found[at] for at in range(len(windows))]
 
-    def _coded_window(self, text: str, window: Window, limit: int) -> CodedPhrases:
+    def _coded_window(self, text: str, window: TokenWindow, limit: int) -> EncodedPhrases:
         phrases, spans, states, sight = self._candidates(window, text, limit, "joint")
         if not phrases:
             return self._joined([])
@@ -348,29 +356,29 @@ class PhraseModel:
         chances = np.array([[phrase.chance] for phrase in phrases], np.float32)
         dense = np.concatenate([self._heads.linear("phrase", joined), chances], 1)
         around = self._around(joined, states, window)
-        return CodedPhrases(phrases, dense, *around, self.config.identity)
+        return EncodedPhrases(phrases, dense, *around, self.config.identity)
 
     def _candidates(
-        self, window: Window, text: str, limit: int, how: Decoding
-    ) -> tuple[tuple[Phrase, ...], NDArray[np.int32], Floats, Sight]:
+        self, window: TokenWindow, text: str, limit: int, how: Decoding
+    ) -> tuple[tuple[PhraseSpan, ...], NDArray[np.int32], Floats, KeyValueCache]:
         states, sight = self._encoder.encode(window.tokens, keep=self.config.form == "markers")
-        tables = span_tables(self._heads, states, window)
+        tables = span_log_probabilities(self._heads, states, window)
         spans, chances = decode(*tables, limit=limit, how=how)
         places = zip(window.starts[spans[:, 0]], window.ends[spans[:, 1]], chances, strict=True)
         phrases = tuple(
-            Phrase(text[start:end], int(start), int(end), float(chance))
+            PhraseSpan(text[start:end], int(start), int(end), float(chance))
             for start, end, chance in places
         )
         return phrases, spans, states, sight
 
     def _around(
-        self, joined: Floats, states: Floats, window: Window
+        self, joined: Floats, states: Floats, window: TokenWindow
     ) -> tuple[NDArray[np.int32], Floats]:
         """The words that count most around each phrase."""
         count = self.config.words
         if not count:
             return np.zeros((len(joined), 0), np.int32), np.zeros((len(joined), 0), np.float32)
-        weights = phrase_words(self._heads, joined, states)
+        weights = context_word_weights(self._heads, joined, states)
         if weights.shape[1] < count:
             weights = np.pad(weights, ((0, 0), (0, count - weights.shape[1])))
         kept = np.argpartition(-weights, count - 1, axis=1)[:, :count]

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from askline.corpus.connectors.connect import Address
+from askline.corpus.connectors.server_url import ServerUrl
 from askline.errors import InputError
 
 
 def test_an_address_is_taken_apart() -> None:
-    address = Address.parse("opensearch://ann:p%40ss@search.example:9201/books?text=body&tls=no")
+    address = ServerUrl.parse("opensearch://ann:p%40ss@search.example:9201/books?text=body&tls=no")
     assert (address.scheme, address.host, address.port) == ("opensearch", "search.example", 9201)
     assert (address.path, address.user, address.password) == ("books", "ann", "p@ss")
     assert address.options == {"text": "body", "tls": "no"}
@@ -15,7 +15,7 @@ def test_an_address_is_taken_apart() -> None:
 
 @pytest.mark.parametrize("url", ["postgresql://ann:pw@h/db", "postgresql://ann@h/db?password=pw"])
 def test_its_text_has_no_secrets(url: str) -> None:
-    address = Address.parse(url)
+    address = ServerUrl.parse(url)
     assert address.password == "pw"
     assert str(address) == "postgresql://h/db"
     assert "pw" not in repr(address)
@@ -36,15 +36,15 @@ def test_its_text_has_no_secrets(url: str) -> None:
 )
 def test_what_is_no_address_is_refused(url: str, message: str | None) -> None:
     if message is None:
-        assert Address.parse(url).password == "se:cret"
+        assert ServerUrl.parse(url).password == "se:cret"
         return
     with pytest.raises(InputError, match=message) as raised:
-        Address.parse(url)
+        ServerUrl.parse(url)
     assert "pw" not in str(raised.value).replace("password", "")
 
 
 def test_options_have_kinds_and_names() -> None:
-    address = Address.parse("opensearch://h/i?timeout=2.5&tls=Yes&tex=body&texts=none")
+    address = ServerUrl.parse("opensearch://h/i?timeout=2.5&tls=Yes&tex=body&texts=none")
     assert address.number("timeout", 10, least=0.1) == 2.5
     assert address.number("other", 10, least=0.1) == 10
     assert address.flag("tls", False)

@@ -7,9 +7,9 @@ import pytest
 
 from askline.engine.protocols import Span
 from askline.errors import InputError
-from askline.phrases.answers import judged, nearest
-from askline.phrases.index import PhraseIndex
-from askline.phrases.model import PhraseModel
+from askline.phrases.phrase_answers import judged, nearest
+from askline.phrases.phrase_index import PhraseIndex
+from askline.phrases.phrase_model import PhraseModel
 from askline.rankers import WordOverlap
 
 TEXTS = {

@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
 from ..text.atomic_write import atomic_write
-from .model import CodedPhrases, CodedQuestion
-from .segments import Rows, Segment, joined, write_segment
-from .vector_search import can_build_lists
+from .index_segments import Segment, SegmentData, joined, write_segment
+from .inverted_lists import faiss_installed
+from .phrase_model import EncodedPhrases, EncodedQuestion
 
 __all__ = [
     "Manifest",
     "PhraseHit",
     "PhraseIndex",
-    "nearest_rows",
+    "search_segments",
 ]
 
 _NAME = "phrases.json"
@@ -94,9 +94,9 @@ class Manifest:
 Places = NDArray[np.int64]
 
 
-def nearest_rows(
+def search_segments(
     parts: Sequence[tuple[Segment, Collection[int]]],
-    question: CodedQuestion,
+    question: EncodedQuestion,
     k: int,
     *,
     near: int,
@@ -217,7 +217,7 @@ class PhraseIndex:
 
     def add(
         self,
-        documents: Iterable[tuple[str, str, CodedPhrases]],
+        documents: Iterable[tuple[str, str, EncodedPhrases]],
         *,
         stamp: dict[str, Any] | None = None,
     ) -> None:
@@ -232,7 +232,9 @@ class PhraseIndex:
             raise InputError("Expected each document once, got a name twice in one call.")
         found = [one for one in batch if len(one[2])]
         model = self._one_model(phrases.model for _, _, phrases in found)
-        made = self._put(Rows.of(found)) if found else None  # first: it may be refused, or fail
+        made = (
+            self._put(SegmentData.of(found)) if found else None
+        )  # first: it may be refused, or fail
         self._mark(names, but=made)
         self._manifest.model = model
         self._commit(stamp)
@@ -258,7 +260,7 @@ class PhraseIndex:
         until half of it is gone.
         """
         plain = {name: len(one) for name, one in self._segments.items() if not one.has_lists}
-        many = len(plain) > _MANY or (sum(plain.values()) > exact and can_build_lists())
+        many = len(plain) > _MANY or (sum(plain.values()) > exact and faiss_installed())
         worn = [
             name
             for name, one in self._segments.items()
@@ -272,7 +274,7 @@ class PhraseIndex:
         parts = [(self._segments[name], self._gone(name)) for name in old]
         rows = joined(parts) if parts else None
         made = None if rows is None else self._put(rows)
-        if made is not None and len(self._segments[made]) > exact and can_build_lists():
+        if made is not None and len(self._segments[made]) > exact and faiss_installed():
             try:
                 self._segments[made].build_lists()
             except BaseException:
@@ -285,7 +287,7 @@ class PhraseIndex:
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
     def search(
-        self, question: CodedQuestion, k: int = 10, *, shortlist: int = 4000, probes: int = 64
+        self, question: EncodedQuestion, k: int = 10, *, shortlist: int = 4000, probes: int = 64
     ) -> list[PhraseHit]:
         """
         The `k` best phrases, best first.
@@ -300,7 +302,7 @@ class PhraseIndex:
         near = max(k, shortlist)
         return [
             self._hit(parts[part][0], row, score)
-            for part, row, score in nearest_rows(parts, question, k, near=near, probes=probes)
+            for part, row, score in search_segments(parts, question, k, near=near, probes=probes)
         ]
 
     def _hit(self, segment: Segment, row: int, score: float) -> PhraseHit:
@@ -338,7 +340,7 @@ class PhraseIndex:
             )
         return known.pop() if known else ""
 
-    def _put(self, rows: Rows) -> str:
+    def _put(self, rows: SegmentData) -> str:
         name = f"{self._manifest.next:06d}"
         shutil.rmtree(self.folder / name, ignore_errors=True)  # what a killed writer left
         write_segment(self.folder / name, rows)
