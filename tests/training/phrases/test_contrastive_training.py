@@ -182,8 +182,9 @@ def test_the_runtime_scores_as_training_does(
         _, whole = score_batch(network, batch, phrases, questions)
     # int8 rounds the weights, so likelihoods of equal phrases may trade places.
     theirs = dict(zip(map(tuple, candidates[0].tolist()), whole[0, 0].tolist(), strict=True))
-    starts = {int(start): at for at, start in enumerate(one.window.starts) if one.window.opens[at]}
-    ends = {int(end): at for at, end in enumerate(one.window.ends) if one.window.closes[at]}
+    window = one.window
+    starts = {int(start): at for at, start in enumerate(window.starts) if window.may_start[at]}
+    ends = {int(end): at for at, end in enumerate(window.ends) if window.may_end[at]}
     pairs = [
         (score, theirs.get((starts[phrase.start], ends[phrase.end])))
         for phrase, score in zip(coded.phrases, ours.tolist(), strict=True)

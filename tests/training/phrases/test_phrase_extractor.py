@@ -54,7 +54,7 @@ def test_probabilities_of_ends_sum_to_one(tokeniser: Any, paragraphs: list[Parag
     head = SpanHead(8)
     window = _material(paragraphs, tokeniser)[0].window
     states = torch.randn(1, len(window), 8)
-    closes = torch.from_numpy(window.closes)[None]
+    closes = torch.from_numpy(window.may_end)[None]
     starts = torch.arange(1, 5)
     ends = head.score_ends(states, closes, torch.zeros_like(starts), starts)
     assert ends.exp().sum(-1).tolist() == pytest.approx([1.0] * 4, abs=1e-5)
@@ -65,7 +65,7 @@ def test_an_end_depends_on_its_start_unless_classic(
 ) -> None:
     window = _material(paragraphs, tokeniser)[0].window
     states = torch.randn(1, len(window), 8)
-    closes = torch.from_numpy(window.closes)[None]
+    closes = torch.from_numpy(window.may_end)[None]
     rows, starts = torch.zeros(2, dtype=torch.long), torch.tensor([1, 2])
     for ends in ("conditional", "classic"):
         torch.manual_seed(1)
