@@ -30,7 +30,7 @@ from askline.evaluation import (
     expected_calibration_error,
 )
 
-from .report import save
+from .common import save
 
 FITTED_ON, MEASURED_ON = "wikiqa:dev", "squad2:dev"
 Figures = dict[str, object]

@@ -39,8 +39,8 @@ from askline.tuning.schedule_search import Trial, measure
 from askline.tuning.score_tables import with_first
 from askline.types import QuestionSet
 
-from . import report
-from .sampling import evenly
+from . import common
+from .common import evenly
 
 PADDED, LONG = 400, 1_300
 SAMPLE = {"squadshifts:dev": 1_000, "squad2:dev": 1_000}  # evenly out of the whole set
@@ -102,7 +102,7 @@ class Tables:
             return askline.Cascade.load(model).encoder
         from research.torch_engine.torch_encoder import TorchEncoder
 
-        from .cascade_torch import torch_network, torch_tokeniser
+        from .cascade_gpu import torch_network, torch_tokeniser
 
         return TorchEncoder(torch_network(model).to(self.device), torch_tokeniser(model))
 
@@ -123,7 +123,7 @@ class Tables:
 def questions(name: str, pad: int) -> QuestionSet:
     """Padded as a whole, then those with an answer, then the sample."""
     found = data.filter_questions(
-        data.pad(data.load_dataset(name, root=report.data_root()), pad), "answerable"
+        data.pad(data.load_dataset(name, root=common.data_root()), pad), "answerable"
     )
     wanted = (SAMPLE if pad == PADDED else SAMPLE | LONG_SAMPLE).get(name)
     return evenly(found, wanted)
@@ -179,7 +179,7 @@ def main() -> None:
                 print(f"\n{title}\n{_shown(rows)}")
     figures["first look"] = FIRST_LOOK
     figures["published, ASNQ"] = {str(alpha): own for alpha, own in PUBLISHED.items()}
-    path = report.save("cascade_cost", figures)
+    path = common.save("cascade_cost", figures)
     picture = path.with_name("cascade_front.svg")
     picture.write_text(svg(tuned), encoding="utf-8")
     print(f"Wrote {path} and {picture}.")

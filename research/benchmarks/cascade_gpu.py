@@ -28,12 +28,61 @@ import numpy as np
 import torch
 
 from askline import data
+from askline.models.cascade_config import CascadeLayout
+from askline.models.encoder_config import renamed
+from askline.models.folder import ModelFolder
 from askline.rankers.schedule import Drop, Keeps, Learned, Schedule, Step
+from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
 from askline.training.packing import TokenTable
+from askline.training.reader.reader_network import float_tensors
+from askline.training.transformer.pair_network import transformers
 from research.torch_engine.torch_encoder import TorchEncoder, TorchRun
 
-from .cascade_torch import torch_network, torch_tokeniser
-from .report import save
+from .common import save
+
+
+def torch_network(path: Path) -> CascadeNetwork:
+    """Without the reader, which has an adapter."""
+    folder = ModelFolder.open(path, kind="cascade")
+    layout = CascadeLayout.from_config(folder.config, path=path)
+    library, own = transformers(), layout.encoder
+    config = library.BertConfig(
+        vocab_size=own.vocabulary,
+        hidden_size=own.width,
+        num_hidden_layers=own.layers,
+        num_attention_heads=own.heads,
+        intermediate_size=own.inner,
+        max_position_embeddings=own.positions,
+        layer_norm_eps=own.norm_epsilon,
+    )
+    encoder = library.BertModel(config, add_pooling_layer=False)
+    network = CascadeNetwork(encoder, CascadeShape(layout.depths, layout.head, reader=False))
+    found = float_tensors(folder.stored())
+    state = {name: value for name, value in found.items() if name.startswith("classifiers.")}
+    names = np.array([*encoder.state_dict()])
+    for ours, theirs in renamed(dict(zip(names, names, strict=True)), own.layers).items():
+        state[f"encoder.{theirs}"] = found[ours]
+    wrong = network.load_state_dict(
+        {name: torch.from_numpy(value) for name, value in state.items()}, strict=False
+    )
+    missing = [name for name in wrong.missing_keys if not name.endswith("position_ids")]
+    if missing or wrong.unexpected_keys:
+        raise SystemExit(f"{path}: missing {missing}, too many {wrong.unexpected_keys}")
+    return network.eval()
+
+
+def torch_tokeniser(path: Path) -> Any:
+    """The folder's tokeniser as Hugging Face has one."""
+    return transformers().PreTrainedTokenizerFast(
+        tokenizer_file=str(path / "tokenizer.json"),
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        pad_token="[PAD]",
+        mask_token="[MASK]",
+        model_input_names=["input_ids", "token_type_ids", "attention_mask"],
+    )
+
 
 COUNTS = (128, 1_300, 13_000, 50_000)
 BUDGETS = (32_768, 65_536, 131_072, 262_144)

@@ -24,7 +24,7 @@ from askline.tuning import ScoreTable
 from askline.tuning.candidate_lists import lists_of
 from askline.tuning.schedule_search import measure
 
-from .report import save
+from .common import save
 
 SETS = ("wikiqa:dev", "trecqa-clean:dev", "selqa:dev", "squadshifts:dev")
 PADDED, COUNT = 400, 20

@@ -75,9 +75,9 @@ from askline.training.transformer.cross_encoder_folder import load_tokeniser
 from research.benchmarks.span_answers import measure_reading
 from research.recipes.general import SETS
 
-from .cascade_torch import torch_network
-from .report import save
-from .transformer_sets import PADDED_TO, Spec, sample
+from .cascade_gpu import torch_network
+from .common import save
+from .transformer_jobs import PADDED_TO, Spec, sample
 
 SHAPE = CascadeShape((2, 3, 4, 6, 8, 10, 12), "mixed")
 TAUGHT = CascadeObjective(teach=1.0, anchor=10.0)

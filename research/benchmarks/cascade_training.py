@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .report import save
+from .common import save
 
 DEV = ("wikiqa-dev", "wikiqa-train", "trec-dev", "selqa-dev", "shifts-dev")
 PADDED = ("wikiqa-dev-400", "trec-dev-400", "shifts-dev-400", "selqa-dev-400")

@@ -28,8 +28,8 @@ from askline.rankers.pipeline import answer_threshold
 from askline.rankers.registry import DEFAULT_SPEC
 from askline.types import QuestionSet, Ranker
 
-from . import report
-from .sampling import evenly
+from . import common
+from .common import evenly
 
 SETS = ("wikiqa:test", "trecqa:test", "squad2:dev")
 MOST = 2_000
@@ -95,7 +95,7 @@ def _percent(share: float) -> float:
 
 
 def _questions(name: str) -> QuestionSet:
-    found = data.load_dataset(name, root=report.data_root())
+    found = data.load_dataset(name, root=common.data_root())
     kept = tuple(question for question in found if question.candidates)
     return evenly(QuestionSet(name, kept), MOST)
 
@@ -112,7 +112,7 @@ def main() -> None:
     for name in SETS:
         rows[name] = figures(said(ranker, _questions(name)), threshold)
         print(name, rows[name], flush=True)
-    report.save("confidence", {"ranker": str(ranker), "threshold": threshold, "sets": rows})
+    common.save("confidence", {"ranker": str(ranker), "threshold": threshold, "sets": rows})
 
 
 if __name__ == "__main__":

@@ -19,9 +19,9 @@ import psycopg
 from askline.corpus import Connector, Corpus, RetrievedSentence, Retriever, connect
 from askline.evaluation import markdown_table
 
+from .common import save
 from .corpus_answers import Asked, first_right, milliseconds, shares
 from .corpus_library import Library, library
-from .report import save
 
 SETS = [
     "squadshifts/new_wiki_v1.0.json",

@@ -26,10 +26,9 @@ from typing import Any
 
 from askline.evaluation import markdown_table
 
+from .common import save
 from .corpus_answers import answers, slug
-from .corpus_memory import memory
-from .corpus_sizes import folder_of_files, indexing, scale
-from .report import save
+from .corpus_sizes import folder_of_files, indexing, memory, scale
 
 SQUAD_DEV = "squad/dev-v1.1.json"
 

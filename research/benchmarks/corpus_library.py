@@ -13,7 +13,7 @@ from askline.data import read_paragraphs, to_question_set
 from askline.text.sentences import split_sentences
 from askline.types import Source
 
-from .report import data_root
+from .common import data_root
 
 FILE_CHARACTERS = 1_000_000
 _NUMBERS = 100_000  # for the sentences of a file, more than it can hold

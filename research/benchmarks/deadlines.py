@@ -31,7 +31,7 @@ from askline.rankers.deadline import Deadline, Stop
 from askline.rankers.pipeline import Pipeline
 from askline.types import Question
 
-from . import report
+from . import common
 
 PADDED = 400
 DEADLINES = (1.0, 10.0, 50.0, 100.0, 200.0, 1_000.0, None)
@@ -47,12 +47,12 @@ def main() -> None:
     parser.add_argument("specs", nargs="*", default=list(SPECS))
     parser.add_argument("--questions", type=int, default=max(SPECS.values()))
     options = parser.parse_args()
-    padded = data.pad(data.load_dataset("wikiqa:dev", root=report.data_root()), PADDED)
+    padded = data.pad(data.load_dataset("wikiqa:dev", root=common.data_root()), PADDED)
     questions = data.filter_questions(padded, "answerable").questions[: options.questions]
     figures = {spec: measured(spec, questions[: SPECS.get(spec)]) for spec in options.specs}
     for spec, rows in figures.items():
         print(f"\n{spec}, lists of {PADDED} candidates\n{_shown(rows)}")
-    print(f"Wrote {report.save('deadlines', figures, 'onnxruntime')}.")
+    print(f"Wrote {common.save('deadlines', figures, 'onnxruntime')}.")
 
 
 def measured(spec: str, questions: Sequence[Question]) -> list[Row]:

@@ -23,8 +23,7 @@ from askline.models.folder import ModelFolder
 from askline.rankers.base import by_score
 from askline.types import Question
 
-from .report import data_root, save
-from .sampling import evenly
+from .common import data_root, evenly, save
 
 DEV = ("wikiqa:dev", "trecqa-clean:dev", "selqa:dev")
 MEASURES = ("MAP", "P@1")

@@ -28,8 +28,7 @@ from askline.training import post_training_quantization as quantised
 from askline.training.post_training_quantization import some_pairs
 from askline.types import Question
 
-from .report import data_root, save
-from .sampling import evenly
+from .common import data_root, evenly, save
 
 FloatArray = NDArray[np.float32]
 PAIRS, FEWER = 100, 20

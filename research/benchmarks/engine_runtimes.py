@@ -28,9 +28,8 @@ from askline.engine.pair_windows import Windows
 from askline.engine.tokenizer import WordPiece
 from askline.models.folder import ModelFolder
 
-from .engine import FloatArray, a_list, ranked, rounds
-from .padded_pass import padded_inputs
-from .report import data_root, save
+from .common import data_root, save
+from .engine import FloatArray, a_list, padded_inputs, ranked, rounds
 
 PACKAGES = ("onnxruntime", "openvino", "nncf")
 BATCH = 8

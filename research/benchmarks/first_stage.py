@@ -23,7 +23,7 @@ from askline import data
 from askline.rankers.compare_aggregate import CompareAggregate
 from askline.types import Question, QuestionSet, Ranker
 
-from . import report
+from . import common
 
 RANKERS = ("jaccard", "idf-overlap", "bm25", "cosinet")
 PADDED_TO = 1_300
@@ -38,7 +38,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1] if __doc__ else None)
     parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to set beside")
     options = parser.parse_args()
-    root = report.data_root()
+    root = common.data_root()
     load = os.getloadavg()[0]
     rankers = {name: askline.load(name) for name in RANKERS}
     padded = data.filter_questions(
@@ -64,7 +64,7 @@ def main() -> None:
         for name, row in rows.items():
             print(f"  {name:17} {row}")
     about = {"load before": round(load, 2), "threads": os.environ.get("OMP_NUM_THREADS", "default")}
-    print(f"Wrote {report.save('first_stage', figures | about, 'numpy')}. {about}")
+    print(f"Wrote {common.save('first_stage', figures | about, 'numpy')}. {about}")
 
 
 def _found(ranker: Ranker, questions: QuestionSet, depths: Sequence[int]) -> Row:

@@ -14,7 +14,7 @@ from askline.errors import InputError
 from askline.evaluation import evaluate, markdown_table
 from askline.text.words import TOKENIZER_NAME
 
-from .report import data_root, save
+from .common import data_root, save
 
 MEASURES = "MAP,MRR,P@1"
 BASELINES = (

@@ -12,7 +12,6 @@ and the architecture, to research/results/phrase_extractor.json.
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import get_args
 
@@ -23,7 +22,7 @@ from askline.training.phrases.phrase_extractor import Ends
 from askline.training.phrases.phrase_run import Means, candidate_recall, fit_extractor
 from askline.training.phrases.phrase_training import PhraseRecipe
 
-from .report import RESULTS, data_root, save
+from .common import data_root, load_or_empty, save
 
 Row = dict[str, dict[str, float]]
 
@@ -65,8 +64,7 @@ def split(root: Path) -> tuple[list[Paragraph], list[Paragraph]]:
 
 
 def _known() -> dict[str, object]:
-    path = RESULTS / "phrase_extractor.json"
-    rows: dict[str, object] = json.loads(path.read_text("utf-8"))["rows"] if path.exists() else {}
+    rows: dict[str, object] = load_or_empty("phrase_extractor").get("rows", {})
     return rows
 
 

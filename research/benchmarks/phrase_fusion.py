@@ -25,6 +25,7 @@ from askline.corpus.retrieval import LexicalRetriever
 from askline.evaluation import markdown_table
 from askline.types import Ranker
 
+from .common import data_root, save
 from .corpus_answers import (
     ACCURATE_AT,
     RECALL_AT,
@@ -38,7 +39,6 @@ from .corpus_answers import (
 )
 from .corpus_library import Asking, Library, library, wikiqa_names
 from .phrase_extractor import split
-from .report import data_root, save
 
 SETS = ("squadshifts/new_wiki_v1.0.json", "squad/train-800-contexts.json", "wikiqa:dev")
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)

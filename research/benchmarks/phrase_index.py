@@ -1,16 +1,18 @@
 """
-Libraries for a phrase index, and our index at size.
+Libraries for a phrase index, our index at size, and the speed of encoding.
 
     python -m research.benchmarks.phrase_index libraries [--rows 100000]
-    python -m research.benchmarks.phrase_index size [--model DIR] [--phrases 1000000] [--questions 200]
-        [--folder DIR]
+    python -m research.benchmarks.phrase_index size [--phrases 1000000] [--questions 200] [--folder DIR]
+    python -m research.benchmarks.phrase_index speed [--on squadshifts/new_wiki_v1.0.json]
 
-`libraries`: exact and approximate search over the same int8 rows with faiss and usearch, one
-thread: time to build, bytes a row, milliseconds a search, recall of the first hundred.
-`size`: phrases of SQuAD's paragraphs with a model's vectors, repeated with noise of a tenth of
-their spread until there are enough; question in to answer out, and recall against exact search.
-With `--folder`, an index that is there already is measured, and one that is not is built and kept.
-Writes research/results/phrase_index_libraries.json and research/results/phrase_index.json.
+`libraries`: exact and approximate search over the same int8 rows with faiss and usearch on one
+thread: build time, bytes per row, milliseconds per search, recall of the first hundred. Writes
+research/results/phrase_index_libraries.json.
+`size`: phrases of SQuAD's paragraphs, repeated with noise until there are enough; milliseconds from
+question to answer, and recall against exact search. An existing index in `--folder` is measured; a
+new one is built there and kept. Writes research/results/phrase_index.json.
+`speed`: paragraphs and megabytes encoded per second, and milliseconds per question, by the number of
+threads. Writes research/results/phrase_speed.json.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -26,12 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from askline.data.squad import read_paragraphs
+from askline.data.squad import Paragraph, read_paragraphs
 from askline.phrases.index_segments import Segment
 from askline.phrases.phrase_index import PhraseIndex
 from askline.phrases.phrase_model import EncodedPhrases, PhraseModel
 
-from .report import data_root, save
+from .common import data_root, save
 
 SIZE, NEAREST = 385, 100
 JUDGED = 50  # questions that exact search is made for: half a second each
@@ -48,10 +50,27 @@ def main() -> None:
             print(f"{name:24}", "  ".join(f"{key} {value:,.2f}" for key, value in row.items()))
         record = {"rows": given.rows, "size": SIZE, "figures": rows}
         print(save("phrase_index_libraries", record, "faiss-cpu", "usearch"))
+    elif given.what == "speed":
+        _speed(given)
     else:
         figures = _at_size(given)
         print("  ".join(f"{key} {value:,.2f}" for key, value in figures.items()))
         print(save("phrase_index", {"figures": figures}, "faiss-cpu"))
+
+
+def _speed(given: argparse.Namespace) -> None:
+    found = [one for one in read_paragraphs(data_root() / given.on).paragraphs if one.questions]
+    paragraphs = found[: given.paragraphs]
+    rows = {
+        f"{threads} threads": _encoding_speed(
+            PhraseModel.load(given.model, threads=threads), paragraphs
+        )
+        for threads in given.threads
+    }
+    for name, row in rows.items():
+        print(f"{name:12}", "  ".join(f"{key} {value:.3f}" for key, value in row.items()))
+    record = {"on": given.on, "paragraphs": len(paragraphs), "model": given.model or "shipped"}
+    print(save("phrase_speed", {**record, "rows": rows}, "onnxruntime"))
 
 
 def _libraries(count: int) -> dict[str, dict[str, float]]:
@@ -237,14 +256,41 @@ def _batches(
         yield batch
 
 
+def _encoding_speed(model: PhraseModel, paragraphs: Sequence[Paragraph]) -> dict[str, float]:
+    """Speed of encoding; the first text and the first question are not timed."""
+    texts = [paragraph.text for paragraph in paragraphs]
+    questions = [paragraph.questions[0].text for paragraph in paragraphs]
+    model.encode(texts[0])
+    model.question(questions[0])
+    begun = time.perf_counter()
+    coded = model.encode_many(texts)
+    seconds = time.perf_counter() - begun
+    times = []
+    for question in questions:
+        begun = time.perf_counter()
+        model.question(question)
+        times.append(1000 * (time.perf_counter() - begun))
+    return {
+        "ms a paragraph": 1000 * seconds / len(texts),
+        "paragraphs a second": len(texts) / seconds,
+        "MB a second": sum(len(text.encode()) for text in texts) / seconds / 1e6,
+        "phrases a second": sum(map(len, coded)) / seconds,
+        "ms a question p50": float(np.percentile(times, 50)),
+        "ms a question p95": float(np.percentile(times, 95)),
+    }
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["libraries", "size"])
+    parser.add_argument("what", choices=["libraries", "size", "speed"])
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--model")
     parser.add_argument("--phrases", type=int, default=1_000_000)
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--on", default="squadshifts/new_wiki_v1.0.json")
+    parser.add_argument("--paragraphs", type=int, default=60)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     return parser.parse_args()
 
 

@@ -17,7 +17,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .report import save
+from .common import save
 
 ABOUT = {
     "m6": "all-MiniLM-L6-v2, markers, taught",

@@ -22,7 +22,7 @@ from askline.evaluation.phrase_scores import Language, exact_match, f1
 from askline.phrases.phrase_index import PhraseIndex
 from askline.phrases.phrase_model import EncodedPhrases, PhraseModel
 
-from .report import data_root, save
+from .common import data_root, save
 
 LIMIT = 100
 

@@ -33,9 +33,9 @@ from askline.phrases.phrase_index import PhraseIndex
 from askline.phrases.phrase_model import PhraseModel, read_phrase_folder
 from askline.rankers.spec import load
 
+from .common import data_root, save
+from .common import load as known_result
 from .phrases import drawn, golds, means
-from .report import data_root, save
-from .report import load as known_result
 
 Asked = tuple[Paragraph, SpanQuestion]
 PAIRED = 4  # paragraphs: each has a hundred passes

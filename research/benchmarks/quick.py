@@ -29,7 +29,7 @@ from askline.evaluation import evaluate
 from askline.text.words import split_words
 from askline.types import QuestionSet
 
-from .report import data_root, save
+from .common import data_root, save
 
 TRAINED_ON, MEASURED_ON = 100, 20
 DEPTHS = (4, 6, 8, 10, 12)

@@ -38,7 +38,7 @@ from askline.evaluation import score_phrases
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
 
-from .report import RESULTS, data_root, load, save
+from .common import data_root, load_or_empty, save
 
 TOP = 3
 ROUNDS = 5
@@ -86,7 +86,7 @@ def main() -> None:
         figures = quality(folder, given.limit, given.keep, shard, shards)
         if shards > 1:
             return
-    before = load("reading") if (RESULTS / "reading.json").is_file() else {}
+    before = load_or_empty("reading")
     kept = {name: own for name, own in before.items() if name != "environment"}
     print(save("reading", {**kept, **figures}, "onnxruntime"))
 

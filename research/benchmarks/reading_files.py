@@ -22,7 +22,7 @@ from typing import Any
 from askline.evaluation import markdown_table
 from tests.text.readers.samples import lines, make_docx, make_pdf
 
-from .report import save
+from .common import save
 
 SENTENCE = "The line was opened in 1916 and crosses eight time zones on its way to the sea. "
 PAGE = [SENTENCE[:70]] * 45

@@ -23,7 +23,7 @@ from askline.evaluation import markdown_table
 from askline.text.words import split_words
 from askline.types import Question
 
-from .report import data_root, save
+from .common import data_root, save
 
 SETS = {
     "wiki": "squadshifts/new_wiki_v1.0.json",

@@ -22,7 +22,7 @@ from importlib import import_module
 from itertools import groupby, islice, pairwise
 from pathlib import Path
 
-from .report import data_root, save
+from .common import data_root, save
 
 Spans = list[tuple[int, int]]
 Splitter = Callable[[str], Spans]

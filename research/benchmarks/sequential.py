@@ -30,7 +30,7 @@ from askline.evaluation import bootstrap_interval
 from askline.tuning import ScoreTable
 from askline.types import Question, Ranker
 
-from . import report
+from . import common
 from .cascade_cost import questions
 
 FIRST = ("jaccard", "bm25", "idf-overlap", "cosinet")
@@ -107,7 +107,7 @@ def main() -> None:
             print(f"{pad:5} {name:18} {shown}", flush=True)
         figures[f"{SET} padded to {pad}"] = rows
         print(f"{pad:5} all {rows['all']}")
-    print(f"Kept in {report.save('sequential', figures)}")
+    print(f"Kept in {common.save('sequential', figures)}")
 
 
 if __name__ == "__main__":

@@ -1,32 +1,235 @@
 """
-The service under load, beside a plain FastAPI + CrossEncoder server with the same candidates.
+Load test of the service, beside a plain FastAPI + CrossEncoder server with the same candidates.
 
     python -m research.benchmarks.service_load --cross-encoder DIR [--only PART]... [--save]
+    python -m research.benchmarks.service_load batches
 
-Four parts, each of which can be run alone: `askline` and `plain` (throughput and latency with 1, 8
-and 32 clients and 20 and 100 candidates), `queue` (what a full queue does) and `memory`. A cell
-sends requests for so many seconds, and what is still open then has a minute to be answered. About
-six minutes in all. `--save` merges what was measured into research/results/service_load.json, row by row.
+Four parts, which `--only` selects: `askline` and `plain` (throughput and latency with 1, 8 and 32
+clients and 20 and 100 candidates), `queue` (a full queue) and `memory`. Each cell sends requests for
+a few seconds, and then waits up to a minute for open ones. About six minutes in all. `--save` merges
+the rows into research/results/service_load.json.
+
+`batches` measures the processor time per request with eight requests, one by one and batched. Half a
+minute. Writes research/results/service_batches.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import json
+import math
 import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
+import numpy as np
+
+from askline import load
 from askline.demo import documents
+from askline.rankers.pipeline import Pipeline
 from askline.rankers.registry import DEFAULT_SPEC
 from askline.text.sentences import split_sentences
 
-from . import report
-from .load import Bounds, drive
-from .service_servers import Running, askline, megabytes, plain, processor_seconds
+from . import common
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """When a measurement ends, whichever comes first."""
+
+    requests: int = 10**9
+    """So many have been sent."""
+    seconds: float = 1e9
+    """No request is sent after this time."""
+    patience: float = 60.0
+    """Seconds after that in which those still open may be answered."""
+
+
+@dataclass
+class Load:
+    """What some clients met."""
+
+    seconds: float = 0.0
+    milliseconds: list[float] = field(default_factory=list)
+    codes: Counter[int] = field(default_factory=Counter)
+    unanswered: int = 0
+    """Requests still open when patience was at its end."""
+
+    def row(self) -> dict[str, Any]:
+        """Requests a second that were answered with 200, and how long these took."""
+        # One that was never answered took longer than any that was.
+        taken = [*self.milliseconds, *[math.inf] * self.unanswered] or [math.inf]
+        p50, p95, p99 = np.percentile(taken, [50, 95, 99], method="higher")
+        return {
+            "requests a second": round(self.codes[200] / self.seconds, 2),
+            "p50 ms": _shown(p50),
+            "p95 ms": _shown(p95),
+            "p99 ms": _shown(p99),
+            "codes": {str(code): count for code, count in sorted(self.codes.items())},
+            "unanswered": self.unanswered,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def _shown(milliseconds: float) -> float | None:
+    """None for what was not seen to the end."""
+    return round(float(milliseconds), 1) if math.isfinite(milliseconds) else None
+
+
+def drive(base: str, bodies: Sequence[dict[str, object]], *, clients: int, bounds: Bounds) -> Load:
+    """So many clients until the bounds are reached."""
+    return asyncio.run(_drive(base, [_request(body) for body in bodies], clients, bounds))
+
+
+async def _drive(base: str, requests: Sequence[bytes], clients: int, bounds: Bounds) -> Load:
+    load = Load()
+    start = time.perf_counter()
+    numbers = iter(range(bounds.requests))
+
+    async def client() -> None:
+        where = urlsplit(base)
+        reader, writer = await asyncio.open_connection(where.hostname, where.port)
+        while time.perf_counter() - start < bounds.seconds:
+            number = next(numbers, None)
+            if number is None:
+                break
+            began = time.perf_counter()
+            writer.write(requests[number % len(requests)])
+            code = await _answer(reader)
+            load.codes[code] += 1
+            if code == 200:
+                load.milliseconds.append(1000 * (time.perf_counter() - began))
+        writer.close()
+
+    tasks = [asyncio.create_task(client()) for _ in range(clients)]
+    _, unanswered = await asyncio.wait(tasks, timeout=bounds.seconds + bounds.patience)
+    load.unanswered = len(unanswered)
+    load.seconds = time.perf_counter() - start
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+    return load
+
+
+async def _answer(reader: asyncio.StreamReader) -> int:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+    length = next(
+        int(line.partition(":")[2])
+        for line in head.split("\r\n")
+        if line.startswith("content-length")
+    )
+    await reader.readexactly(length)
+    return int(head.split(" ", 2)[1])
+
+
+def _request(body: dict[str, object]) -> bytes:
+    content = json.dumps(body).encode()
+    head = (
+        "POST /v1/rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    return head.encode() + content
+
+
+Running = tuple[str, subprocess.Popen[str]]
+"""Its address and its process."""
+
+
+@contextmanager
+def askline(spec: str, *options: str) -> Iterator[Running]:
+    """`askline serve`, with every worker there."""
+    command = [sys.executable, "-c", "from askline.cli import main; main()", "serve", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--model", spec, *options], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        match = None
+        while match is None:
+            line = process.stderr.readline()
+            assert line, f"{spec} cannot be served."
+            match = re.search(r"Listening on (\S+)", line)
+        # The access log is written as always; nobody reads it.
+        subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
+        _await_workers(match[1])
+        yield match[1], process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _await_workers(base: str) -> None:
+    for _ in range(600):
+        with urllib.request.urlopen(f"{base}/metrics") as answer:
+            text = answer.read().decode()
+        with urllib.request.urlopen(f"{base}/info") as answer:
+            wanted = re.search(rb'"workers":(\d+)', answer.read())
+        ready = re.search(r"^askline_workers (\S+)$", text, re.MULTILINE)
+        if ready and wanted and float(ready[1]) == float(wanted[1]):
+            return
+        time.sleep(0.1)
+    raise SystemExit("The workers did not start.")
+
+
+@contextmanager
+def plain(folder: Path) -> Iterator[Running]:
+    """FastAPI around sentence-transformers' CrossEncoder."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "research.benchmarks.service_baseline", str(folder), str(port)],
+        text=True,
+    )
+    try:
+        for _ in range(600):
+            with socket.socket() as line:
+                if line.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}", process
+    finally:
+        process.kill()  # it would first finish what nobody waits for
+        process.wait(60)
+
+
+def processor_seconds(pid: int) -> float:
+    """Of a process and its children so far: what other work on the machine changes least."""
+    ticks = 0
+    for each in _family(pid):
+        fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(fields[11]) + int(fields[12])  # in user mode, in the kernel
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _family(pid: int) -> list[str]:
+    return [str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def megabytes(pid: int) -> float:
+    """Of a process and its children, by proportional share of what they have in common."""
+    total = 0
+    for each in _family(pid):
+        text = Path(f"/proc/{each}/smaps_rollup").read_text()
+        match = re.search(r"^Pss:\s+(\d+)", text, re.MULTILINE)
+        total += int(match[1]) if match else 0
+    return total / 1024
+
 
 Start = Callable[[], AbstractContextManager[Running]]
 Row = dict[str, Any]
@@ -49,6 +252,9 @@ QUESTIONS = (
 def main() -> None:
     """Measure, print as it comes, and save if asked to."""
     options = _options()
+    if options.part == "batches":
+        _batches()
+        return
     parts: dict[str, Callable[[argparse.Namespace], Any]] = {
         "askline": _ours,
         "plain": _theirs,
@@ -64,6 +270,7 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("part", nargs="?", choices=("load", "batches"), default="load")
     parser.add_argument("--cross-encoder", type=Path, help="the folder of a CrossEncoder")
     parser.add_argument("--model", default=DEFAULT_SPEC, help="a ranker's spec")
     parser.add_argument("--only", action="append", choices=("askline", "plain", "queue", "memory"))
@@ -72,23 +279,21 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=10_000, help="for the memory")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
-    if not options.cross_encoder and (not options.only or "plain" in options.only):
+    needed = options.part == "load" and (not options.only or "plain" in options.only)
+    if needed and not options.cross_encoder:
         parser.error("--cross-encoder DIR is needed for the plain server.")
     return options
 
 
 def _save(part: str, row: Row) -> None:
     """In place of the row about the same, and beside all others."""
-    try:
-        figures = report.load("service_load")
-    except FileNotFoundError:
-        figures = {}
+    figures = common.load_or_empty("service_load")
     figures.pop("environment", None)
     rows = [own for own in figures.get(part, []) if any(own.get(k) != row.get(k) for k in _KEYS)]
-    measured = {"load": round(os.getloadavg()[0], 2), "time": report.environment()["time"]}
+    measured = {"load": round(os.getloadavg()[0], 2), "time": common.environment()["time"]}
     figures[part] = [*rows, {**row, **measured}]
     packages = ("fastapi", "uvicorn", "sentence-transformers", "torch", "onnxruntime")
-    report.save("service_load", figures, *packages)
+    common.save("service_load", figures, *packages)
 
 
 def _ours(options: argparse.Namespace) -> Iterator[Row]:
@@ -181,6 +386,49 @@ def bodies(candidates: int) -> list[dict[str, Any]]:
         {"query": question, "documents": texts[:candidates], "return_documents": False}
         for question, texts in zip(QUESTIONS, turned, strict=True)
     ]
+
+
+TOGETHER = 8
+"""Requests that are batched."""
+ROUNDS = {1: 6, 3: 4, 5: 3, 10: 2, 20: 2, 100: 1}
+"""Rounds per number of candidates, so that each takes about the same time."""
+
+
+def _batches() -> None:
+    """Processor time per request, one by one and batched; one core, best of two rounds."""
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    ranker = load()
+    assert isinstance(ranker, Pipeline)
+    rows = []
+    for candidates, rounds in ROUNDS.items():
+        found = [(str(body["query"]), list(body["documents"])) for body in bodies(candidates)]
+        requests = (found * 2)[:TOGETHER]
+        ranker.trace_many(requests)
+        row = {
+            "candidates": candidates,
+            "ms one by one": _per_request(partial(_one_by_one, ranker, requests), rounds),
+            "ms together": _per_request(partial(ranker.trace_many, requests), rounds),
+        }
+        print(row, flush=True)
+        rows.append(row)
+    figures = {"ranker": str(ranker), "requests at a time": TOGETHER, "rows": rows}
+    print(common.save("service_batches", figures, "onnxruntime"))
+
+
+def _one_by_one(ranker: Pipeline, requests: Sequence[tuple[str, Sequence[str]]]) -> None:
+    for question, candidates in requests:
+        ranker.trace(question, candidates)
+
+
+def _per_request(work: Callable[[], object], rounds: int) -> float:
+    """Milliseconds of processor time per request."""
+    taken = []
+    for _ in range(2):
+        start = time.process_time()
+        for _ in range(rounds):
+            work()
+        taken.append(time.process_time() - start)
+    return round(1000 * min(taken) / rounds / TOGETHER, 1)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from askline.errors import InputError
 from askline.evaluation import bootstrap_interval, evaluate, markdown_table
 from askline.types import QuestionSet
 
-from .report import data_root, save
+from .common import data_root, save
 
 SETS = (
     *("wikiqa:train", "wikiqa:dev", "wikiqa:test"),

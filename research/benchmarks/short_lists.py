@@ -26,8 +26,8 @@ from askline.rankers.cascade import shipped_folder
 from askline.rankers.schedule import Keeps, Learned
 from askline.types import QuestionSet
 
-from . import report
-from .sampling import evenly
+from . import common
+from .common import evenly
 
 DEV = ("wikiqa:dev", "wikiqa:train", "trecqa-clean:dev", "selqa:dev")
 TEST = ("wikiqa:test", "trecqa-clean:test", "squad1:dev")
@@ -53,9 +53,9 @@ def main() -> None:
     for name in (*DEV, *TEST):
         rows[name] = compared(ranker, whole, _questions(name))
         print(name, rows[name], flush=True)
-    known = report.load(NAME) if (report.RESULTS / f"{NAME}.json").is_file() else {}
+    known = common.load_or_empty(NAME)
     known.pop("environment", None)
-    report.save(NAME, {**known, given.label: rows})
+    common.save(NAME, {**known, given.label: rows})
 
 
 def compared(ranker: askline.Cascade, whole: askline.Cascade, questions: QuestionSet) -> Row:
@@ -74,7 +74,7 @@ def compared(ranker: askline.Cascade, whole: askline.Cascade, questions: Questio
 
 
 def _questions(name: str) -> QuestionSet:
-    found = data.filter_questions(data.load_dataset(name, root=report.data_root()), "answerable")
+    found = data.filter_questions(data.load_dataset(name, root=common.data_root()), "answerable")
     return evenly(found, SAMPLE)
 
 

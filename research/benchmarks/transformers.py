@@ -44,9 +44,8 @@ from askline.training.transformer.transformer_training import TransformerRecipe
 from research.recipes.general import SETS, GeneralRecipe, general_parts
 
 from . import transformer_jobs as jobs
-from .report import save
-from .transformer_jobs import SEEDS, Job, Row, World
-from .transformer_sets import DEV, TEST, Sets
+from .common import save
+from .transformer_jobs import DEV, SEEDS, TEST, Job, Row, Sets, World
 
 SHARES = (1.0, 0.9, 0.8, 0.7, 0.6)
 DEPTHS = (4, 6, 8, 10, 12)
