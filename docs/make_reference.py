@@ -1,5 +1,5 @@
 """
-Write docs/cli.md from the commands themselves, and docs/http.md from the service's OpenAPI.
+Generate docs/cli.md from the help of the commands and docs/http.md from the OpenAPI document.
 
     python docs/make_reference.py
 """
@@ -21,29 +21,36 @@ from askline.serving.worker_pool import Pool
 TARGET = Path(__file__).parent / "cli.md"
 HTTP_TARGET = Path(__file__).parent / "http.md"
 _HTTP_HEAD = """\
-# HTTP
+# HTTP reference
 
-Made from the service's OpenAPI by `make docs`; a running service shows the same at `/docs`, and the
-OpenAPI itself at `/openapi.json`. How to run one, and what its clients may expect:
-[the service](service.md).
+Generated from the OpenAPI document by `make docs`. A running service has this reference at `/docs`
+and the OpenAPI document at `/openapi.json`. How to run the service: [HTTP service](service.md).
 
 """
 _HEAD = """\
-# The command line
+# Command-line reference
 
-Made from the commands' own help by `make docs`. Results go to stdout, messages and progress to
-stderr. Exit codes: 0 done, 1 a ranker, an index or the machine failed, 2 what was given cannot be
-used, 3 done except for some files that could not be read, 4 no answer found.
+Generated from the help of the commands by `make docs`. Results go to stdout, messages and progress
+to stderr.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | a ranker, an index or the machine failed |
+| 2 | the input cannot be used |
+| 3 | done, but some files could not be read |
+| 4 | no answer found |
+| 130 | interrupted with Ctrl-C |
 """
 
 
 def reference() -> str:
-    """Every command's help, in one page."""
+    """The help of all commands as one page."""
     return _HEAD + "".join(_sections(cli, "askline"))
 
 
 def http_reference() -> str:
-    """Every route and record, in one page."""
+    """All routes and schemas as one page."""
     settings, metrics = Settings(), Metrics()
     app = create_app(settings, Pool(settings, metrics), metrics)
     return _HTTP_HEAD + as_markdown(app.openapi())

@@ -1,17 +1,17 @@
 """
-The command line: the library's verbs, one file a command.
+The command line, one module per command.
 
-Results go to stdout, messages and progress to stderr. Exit codes: 0 done, 1 a ranker, an index or
-the machine failed, 2 what was given cannot be used, 3 done except for some files that could not be
-read, 4 no answer found, 130 stopped by the user. Modules of this room import nothing heavy at their
-top, so that `askline --help` answers at once.
+Results go to stdout, messages and progress to stderr. Exit codes: 0 done; 1 a ranker, an index or
+the machine failed; 2 the input cannot be used; 3 done, but some files could not be read; 4 no
+answer found; 130 interrupted. The modules import nothing heavy at their top, so that
+`askline --help` is fast.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -34,32 +34,70 @@ from .tune import tune
 
 __all__ = ["cli", "main"]
 
+_SECTIONS: dict[str, tuple[click.Command, ...]] = {
+    "Answer questions": (demo, ask, index, status, serve),
+    "Rank and evaluate": (rank, rankers, eval_, compare, data),
+    "Train": (train, tune, export),
+    "Shell": (completion,),
+}
 
-class _Failed(click.ClickException):
-    """A ranker, a model or the machine failed; shown as one message without a traceback."""
+
+class _FailureError(click.ClickException):
+    """A ranker, a model or the machine failed."""
 
     exit_code = 1
 
 
-class _Unusable(click.ClickException):
-    """What was given cannot be used."""
+class _InputError(click.ClickException):
+    """The input cannot be used."""
 
     exit_code = 2
 
 
+class _Interruption(click.ClickException):
+    """The user pressed Ctrl-C."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__("Interrupted.")
+
+    def show(self, file: IO[Any] | None = None) -> None:  # noqa: ARG002
+        click.echo(f"\n{self.message}", err=True)
+
+
 class _Group(click.Group):
+    """Turns errors into one message without a traceback, and lists commands in sections."""
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except (InputError, MissingExtraError) as error:
-            raise _Unusable(str(error)) from error
+            raise _InputError(str(error)) from error
         except AsklineError as error:
-            raise _Failed(str(error)) from error
+            raise _FailureError(str(error)) from error
         except BrokenPipeError:
-            raise  # whoever read our output has stopped; click ends quietly
+            raise  # the reader of our output has stopped; click exits without a message
         except OSError as error:
             place = f" {error.filename}" if error.filename else ""
-            raise _Unusable(f"Cannot use{place}: {error.strerror or error}.") from error
+            raise _InputError(f"Cannot use{place}: {error.strerror or error}.") from error
+        except KeyboardInterrupt as error:
+            raise _Interruption from error
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
+        width = max(map(len, self.commands))
+        for title, commands in _SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        ((command.name or "").ljust(width), command.get_short_help_str(100))
+                        for command in commands
+                    ]
+                )
 
 
 @click.group(
@@ -69,21 +107,26 @@ class _Group(click.Group):
 @click.version_option(__version__, prog_name="askline")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
-    """Ask a question, get the line that answers it."""
-    if os.environ.get("NO_COLOR"):  # as no-color.org has it: set to anything
+    """
+    Find the sentence that answers a question.
+
+    \b
+    Examples:
+      askline demo
+      askline ask 'Who wrote Emma?' notes/ letter.pdf
+    """
+    if os.environ.get("NO_COLOR"):  # https://no-color.org: any value that is not empty
         ctx.color = False
 
 
-for command in (
-    *(ask, index, status, serve, rank, eval_, compare, data, rankers),
-    *(train, tune, export, demo, completion),
-):
-    cli.add_command(command)
+for _commands in _SECTIONS.values():
+    for _command in _commands:
+        cli.add_command(_command)
 
 
 def main() -> None:
-    """The `askline` command."""
+    """Run the `askline` command."""
     for stream in (sys.stdout, sys.stderr):
-        # A lone surrogate out of someone's JSON is shown escaped rather than ending the program.
+        # JSON may contain lone surrogates; print them escaped instead of failing.
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
     cli(prog_name="askline")

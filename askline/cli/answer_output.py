@@ -1,4 +1,8 @@
-"""Answers for a person: the sentence, its phrase, its place, and how sure askline is."""
+"""
+Answers as terminal text: the sentence, its phrase, its place and its probability.
+
+A probability is shown with a word: sure (at least 90%), likely (70%), perhaps (40%) or doubtful.
+"""
 
 from __future__ import annotations
 
@@ -6,99 +10,98 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import from_here, harmless, print_funnel, print_hanging
+from .output import print_indented, print_stages, relative_place, replace_controls
 
 if TYPE_CHECKING:
     from ..corpus import Answer, Answers
 
-__all__ = [
-    "show_answers",
-]
+__all__ = ["print_answers"]
 
-_WORDS = ((0.9, "sure"), (0.7, "likely"), (0.4, "perhaps"), (0.0, "doubtful"))
-_SHOWN_CHARACTERS = 600  # of a sentence; a longer one is data without full stops
-_NEIGHBOUR_CHARACTERS = 240
-_BEFORE_PHRASE = 200  # shown of a longer sentence, where the phrase stands far inside it
+_PROBABILITY_WORDS = ((0.9, "sure"), (0.7, "likely"), (0.4, "perhaps"), (0.0, "doubtful"))
+_MOST_CHARACTERS = 600  # longer sentences are usually data without full stops
+_MOST_NEIGHBOR_CHARACTERS = 240
+_CHARACTERS_BEFORE_PHRASE = 200  # shown of a long sentence whose phrase is far from its start
+_MARGIN = "  "
 
 
-def show_answers(answers: Answers, *, explain: bool) -> None:
-    """The best between its neighbors, its phrase marked; the next best, and the funnel."""
-    best, *others = answers.answers or (None,)
-    if best is None:
+def print_answers(answers: Answers, *, explain: bool) -> None:
+    """Print the best answer between its neighbors, the other answers, and the stages on request."""
+    if not answers.answers:
         click.echo("No answer found: no sentence shares a word with the question.")
     else:
+        best, *others = answers.answers
         if not answers.answered:
-            click.echo("No answer found. The sentence that comes nearest:")
-        _show_best(best, answers)
-    if others:
-        click.secho("Next best", dim=True)
-    for other in others:
-        if other is not None:
-            print_hanging("  ", f"{_clipped(other.text)}  [{_about(other)}]", dim=True)
+            click.echo("No answer found. The closest sentence:")
+        _print_best(best, answered=answers.answered)
+        if others:
+            click.secho("Next best", dim=True)
+        for other in others:
+            print_indented(
+                _MARGIN, f"{_clip(other.text)}  [{_place_and_probability(other)}]", dim=True
+            )
     if explain:
-        print_funnel(answers.stages)
+        print_stages(answers.stages)
 
 
-def _show_best(best: Answer, answers: Answers) -> None:
+def _print_best(best: Answer, *, answered: bool) -> None:
     if best.before:
-        print_hanging("  ", _end_of(best.before), dim=True)
-    text, mark = _with_mark(best, marked=answers.answered)
-    style = {"fg": "green", "bold": True} if answers.answered else {}
-    print_hanging("  ", text, mark=mark, **style)
+        print_indented(_MARGIN, _clip_start(best.before), dim=True)
+    if answered:
+        text, mark = _text_and_mark(best)
+        print_indented(_MARGIN, text, mark=mark, fg="green", bold=True)
+    else:
+        print_indented(_MARGIN, _clip(best.text))
     if best.after:
-        print_hanging("  ", _clipped(best.after, _NEIGHBOUR_CHARACTERS), dim=True)
-    notes = [
-        *_nearest(best),
-        from_here(best.place),
-        *([_clipped(best.heading, _NEIGHBOUR_CHARACTERS)] if best.heading else []),
-        _how_sure(best),
-    ]
-    click.secho(f"  {' · '.join(notes)}", dim=True)
+        print_indented(_MARGIN, _clip(best.after, _MOST_NEIGHBOR_CHARACTERS), dim=True)
+    notes = [relative_place(best.place), _how_sure(best)]
+    if best.heading:
+        notes.insert(1, _clip(best.heading, _MOST_NEIGHBOR_CHARACTERS))
+    if best.phrase is not None and best.probability is None:
+        # Without a ranker the phrase itself is the answer, and bold is not visible everywhere.
+        notes.insert(0, f"“{_clip(best.phrase.text)}”")
+    print_indented(_MARGIN, " · ".join(notes), dim=True)
 
 
-def _nearest(best: Answer) -> list[str]:
-    """A phrase that nobody judged is the answer itself, and bold is not shown everywhere."""
-    if best.phrase is None or best.probability is not None:
-        return []
-    return [f"“{_clipped(best.phrase.text)}”"]
+def _place_and_probability(answer: Answer) -> str:
+    place = relative_place(answer.place)
+    return place if answer.probability is None else f"{place} · {answer.probability:.0%}"
 
 
-def _about(other: Answer) -> str:
-    place = from_here(other.place)
-    return place if other.probability is None else f"{place} · {other.probability:.0%}"
+def _how_sure(answer: Answer) -> str:
+    if answer.probability is None:
+        return f"score {answer.score:.2f}"
+    word = next(word for least, word in _PROBABILITY_WORDS if answer.probability >= least)
+    return f"{word} ({answer.probability:.0%})"
 
 
-def _how_sure(best: Answer) -> str:
-    if best.probability is None:
-        return f"score {best.score:.2f}"
-    word = next(word for least, word in _WORDS if best.probability >= least)
-    return f"{word} ({best.probability:.0%})"
-
-
-def _with_mark(best: Answer, *, marked: bool) -> tuple[str, tuple[int, int] | None]:
-    """The sentence, or the part of a very long one around its phrase; where the phrase is in it."""
-    if best.phrase is None or not marked:
-        return _clipped(best.text), None
+def _text_and_mark(answer: Answer) -> tuple[str, tuple[int, int] | None]:
+    """The sentence, or the part of a long one around its phrase, and the phrase's offsets in it."""
+    if answer.phrase is None:
+        return _clip(answer.text), None
     first = 0
-    if best.phrase.end > _SHOWN_CHARACTERS:
-        first = best.text.rfind(" ", 0, max(1, best.phrase.start - _BEFORE_PHRASE)) + 1
+    if answer.phrase.end > _MOST_CHARACTERS:
+        before = max(1, answer.phrase.start - _CHARACTERS_BEFORE_PHRASE)
+        first = answer.text.rfind(" ", 0, before) + 1
     lead = "… " if first else ""
-    start = len(lead) + len(_on_one_line(best.text[first : best.phrase.start] + "|")) - 1
-    text = lead + _clipped(best.text[first:])
-    return text, (start, start + len(_on_one_line(best.phrase.text)))
+    # The sentinel keeps a trailing space, which `_on_one_line` would strip.
+    start = len(lead) + len(_on_one_line(answer.text[first : answer.phrase.start] + "|")) - 1
+    text = lead + _clip(answer.text[first:])
+    return text, (start, start + len(_on_one_line(answer.phrase.text)))
 
 
-def _clipped(text: str, limit: int = _SHOWN_CHARACTERS) -> str:
-    """On one line, and not without end."""
-    line = _on_one_line(text[: 2 * limit])
-    return line if len(line) <= limit else f"{line[:limit].rstrip()} …"
+def _clip(text: str, most: int = _MOST_CHARACTERS) -> str:
+    """The text on one line, cut off after `most` characters."""
+    line = _on_one_line(text[: 2 * most])
+    return line if len(line) <= most else f"{line[:most].rstrip()} …"
 
 
-def _end_of(text: str) -> str:
-    line = _on_one_line(text[-2 * _NEIGHBOUR_CHARACTERS :])
-    clipped = len(line) > _NEIGHBOUR_CHARACTERS
-    return f"… {line[-_NEIGHBOUR_CHARACTERS:].lstrip()}" if clipped else line
+def _clip_start(text: str) -> str:
+    """The end of the text on one line."""
+    line = _on_one_line(text[-2 * _MOST_NEIGHBOR_CHARACTERS :])
+    if len(line) <= _MOST_NEIGHBOR_CHARACTERS:
+        return line
+    return f"… {line[-_MOST_NEIGHBOR_CHARACTERS:].lstrip()}"
 
 
 def _on_one_line(text: str) -> str:
-    return " ".join(harmless(text).split())
+    return " ".join(replace_controls(text).split())

@@ -1,4 +1,4 @@
-"""`askline ask`: a question asked of files, folders, standard input or an index."""
+"""`askline ask`: answer a question from files, folders, standard input, an index or a server."""
 
 from __future__ import annotations
 
@@ -12,64 +12,63 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .answer_output import show_answers
-from .options import complete_ranker, json_option
-from .output import SOME_FAILED, show_problems
+from ..errors import CorpusError, InputError
+from .answer_output import print_answers
+from .options import POSITIVE_INTEGER, json_option, ranker_option
+from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, print_problems
 from .progress import progress_count
 
 if TYPE_CHECKING:
     from ..corpus import AddReport, Answers, Corpus
-    from ..errors import InputError
+    from ..errors import Problem
     from ..types import Ranker
 
 __all__ = ["ask"]
 
-_NOTHING_FOUND = 4
 
-
-@click.command()
+@click.command(short_help="Answer a question from files, an index or a server.")
 @click.argument("question")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(allow_dash=True))
-@click.option("--index", "folder", type=click.Path(), help="Ask the index in this folder.")
+@click.option(
+    "--index",
+    "folder",
+    metavar="DIR",
+    type=click.Path(),
+    help="Search this index, made by `askline index`.",
+)
 @click.option(
     "--retriever",
     "url",
     metavar="URL",
-    help="Ask a server: opensearch://HOST/INDEX, elasticsearch://HOST/INDEX or "
+    help="Search a server: opensearch://HOST/INDEX, elasticsearch://HOST/INDEX or "
     "postgresql://HOST/DATABASE?table=TABLE.",
 )
 @click.option(
     "--encode",
     metavar="MODULE:FUNCTION",
-    help="The Python function that gives the vector of a question, for a table with embedding=.",
+    help="Python function that returns the embedding of a question. Needed when the --retriever "
+    "URL has embedding=.",
 )
+@ranker_option
 @click.option(
-    "--ranker",
-    "spec",
-    shell_complete=complete_ranker,
-    help="Spec text of the ranker for what was found; without it, the best there is.",
-)
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="How many answers to show.",
+    "--top", type=POSITIVE_INTEGER, default=3, show_default=True, help="Show the N best answers."
 )
 @click.option(
     "--retrieve",
     "retrieved",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INTEGER,
     default=100,
     show_default=True,
-    help="How many sentences are found for the ranker.",
+    help="Retrieve N sentences for the ranker.",
 )
 @click.option(
-    "--phrases", is_flag=True, help="Find sentences by their phrases too, which are encoded first."
+    "--phrases",
+    is_flag=True,
+    help="Also retrieve sentences by their phrases. Encodes the phrases first where needed.",
 )
-@click.option("--nearest", is_flag=True, help="Answer with the nearest phrase; no ranker judges.")
-@click.option("--explain", is_flag=True, help="Show what each stage did, in sentences and time.")
-@click.option("--no-cache", is_flag=True, help="Read everything, and remember nothing.")
+@click.option("--nearest", is_flag=True, help="Answer with the nearest phrases and use no ranker.")
+@click.option("--explain", is_flag=True, help="Show sentences and milliseconds per stage.")
+@click.option("--no-cache", is_flag=True, help="Neither use nor write the cache.")
 @json_option
 def ask(
     question: str,
@@ -88,34 +87,43 @@ def ask(
     as_json: bool,
 ) -> None:
     """
-    Answer a question from files and folders, from an index, or from a server you run.
+    Answer a question from files and folders, an index, or a server.
 
-    Reads text, markdown, html, pdf, docx, jsonl and csv; - is standard input. What was read is
-    remembered in your cache folder, and a file is read again only when it has changed.
+    Reads txt, md, html, pdf, docx, jsonl and csv files. PATH - is standard input. The text is kept
+    in your cache folder, and a file is read again only after it has changed.
+
+    The word before a probability means: sure, at least 90%; likely, at least 70%; perhaps, at least
+    40%; doubtful, less.
 
     \b
-    askline ask 'Who wrote Emma?' notes/ letter.pdf
-    askline ask 'Who wrote Emma?' --index DIR
-    askline ask 'Who wrote Emma?' --retriever 'opensearch://localhost:9200/books?text=body'
+    Examples:
+      askline ask 'Who wrote Emma?' notes/ letter.pdf
+      askline ask 'Who wrote Emma?' --index DIR
+      askline ask 'Who wrote Emma?' \\
+          --retriever 'opensearch://localhost:9200/books?text=body'
 
-    Exit codes: 0 answered, 2 no text to look in, 3 answered although some files could not be read,
-    4 no answer found.
+    Exit codes: 0 answered, 2 no text to search, 3 answered but some files could not be read, 4 no
+    answer found.
     """
-    given = sum(map(bool, (paths, folder, url)))
-    if given > 1 or (not given and sys.stdin.isatty()):
+    if sum(map(bool, (paths, folder, url))) > 1 or (
+        not (paths or folder or url) and sys.stdin.isatty()
+    ):
         raise click.UsageError("Give either PATHs to read, --index DIR or --retriever URL.")
     if encode and url is None:
-        raise click.UsageError("--encode goes with --retriever.")
+        raise click.UsageError("--encode needs --retriever URL.")
     if url is not None and (phrases or nearest):
-        raise click.UsageError("--phrases and --nearest go with PATHs or --index.")
+        raise click.UsageError("--phrases and --nearest cannot be used with --retriever.")
     if nearest and spec:
-        raise click.UsageError("--nearest and --ranker do not go together.")
-    report = None
+        raise click.UsageError("--nearest uses no ranker: leave out --ranker.")
+    retrieved = max(top, retrieved)
+    problems: Sequence[Problem] = ()
     if url is not None:
-        answers = _asked_of_server(question, url, encode, spec, top, max(top, retrieved))
+        answers = _ask_server(question, url, encode, spec, top, retrieved)
     else:
-        ranker = None if nearest else _ranker(spec)  # before reading: a wrong name is said at once
-        corpus, report = _opened(paths or (() if folder else ("-",)), folder, ranker, not no_cache)
+        # Load the ranker before reading any file, so that a wrong name fails at once.
+        ranker = None if nearest else _load_ranker(spec)
+        sources = paths or (() if folder else ("-",))
+        corpus, report = _open_corpus(sources, folder, ranker, use_cache=not no_cache)
         with corpus:
             if phrases or nearest:
                 with progress_count("Documents encoded") as step:
@@ -123,33 +131,36 @@ def ask(
             if nearest:
                 answers = corpus.nearest(question, top_k=top)
             else:
-                retrieved = max(top, retrieved)
                 answers = corpus.ask(question, top_k=top, retrieved=retrieved, phrases=phrases)
-    problems = report.problems if report else ()
-    if report is not None and not answers.stages[0].entered:
-        show_problems(problems)
-        raise _nothing_in(paths)
+        if report is not None:
+            problems = report.problems
+            if not answers.stages[0].entered:
+                print_problems(problems)
+                raise _no_text_error(paths)
     if as_json:
-        click.echo(json.dumps(_record(answers, report), ensure_ascii=False))
+        click.echo(json.dumps(_as_record(answers, problems), ensure_ascii=False))
     else:
-        show_answers(answers, explain=explain)
-    show_problems(problems)
-    code = _NOTHING_FOUND if not answers.answered else SOME_FAILED if problems else 0
-    click.get_current_context().exit(code)
+        print_answers(answers, explain=explain)
+    print_problems(problems)
+    if not answers.answered:
+        click.get_current_context().exit(EXIT_NO_ANSWER)
+    if problems:
+        click.get_current_context().exit(EXIT_SOME_UNREADABLE)
 
 
-def _asked_of_server(
+def _ask_server(
     question: str, url: str, encode: str | None, spec: str | None, top: int, retrieved: int
 ) -> Answers:
     from ..corpus import answer, connect
 
-    ranker = _ranker(spec)
-    with closing(connect(url, encode=_function(encode) if encode else None)) as server:
+    ranker = _load_ranker(spec)
+    function = _import_function(encode) if encode else None
+    with closing(connect(url, encode=function)) as server:
         return answer(question, server, ranker, top_k=top, retrieved=retrieved)
 
 
-def _function(name: str) -> Callable[[str], Sequence[float]]:
-    """`package.module:function`, looked for in the current folder too."""
+def _import_function(name: str) -> Callable[[str], Sequence[float]]:
+    """Import `package.module:function`; the current folder is searched too."""
     module, _, function = name.partition(":")
     sys.path.insert(0, "")
     try:
@@ -163,36 +174,35 @@ def _function(name: str) -> Callable[[str], Sequence[float]]:
     return found
 
 
-def _ranker(spec: str | None) -> Ranker:
+def _load_ranker(spec: str | None) -> Ranker:
     from ..rankers.registry import DEFAULT_SPEC
     from ..rankers.spec import load
 
     return load(spec or DEFAULT_SPEC)
 
 
-def _opened(
-    paths: Sequence[str], folder: str | None, ranker: Ranker | None, may_cache: bool
+def _open_corpus(
+    paths: Sequence[str], folder: str | None, ranker: Ranker | None, *, use_cache: bool
 ) -> tuple[Corpus, AddReport | None]:
-    """The corpus to ask, and what became of the files that went into it."""
+    """Open the index in `folder`, or read the paths into a corpus and report on the files."""
     from ..corpus import Corpus
     from ..corpus.cache import cached_index_folder
-    from ..errors import CorpusError
 
     if folder is not None:
         return Corpus.open(folder, ranker=ranker, must_exist=True), None
     with progress_count("Files") as step:
-        if may_cache and "-" not in paths:
+        if use_cache and "-" not in paths:
             try:
-                return _filled(Corpus.open(cached_index_folder(paths), ranker=ranker), paths, step)
+                return _fill(Corpus.open(cached_index_folder(paths), ranker=ranker), paths, step)
             except CorpusError as error:
-                click.echo(f"Nothing is remembered: {error}", err=True)
-        return _filled(Corpus.in_memory(ranker=ranker), paths, step)
+                click.echo(f"The cache cannot be used: {error}", err=True)
+        return _fill(Corpus.in_memory(ranker=ranker), paths, step)
 
 
-def _filled(
+def _fill(
     corpus: Corpus, paths: Sequence[str], step: Callable[[], None]
 ) -> tuple[Corpus, AddReport]:
-    """The corpus with these paths in it and nothing else."""
+    """Make the corpus hold these paths and nothing else."""
     try:
         return corpus, corpus.add(paths, on_file=lambda _: step(), only=True)
     except BaseException:
@@ -200,9 +210,7 @@ def _filled(
         raise
 
 
-def _nothing_in(paths: Sequence[str]) -> InputError:
-    from ..errors import InputError
-
+def _no_text_error(paths: Sequence[str]) -> InputError:
     names = ", ".join(path for path in paths if path != "-") or "standard input"
     return InputError(
         f"No text was found in {names}. Name files, or folders with txt, md, html, pdf, docx, csv "
@@ -210,9 +218,8 @@ def _nothing_in(paths: Sequence[str]) -> InputError:
     )
 
 
-def _record(answers: Answers, report: AddReport | None) -> dict[str, object]:
-    """Answers as JSON; `start` and `end` slice the decoded file."""
-    problems = report.problems if report else ()
+def _as_record(answers: Answers, problems: Sequence[Problem]) -> dict[str, object]:
+    """The JSON output; `start` and `end` of an answer are offsets in the decoded file."""
     return asdict(answers) | {
         "answered": answers.answered,
         "problems": [asdict(problem) for problem in problems],

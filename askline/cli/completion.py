@@ -1,4 +1,4 @@
-"""`askline completion`: a script that teaches the shell askline's words."""
+"""`askline completion`: print a shell completion script."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ __all__ = ["completion"]
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
     """
-    Print the completion script for a shell.
+    Print a shell completion script.
+
+    Add one of these lines to the start-up file of your shell:
 
     \b
-    bash:  eval "$(askline completion bash)"
-    zsh:   eval "$(askline completion zsh)"
-    fish:  askline completion fish | source
+      bash:  eval "$(askline completion bash)"
+      zsh:   eval "$(askline completion zsh)"
+      fish:  askline completion fish | source
     """
-    writer = get_completion_class(shell)
-    assert writer is not None  # the three choices are click's own
+    script = get_completion_class(shell)
+    assert script is not None  # click supports these three shells
     group = ctx.find_root().command
-    click.echo(writer(group, {}, "askline", "_ASKLINE_COMPLETE").source())
+    click.echo(script(group, {}, "askline", "_ASKLINE_COMPLETE").source())

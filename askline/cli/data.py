@@ -1,4 +1,4 @@
-"""`askline data`: which datasets there are, what is in them, and one of them as JSONL."""
+"""`askline data`: list question sets, count what they hold, and write them as JSONL."""
 
 from __future__ import annotations
 
@@ -18,32 +18,42 @@ if TYPE_CHECKING:
 __all__ = ["data"]
 
 
-@click.group()
+@click.group(short_help="List, count and convert question sets.")
 def data() -> None:
-    """Look at labelled question sets."""
+    """
+    List, count and convert question sets.
+
+    SET is NAME:SPLIT, as `askline data list` shows them, or a JSONL file.
+    """
 
 
 @data.command("list")
 def list_() -> None:
-    """List the datasets that --on and `askline data` take."""
+    """List the names of all question sets."""
     from ..data import dataset_names
 
     for name in dataset_names():
         click.echo(name)
 
 
-@data.command()
+@data.command(short_help="Count questions, candidates, answers and words.")
 @click.argument("names", metavar="SET...", nargs=-1, required=True, shell_complete=complete_set)
 @data_option
 @json_option
 def stats(names: tuple[str, ...], root: Path | None, as_json: bool) -> None:
     """
-    Count questions, candidates, answers and words.
+    Count questions, candidates, answers and words of question sets.
 
     \b
-    cands    candidates over all questions     answ.    questions with an answer
-    both     questions with both labels        pos.     candidates that answer
-    c/q      candidates a question             len q/c  words a question, a candidate
+    Columns:
+      quest.  questions
+      cands   candidates of all questions
+      answ.   questions with a correct candidate
+      both    questions with correct and incorrect candidates
+      pos.    correct candidates
+      c/q     candidates per question
+      len q   words per question
+      len c   words per candidate
     """
     from .. import data
 
@@ -71,13 +81,18 @@ def _row(each: DatasetStatistics) -> list[str]:
 @data.command()
 @click.argument("name", metavar="SET", shell_complete=complete_set)
 @click.option(
-    "--out", "file", type=click.Path(path_type=Path), required=True, help="Written whole."
+    "--out",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="JSONL file to write.",
 )
 @data_option
 def export(name: str, file: Path, root: Path | None) -> None:
-    """Write a set as JSONL, one question a line."""
+    """Write a question set as JSONL, one question per line."""
     from .. import data
 
     questions = data.load_dataset(name, root=root)
     data.write_jsonl(questions, file)
-    click.echo(f"{len(questions):,} questions to {file}", err=True)
+    click.echo(f"Wrote {len(questions):,} questions to {file}.", err=True)

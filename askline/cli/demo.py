@@ -1,23 +1,32 @@
-"""`askline demo`: a question asked of the few pages of prose that come with askline."""
+"""`askline demo`: answer a question from the pages that are installed with askline."""
 
 from __future__ import annotations
 
 import click
 
-from .answer_output import show_answers
-from .options import complete_ranker
+from .answer_output import print_answers
+from .options import ranker_option
 
 __all__ = ["demo"]
 
 _QUESTION = "How long is the Trans-Siberian railway?"
-_SHOWN = 3
+_TOP = 3
 
 
-@click.command()
+@click.command(short_help="Try askline on the pages that come with it.")
 @click.argument("question", default=_QUESTION)
-@click.option("--ranker", "spec", shell_complete=complete_ranker, help="The ranker's spec text.")
+@ranker_option
 def demo(question: str, spec: str | None) -> None:
-    """Ask a question of the pages that come with askline."""
+    """
+    Answer a question from the pages that come with askline.
+
+    Without QUESTION it is "How long is the Trans-Siberian railway?". The pages are about coffee,
+    honey bees, lighthouses, the metric system, tides and that railway.
+
+    \b
+    Example:
+      askline demo 'How do bees tell each other where to go?'
+    """
     from ..corpus import Corpus
     from ..demo import documents
     from ..rankers.registry import DEFAULT_SPEC
@@ -26,8 +35,8 @@ def demo(question: str, spec: str | None) -> None:
     ranker = load(spec or DEFAULT_SPEC)
     with Corpus.in_memory(ranker=ranker) as corpus:
         corpus.add_texts(dict(documents()))
-        answers = corpus.ask(question, top_k=_SHOWN)
+        answers = corpus.ask(question, top_k=_TOP)
     click.secho(question, bold=True)
-    show_answers(answers, explain=False)
+    print_answers(answers, explain=False)
     sentences, seconds = answers.stages[0].entered, answers.seconds
     click.secho(f"{sentences} sentences, {1000 * seconds:.0f} ms, ranked by {ranker}", dim=True)

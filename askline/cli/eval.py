@@ -1,11 +1,11 @@
-"""`askline eval`: a ranker measured on a labelled set."""
+"""`askline eval`: evaluate rankers on a labeled question set."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -26,73 +26,90 @@ if TYPE_CHECKING:
 __all__ = ["eval_"]
 
 
-@click.command("eval")
+@click.command("eval", short_help="Evaluate rankers on a question set.")
 @click.argument("specs", metavar="SPEC...", nargs=-1, required=True, shell_complete=complete_ranker)
 @question_set_options
 @measures_option
 @deadline_option
-@click.option("--run", "run_file", type=click.Path(path_type=Path), help="Write a TREC run here.")
-@click.option("--qrels", "qrels_file", type=click.Path(path_type=Path), help="Write qrels here.")
+@click.option(
+    "--run",
+    "run_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the ranking as a TREC run file.",
+)
+@click.option(
+    "--qrels",
+    "qrels_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the labels as a TREC qrels file.",
+)
 @json_option
 def eval_(
     specs: tuple[str, ...],
     *,
+    on: str,
+    root: Path | None,
+    which: str,
+    pad_to: int | None,
+    pad_seed: int,
     measures: str,
     deadline_ms: float | None,
     run_file: Path | None,
     qrels_file: Path | None,
     as_json: bool,
-    **which: Any,
 ) -> None:
     """
-    Measure a ranker (or several) on a labelled set.
+    Evaluate one or more rankers on a labeled question set.
 
-    Values are in percent. Questions without an answer count as 0; the filter leaves them out unless
-    told otherwise.
+    Measures are in percent, times in milliseconds per question (median and 95th percentile). A
+    question without a correct candidate counts as 0 under --filter all and is left out otherwise.
 
     \b
-    askline eval 'jaccard % 100 >> bm25' --on wikiqa:test --data DIR
+    Example:
+      askline eval 'jaccard % 100 >> bm25' --on wikiqa:test --data DIR
     """
     from ..evaluation import evaluate, make_qrels, parse_measures, write_qrels, write_run
     from ..rankers import Within
     from ..rankers.spec import load
 
     if run_file and len(specs) > 1:
-        raise click.UsageError("--run takes the run of one ranker; name one SPEC.")
+        raise click.UsageError("--run writes the ranking of one ranker: name one SPEC.")
     parse_measures(measures)
     rankers = [load(spec) for spec in specs]
     if deadline_ms is not None:
         rankers = [Within(ranker, deadline_ms) for ranker in rankers]
-    questions = load_question_set(**which)
+    questions = load_question_set(on, root=root, which=which, pad_to=pad_to, pad_seed=pad_seed)
     evaluations = []
     with progress_bar(f"Ranking {questions.name}", len(questions) * len(rankers)) as step:
         for ranker in rankers:
-            done = evaluate(ranker, questions, measures=measures, on_question=lambda _: step())
-            evaluations.append(done)
+            evaluations.append(
+                evaluate(ranker, questions, measures=measures, on_question=lambda _: step())
+            )
     if run_file:
         write_run(evaluations[0].run, run_file)
     if qrels_file:
         write_qrels(make_qrels(questions), qrels_file)
     if as_json:
-        for done in evaluations:
-            click.echo(json.dumps(done.as_dict(), ensure_ascii=False))
+        for evaluation in evaluations:
+            click.echo(json.dumps(evaluation.as_dict(), ensure_ascii=False))
     else:
-        _show(evaluations, which)
+        _print(evaluations, which)
 
 
-def _show(evaluations: Sequence[Evaluation], which: dict[str, Any]) -> None:
+def _print(evaluations: Sequence[Evaluation], which: str) -> None:
     first = evaluations[0]
-    rows = [
-        [done.ranker, *(f"{value:.2f}" for value in done.percent.values()), *_milliseconds(done)]
-        for done in evaluations
-    ]
     print_table(
         ["ranker", *first.percent, "ms p50", "p95"],
-        rows,
-        title=f"{first.question_set}, {which['which']}: {len(first.seconds):,} questions, "
+        [
+            [
+                evaluation.ranker,
+                *(f"{value:.2f}" for value in evaluation.percent.values()),
+                *(f"{value:.2f}" for value in evaluation.ms_per_question.values()),
+            ]
+            for evaluation in evaluations
+        ],
+        title=f"{first.question_set}, {which}: {len(first.seconds):,} questions, "
         f"{first.candidates:,} candidates",
     )
-
-
-def _milliseconds(done: Evaluation) -> list[str]:
-    return [f"{value:.2f}" for value in done.ms_per_question.values()]

@@ -1,4 +1,4 @@
-"""`askline index`: files and folders into an index that can be asked again and again."""
+"""`askline index`: build an index of files and folders, or update it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import json_option
-from .output import SOME_FAILED, show_problems
+from .options import POSITIVE_NUMBER, json_option
+from .output import EXIT_SOME_UNREADABLE, print_problems
 from .progress import progress_count
 
 if TYPE_CHECKING:
@@ -18,33 +18,38 @@ if TYPE_CHECKING:
 
 __all__ = ["index"]
 
-_REST = 10  # a watcher rests ten times as long as it looked
+_PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use little CPU
 
 
-@click.command()
+@click.command(short_help="Build or update an index of files and folders.")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
-@click.option("--out", "folder", type=click.Path(), required=True, help="The folder of the index.")
+@click.option(
+    "--out", "folder", metavar="DIR", type=click.Path(), required=True, help="Folder of the index."
+)
 @click.option(
     "--phrases",
     is_flag=True,
-    help="Encode the phrases too, for ask --phrases and --nearest; from then on they follow.",
+    help="Also encode phrases, for `askline ask --phrases` and --nearest. Later updates of the "
+    "index include them.",
 )
 @click.option(
     "--phrase-model",
     "model",
     metavar="DIR",
     type=click.Path(),
-    help="Encode by the model that `askline train phrases` wrote, not by the one that comes along.",
+    help="Encode phrases with a model from `askline train phrases`.  "
+    "[default: the installed model]",
 )
-@click.option("--remove", is_flag=True, help="Take the PATHs out of the index.")
-@click.option("--watch", is_flag=True, help="Go on, and follow every change until stopped.")
+@click.option("--remove", is_flag=True, help="Remove the PATHs from the index.")
+@click.option("--watch", is_flag=True, help="Keep running and follow changes until Ctrl-C.")
 @click.option(
     "--every",
     "seconds",
-    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    type=POSITIVE_NUMBER,
     default=2.0,
     show_default=True,
-    help="With --watch: look again after so many seconds.",
+    help="Seconds between two scans of --watch.",
 )
 @json_option
 def index(
@@ -59,80 +64,74 @@ def index(
     as_json: bool,
 ) -> None:
     """
-    Index files and folders, or bring an index up to date.
+    Build an index of files and folders, or update it.
 
-    Files that have not changed are not read again, and files that have gone from a folder are taken
-    out. It can be stopped at any time: what was indexed stays, and the next run goes on from there.
+    Unchanged files are not read again, and files that were deleted from a folder are removed. You
+    can stop it at any time: what was indexed is kept, and the next run continues from there.
 
     \b
-    askline index notes/ papers/ --out DIR
-    askline ask 'Who wrote Emma?' --index DIR
+    Examples:
+      askline index notes/ papers/ --out DIR
+      askline ask 'Who wrote Emma?' --index DIR
 
-    Exit codes: 0 done, 3 done although some files could not be read.
+    Exit codes: 0 done, 3 done but some files could not be read.
     """
     from ..corpus import Corpus
 
     if remove and watch:
-        raise click.UsageError("--remove and --watch do not go together.")
+        raise click.UsageError("--remove and --watch cannot be used together.")
     if model:
         from ..phrases import PhraseModel
 
-        PhraseModel.load(model)  # before reading: a wrong folder is said at once
+        PhraseModel.load(model)  # before reading any file, so that a wrong folder fails at once
     with Corpus.open(folder, must_exist=remove) as corpus:
         if remove:
             _remove(corpus, paths)
             return
-        report = _add(corpus, paths, as_json=as_json)
+        report = _add(corpus, paths)
+        _print_report(report, as_json=as_json)
         if phrases or model or corpus.status().phrases is not None:
-            _encode(corpus, model)
+            _encode_phrases(corpus, model)
         if watch:
             _watch(corpus, paths, seconds, as_json=as_json)
     if report.problems:
-        click.get_current_context().exit(SOME_FAILED)
+        click.get_current_context().exit(EXIT_SOME_UNREADABLE)
 
 
-def _add(
-    corpus: Corpus, paths: tuple[str, ...], *, as_json: bool, quiet: bool = False
-) -> AddReport:
+def _add(corpus: Corpus, paths: tuple[str, ...]) -> AddReport:
     with progress_count("Files") as step:
-        report = corpus.add(paths, on_file=lambda _: step())
-    if quiet and not _is_change(report):
-        return report
+        return corpus.add(paths, on_file=lambda _: step())
+
+
+def _print_report(report: AddReport, *, as_json: bool) -> None:
+    """Print JSON, or a line such as `3 added, 1 removed: 120 sentences in 0.2 s`."""
     if as_json:
         click.echo(json.dumps(asdict(report), ensure_ascii=False))
-    else:
-        click.echo(_line(report))
-        show_problems(report.problems)
-    return report
+        return
+    names = ("added", "changed", "removed", "failed", "unchanged")
+    counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
+    files = ", ".join(counts) or "No files found"
+    click.echo(f"{files}: {report.sentences:,} sentences in {report.seconds:.1f} s")
+    print_problems(report.problems)
 
 
-def _is_change(report: AddReport) -> bool:
-    return bool(report.added or report.changed or report.removed)
-
-
-def _encode(corpus: Corpus, model: str | None = None) -> None:
+def _encode_phrases(corpus: Corpus, model: str | None = None) -> None:
     with progress_count("Documents encoded") as step:
         corpus.encode_phrases(model, on_document=step)
 
 
-def _line(report: AddReport) -> str:
-    """`3 added, 1 removed, 40 unchanged: 120 sentences in 0.2 s`."""
-    names = ("added", "changed", "removed", "failed", "unchanged")
-    counts = [f"{getattr(report, name):,} {name}" for name in names if getattr(report, name)]
-    found = ", ".join(counts) or "No files found"
-    return f"{found}: {report.sentences:,} sentences in {report.seconds:.1f} s"
-
-
 def _watch(corpus: Corpus, paths: tuple[str, ...], seconds: float, *, as_json: bool) -> None:
-    """Look again and again; ended by Ctrl-C, which here is no failure."""
+    """Scan again and again until Ctrl-C, which is the normal end."""
+    pause = seconds
     try:
-        rest = seconds
         while True:
-            time.sleep(rest)
-            report = _add(corpus, paths, as_json=as_json, quiet=True)
-            if _is_change(report) and corpus.status().phrases is not None:
-                _encode(corpus)
-            rest = max(seconds, _REST * report.seconds)
+            time.sleep(pause)
+            report = _add(corpus, paths)
+            if report.added or report.changed or report.removed:
+                _print_report(report, as_json=as_json)
+                if corpus.status().phrases is not None:
+                    _encode_phrases(corpus)
+            pause = max(seconds, _PAUSE_PER_SCAN * report.seconds)
     except KeyboardInterrupt:
         return
 

@@ -1,13 +1,14 @@
-"""Options that several commands share, and what they stand for."""
+"""Options, argument types and shell completion that several commands share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.types import FloatParamType, IntParamType
 
 from ..errors import InputError, require_extra
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from ..types import QuestionSet
 
 __all__ = [
+    "POSITIVE_INTEGER",
+    "POSITIVE_NUMBER",
     "adapt_option",
     "complete_ranker",
     "complete_set",
@@ -27,6 +30,7 @@ __all__ = [
     "measures_option",
     "out_option",
     "question_set_options",
+    "ranker_option",
     "require_torch",
     "seed_option",
     "transfer_option",
@@ -34,59 +38,131 @@ __all__ = [
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-DEFAULT_MEASURES = "MAP,MRR,P@1,nDCG@10"
+_DEFAULT_MEASURES = "MAP,MRR,P@1,nDCG@10"
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+class _PositiveInteger(IntParamType):
+    """An integer of at least 1. Unlike `click.IntRange`, it adds no range to the help."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = super().convert(value, param, ctx)
+        if number < 1:
+            self.fail(f"must be a positive integer, got {value}.", param, ctx)
+        return int(number)
+
+
+class _PositiveNumber(FloatParamType):
+    """A number greater than 0."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return "X"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = super().convert(value, param, ctx)
+        if not number > 0:
+            self.fail(f"must be greater than 0, got {value}.", param, ctx)
+        return float(number)
+
+
+POSITIVE_INTEGER = _PositiveInteger()
+POSITIVE_NUMBER = _PositiveNumber()
+
+
+def complete_ranker(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[str]:
+    """Complete the last ranker name of a spec such as `jaccard % 100 >> bm`."""
+    from ..rankers.registry import ranker_names
+
+    cut = max(incomplete.rfind(mark) for mark in " (>") + 1
+    head, prefix = incomplete[:cut], incomplete[cut:]
+    return [head + name for name in ranker_names() if name.startswith(prefix)]
+
+
+def complete_set(
+    context: click.Context,  # noqa: ARG001
+    parameter: click.Parameter,  # noqa: ARG001
+    incomplete: str,
+) -> list[str]:
+    """Complete the name of a question set."""
+    from ..data import dataset_names
+
+    return [name for name in dataset_names() if name.startswith(incomplete)]
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+ranker_option = click.option(
+    "--ranker",
+    "spec",
+    metavar="SPEC",
+    shell_complete=complete_ranker,
+    help="Ranker to use, as `askline rankers` lists them, or a pipeline such as "
+    "'jaccard % 100 >> bm25'.  [default: cosinet % 100 >> cascade]",
+)
 
 deadline_option = click.option(
     "--deadline-ms",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Take the best ranking that is ready so many milliseconds after each question.",
+    metavar="MS",
+    type=POSITIVE_NUMBER,
+    help="Stop ranking a question after MS milliseconds and use the best ranking so far.  "
+    "[default: no limit]",
 )
 
 data_option = click.option(
     "--data",
     "root",
+    metavar="DIR",
     type=click.Path(path_type=Path),
     envvar="ASKLINE_DATA",
-    help="The folder that holds the datasets.  [env: ASKLINE_DATA]",
+    show_envvar=True,
+    help="Folder that holds the datasets.",
 )
 
 transfer_option = click.option(
     "--transfer",
     multiple=True,
     metavar="SET",
-    shell_complete=lambda *given: complete_set(*given),
-    help="Train on this first: NAME:SPLIT or a JSONL file; may be given again.",
+    shell_complete=complete_set,
+    help="Question set to train on first: NAME:SPLIT or a JSONL file. Repeatable.",
 )
 
 adapt_option = click.option(
     "--adapt",
     metavar="SET",
-    shell_complete=lambda *given: complete_set(*given),
-    help="Then train on this.",
+    shell_complete=complete_set,
+    help="Question set to train on after the transfer sets.",
 )
 
 dev_option = click.option(
     "--dev",
     metavar="SET",
-    shell_complete=lambda *given: complete_set(*given),
-    help="Measure on this after each epoch.",
+    shell_complete=complete_set,
+    help="Question set to evaluate on after each epoch.",
 )
 
 out_option = click.option(
     "--out",
     required=True,
+    metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The model folder to write.",
+    help="Model folder to write.",
 )
 
 seed_option = click.option(
     "--seed",
+    metavar="N",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="The same seed gives the same weights.",
+    help="Random seed. The same seed gives the same weights.",
 )
 
 device_option = click.option(
@@ -94,39 +170,27 @@ device_option = click.option(
     type=click.Choice(["cpu", "cuda"]),
     default="cpu",
     show_default=True,
-    help="What to train on.",
+    help="Device to train on.",
+)
+
+measures_option = click.option(
+    "--measures",
+    metavar="NAMES",
+    default=_DEFAULT_MEASURES,
+    show_default=True,
+    help="Measures, separated by commas: MAP, MRR, P@k, nDCG@k, R@k, Success@k.",
 )
 
 
-def require_torch(name: str) -> ModuleType:
-    """The torch package, once it is known to be there and to reach this device."""
-    torch = require_extra("torch", purpose="Training", extra="train")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            "--device cuda needs a GPU that torch can use, and there is none. Use cpu."
-        )
-    return torch
-
-
-def measures_option(function: _Function) -> _Function:
-    """`--measures`."""
-    return click.option(
-        "--measures",
-        default=DEFAULT_MEASURES,
-        show_default=True,
-        help="Comma-separated: MAP, MRR, P@k, nDCG@k, R@k, Success@k.",
-    )(function)
-
-
 def question_set_options(function: _Function) -> _Function:
-    """`--on`, `--data`, `--filter`, `--pad-to`, `--pad-seed`: what `question_set` takes."""
+    """Add `--on`, `--data`, `--filter`, `--pad-to`, `--pad-seed`, for `load_question_set`."""
     options = [
         click.option(
             "--on",
             required=True,
             metavar="SET",
             shell_complete=complete_set,
-            help="NAME:SPLIT, as `askline data list` shows them, or the path of a JSONL file.",
+            help="Question set: NAME:SPLIT, as `askline data list` shows them, or a JSONL file.",
         ),
         data_option,
         click.option(
@@ -135,14 +199,22 @@ def question_set_options(function: _Function) -> _Function:
             type=click.Choice(["all", "answerable", "both"]),
             default="answerable",
             show_default=True,
-            help="Which questions count: all, those with an answer, those with both labels.",
+            help="Questions to keep: all, those with a correct candidate, or those with both "
+            "correct and incorrect candidates.",
         ),
         click.option(
             "--pad-to",
-            type=click.IntRange(min=1),
-            help="Add other questions' candidates until each question has this many.",
+            type=POSITIVE_INTEGER,
+            help="Add candidates of other questions until each question has N.",
         ),
-        click.option("--pad-seed", default=0, show_default=True, help="Seed of the added ones."),
+        click.option(
+            "--pad-seed",
+            metavar="N",
+            type=int,
+            default=0,
+            show_default=True,
+            help="Random seed for --pad-to.",
+        ),
     ]
     for option in reversed(options):
         function = option(function)
@@ -150,37 +222,21 @@ def question_set_options(function: _Function) -> _Function:
 
 
 def load_question_set(
-    on: str, root: Path | None, which: str, pad_to: int | None, pad_seed: int
+    on: str, *, root: Path | None, which: str, pad_to: int | None, pad_seed: int
 ) -> QuestionSet:
-    """The labelled questions that the shared options describe."""
+    """Load the question set that `question_set_options` describe."""
     from .. import data
 
     questions = data.load_dataset(on, root=root)
     if pad_to is not None:
-        # Before the filter, so that the questions it leaves out still give their sentences.
+        # Pad before filtering, so that filtered-out questions still provide candidates.
         questions = data.pad(questions, to=pad_to, seed=pad_seed)
     return data.filter_questions(questions, which)
 
 
-def complete_ranker(
-    context: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    incomplete: str,
-) -> list[str]:
-    """Names of rankers for the shell, after whatever part of a spec is already there."""
-    from ..rankers.registry import ranker_names
-
-    cut = max(incomplete.rfind(mark) for mark in " (>") + 1
-    done, begun = incomplete[:cut], incomplete[cut:]
-    return [done + name for name in ranker_names() if name.startswith(begun)]
-
-
-def complete_set(
-    context: click.Context,  # noqa: ARG001
-    parameter: click.Parameter,  # noqa: ARG001
-    incomplete: str,
-) -> list[str]:
-    """Names of datasets for the shell."""
-    from ..data import dataset_names
-
-    return [name for name in dataset_names() if name.startswith(incomplete)]
+def require_torch(device: str) -> ModuleType:
+    """Import torch, or raise if it is not installed or cannot use this device."""
+    torch = require_extra("torch", purpose="Training", extra="train")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda needs a GPU that torch can use, found none. Use cpu.")
+    return torch

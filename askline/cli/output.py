@@ -1,9 +1,8 @@
 """
-Text as lines of a terminal: its columns counted, and nothing in it that a terminal obeys.
+Terminal output: tables, wrapped text, pipeline stages and unreadable files.
 
-Tables and long lines for a person; without colour and never wrapped when not on a terminal.
-
-What could not be read, on stderr, after everything else.
+Text is wrapped only on a terminal; a pipe or a file gets whole lines. Colors are removed by click
+when the output is not a terminal.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,101 +21,65 @@ if TYPE_CHECKING:
     from ..types import StageReport
 
 __all__ = [
-    "SOME_FAILED",
-    "columns",
-    "from_here",
-    "harmless",
-    "print_funnel",
-    "print_hanging",
+    "EXIT_NO_ANSWER",
+    "EXIT_SOME_UNREADABLE",
+    "display_width",
+    "print_indented",
+    "print_problems",
+    "print_stages",
     "print_table",
-    "show_problems",
-    "wrapped",
+    "relative_place",
+    "replace_controls",
+    "wrap",
 ]
 
+EXIT_SOME_UNREADABLE = 3
+EXIT_NO_ANSWER = 4
+
+_MOST_PROBLEMS = 20
+_LEAST_TEXT_WIDTH = 20
+
 _WIDE = frozenset("WF")
-_UNSEEN = frozenset(("Mn", "Me", "Cf"))
-# What a file holds may move the cursor or change the title of the window; none of it is text.
+_ZERO_WIDTH = frozenset(("Mn", "Me", "Cf"))
+# A file may contain escape sequences that move the cursor or rename the window.
 _CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")
 
 
-def harmless(text: str) -> str:
-    """The same with a space for each control character, so places in it stay."""
-    return text.translate(_CONTROLS)
-
-
-def columns(text: str) -> int:
-    """How many a terminal takes: two for an East Asian letter, none for an accent on its own."""
-    return len(text) if text.isascii() else sum(map(_width, text))
-
-
-def wrapped(text: str, room: int) -> list[str]:
-    """Lines of at most `room` columns, broken at spaces or before a wide character if they can."""
-    lines: list[str] = []
-    start = place = used = 0  # of the line at hand, where it may end, its columns
-    for at, character in enumerate(text):
-        width = _width(character)
-        if character == " " or width == 2:
-            place = at
-        used += width
-        if used > room and character != " ":
-            end = place if columns(text[start:place]) else at
-            lines.append(text[start:end].rstrip())
-            start = end + 1 if text[end] == " " else end
-            used = columns(text[start : at + 1])
-    lines.append(text[start:].rstrip())
-    return lines
-
-
-def _width(character: str) -> int:
-    if character.isascii():
-        return 1
-    if unicodedata.category(character) in _UNSEEN:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
-
-
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "") -> None:
-    """The first column is text, the others are figures and stand to the right."""
+    """
+    Print a table: the first column left-aligned, the others right-aligned.
+
+    On a terminal that is too narrow, a first cell that does not fit gets a line of its own.
+    """
     if title:
         click.secho(title, dim=True)
     lines = [header, *rows]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    widths = [max(display_width(line[column]) for line in lines) for column in range(len(header))]
+    if sys.stdout.isatty():
+        figures_width = sum(2 + width for width in widths[1:])
+        room = shutil.get_terminal_size().columns - figures_width
+        if widths[0] > room:
+            fitting = [width for line in lines if (width := display_width(line[0])) <= room]
+            widths[0] = max(fitting, default=0)
     for number, (first, *others) in enumerate(lines):
-        figures = (cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))
-        line = "  ".join([first.ljust(widths[0]), *figures]).rstrip()
-        click.secho(line, bold=True if number == 0 else None)
+        if display_width(first) > widths[0]:
+            click.echo(first)
+            first = ""
+        cells = [first + " " * (widths[0] - display_width(first))]
+        cells += [
+            " " * (width - display_width(cell)) + cell
+            for cell, width in zip(others, widths[1:], strict=True)
+        ]
+        line = "  ".join(cells).rstrip()
+        click.echo(click.style(line, bold=True) if number == 0 else line)
 
 
-def print_hanging(
-    margin: str, text: str, *, mark: tuple[int, int] | None = None, **style: Any
-) -> None:
+def print_stages(stages: Sequence[StageReport]) -> None:
     """
-    A text beside its margin; on a terminal it is wrapped, and later lines stand below it.
+    Print one row per pipeline stage: candidates in, candidates kept, milliseconds.
 
-    With a `mark`, the style goes to the characters between the two places alone.
-    """
-    room = max(20, shutil.get_terminal_size().columns - len(margin))
-    lines = wrapped(text, room) if sys.stdout.isatty() else [text]
-    start, end = mark or (0, len(text))
-    at = 0
-    for number, line in enumerate(lines):
-        at = max(at, text.find(line, at))  # wrapping has left out the space before it
-        first, last = (min(max(place - at, 0), len(line)) for place in (start, end))
-        beside = " " * len(margin) if number else margin
-        click.echo(beside + line[:first] + _styled(line[first:last], style) + line[last:])
-        at += len(line)
-
-
-def _styled(text: str, style: dict[str, Any]) -> str:
-    return click.style(text, **style) if text else ""
-
-
-def print_funnel(stages: Sequence[StageReport]) -> None:
-    """
-    Stage by stage: how many came in, how many went on, and what that took.
-
-    Two more columns where they have something to say: how many were not judged in time, and the
-    layers computed, relative to all candidates at full depth.
+    Two columns appear only when they have values: `skipped`, the candidates that were not scored
+    before the deadline, and `layers`, the computed layers relative to all candidates at full depth.
     """
     header = ["stage", "in", "kept", "ms"]
     rows = [
@@ -133,25 +96,83 @@ def print_funnel(stages: Sequence[StageReport]) -> None:
     print_table(header, rows)
 
 
-SOME_FAILED = 3
-"""The exit code of a command that did what it should, except for some files."""
-
-_SHOWN = 20
-
-
-def show_problems(problems: Sequence[Problem]) -> None:
-    """Each on a line, the first twenty of them."""
+def print_problems(problems: Sequence[Problem]) -> None:
+    """Print the first twenty problems to stderr, one per line."""
     if not problems:
         return
-    click.echo(f"{len(problems):,} left out:", err=True)
-    for problem in problems[:_SHOWN]:
-        click.echo(f"  {from_here(str(problem))}", err=True)
-    if len(problems) > _SHOWN:
-        click.echo(f"  … and {len(problems) - _SHOWN:,} more.", err=True)
+    click.echo(f"Could not read ({len(problems):,}):", err=True)
+    for problem in problems[:_MOST_PROBLEMS]:
+        click.echo(f"  {relative_place(str(problem))}", err=True)
+    if len(problems) > _MOST_PROBLEMS:
+        click.echo(f"  … and {len(problems) - _MOST_PROBLEMS:,} more.", err=True)
 
 
-def from_here(place: str) -> str:
-    """A place that begins with a path, as short as it can be said from the current folder."""
+def print_indented(
+    margin: str,
+    text: str,
+    *,
+    mark: tuple[int, int] | None = None,
+    fg: str | None = None,
+    bold: bool | None = None,
+    dim: bool | None = None,
+) -> None:
+    """
+    Print a text after a margin; on a terminal, wrapped lines are indented by the margin's width.
+
+    With a `mark` (start, end), only the characters between these two positions are styled.
+    """
+    room = max(_LEAST_TEXT_WIDTH, shutil.get_terminal_size().columns - len(margin))
+    lines = wrap(text, room) if sys.stdout.isatty() else [text]
+    start, end = mark or (0, len(text))
+    at = 0
+    for number, line in enumerate(lines):
+        at = max(at, text.find(line, at))  # skip the space that wrapping removed
+        first, last = (min(max(position - at, 0), len(line)) for position in (start, end))
+        marked = line[first:last]
+        if marked and (fg or bold or dim):
+            marked = click.style(marked, fg=fg, bold=bold, dim=dim)
+        click.echo((" " * len(margin) if number else margin) + line[:first] + marked + line[last:])
+        at += len(line)
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Break a text into lines of at most `width` columns, at spaces or before wide characters."""
+    lines: list[str] = []
+    start = break_at = used = 0  # start of the line, last place to break it, columns so far
+    for at, character in enumerate(text):
+        character_width = _character_width(character)
+        if character == " " or character_width == 2:
+            break_at = at
+        used += character_width
+        if used > width and character != " ":
+            end = break_at if display_width(text[start:break_at]) else at
+            lines.append(text[start:end].rstrip())
+            start = end + 1 if text[end] == " " else end
+            used = display_width(text[start : at + 1])
+    lines.append(text[start:].rstrip())
+    return lines
+
+
+def display_width(text: str) -> int:
+    """Terminal columns: two for an East Asian wide character, none for a combining mark."""
+    return len(text) if text.isascii() else sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.category(character) in _ZERO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in _WIDE else 1
+
+
+def replace_controls(text: str) -> str:
+    """Replace each control character with a space, so that offsets stay valid."""
+    return text.translate(_CONTROLS)
+
+
+def relative_place(place: str) -> str:
+    """A place that starts with a path, relative to the current folder where possible."""
     if place.startswith("-:"):
         place = f"standard input{place[1:]}"
-    return harmless(place.removeprefix(os.path.join(os.getcwd(), "")))
+    return replace_controls(place.removeprefix(os.path.join(os.getcwd(), "")))

@@ -1,8 +1,7 @@
 """
-Progress on stderr for what takes more than two seconds, and nothing for what does not.
+Progress on stderr for work that takes longer than two seconds.
 
-On a terminal it is a bar or a count that moves. In a file or a pipe, where that would be thousands
-of characters, it is a line a minute.
+On a terminal it is a bar or a growing count. In a file or a pipe it is one line per minute.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ from typing import Protocol
 
 import click
 
-__all__ = ["progress_bar", "progress_count", "step_logger"]
+__all__ = ["StepLogger", "progress_bar", "progress_count", "step_logger"]
 
-_PATIENCE_SECONDS = 2.0
-_PAUSE_SECONDS = 0.2
+_DELAY_SECONDS = 2.0
+_REFRESH_SECONDS = 0.2
 _LINE_SECONDS = 60.0
 _STEP_SECONDS = 20.0
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """Gives a function to call after each of `total` steps."""
+def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each of `total` steps."""
     if not sys.stderr.isatty():
-        yield _lines(what, total)
+        yield _line_logger(label, total)
         return
-    show_from = time.monotonic() + _PATIENCE_SECONDS
+    show_from = time.monotonic() + _DELAY_SECONDS
     with click.progressbar(
-        length=total, label=what, file=sys.stderr, show_pos=True, hidden=True
+        length=total, label=label, file=sys.stderr, show_pos=True, hidden=True
     ) as bar:
 
         def step() -> None:
@@ -43,12 +42,12 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
 
 
 @contextmanager
-def progress_count(what: str) -> Iterator[Callable[[], None]]:
-    """The same where nobody knows how many steps there will be: a count that grows."""
+def progress_count(label: str) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each step, for work of unknown length."""
     if not sys.stderr.isatty():
-        yield _lines(what)
+        yield _line_logger(label)
         return
-    show_from = time.monotonic() + _PATIENCE_SECONDS
+    show_from = time.monotonic() + _DELAY_SECONDS
     count = 0
     shown = False
 
@@ -56,27 +55,27 @@ def progress_count(what: str) -> Iterator[Callable[[], None]]:
         nonlocal count, shown, show_from
         count += 1
         if time.monotonic() > show_from:
-            show_from = time.monotonic() + _PAUSE_SECONDS
+            show_from = time.monotonic() + _REFRESH_SECONDS
             shown = True
-            click.echo(f"\r{what}: {count:,}", nl=False, err=True)
+            click.echo(f"\r{label}: {count:,}", nl=False, err=True)
 
     try:
         yield step
     finally:
         if shown:
-            click.echo(f"\r{what}: {count:,}", err=True)
+            click.echo(f"\r{label}: {count:,}", err=True)
 
 
 class StepLogger(Protocol):
-    """Hears of a step."""
+    """Called after each training step."""
 
     def __call__(self, what: str, done: int, of: int, more: str = "") -> None:
-        """What learns, how many steps are done, of how many, and what else is to be said."""
+        """`what` names the run, `done` of `of` steps are done, `more` is added to the line."""
         ...
 
 
 def step_logger() -> StepLogger:
-    """Gives a function to call after each step of a training; it says one in twenty seconds."""
+    """A function that prints a training step every twenty seconds, and the last step."""
     due = time.monotonic() + _STEP_SECONDS
 
     def step(what: str, done: int, of: int, more: str = "") -> None:
@@ -89,10 +88,10 @@ def step_logger() -> StepLogger:
     return step
 
 
-def _lines(what: str, total: int | None = None) -> Callable[[], None]:
-    """How far it is, once a minute."""
-    begun = time.monotonic()
-    next_line = begun + _LINE_SECONDS
+def _line_logger(label: str, total: int | None = None) -> Callable[[], None]:
+    """A step function that prints one line per minute."""
+    started = time.monotonic()
+    next_line = started + _LINE_SECONDS
     count = 0
 
     def step() -> None:
@@ -102,11 +101,11 @@ def _lines(what: str, total: int | None = None) -> Callable[[], None]:
         if now < next_line:
             return
         next_line = now + _LINE_SECONDS
-        said = f"{what}: {count:,}"
+        line = f"{label}: {count:,}"
         if total is not None:
-            left = (now - begun) / count * (total - count)
-            said += f" of {total:,}, about {_duration(left)} left"
-        click.echo(said, err=True)
+            remaining = (now - started) / count * (total - count)
+            line += f" of {total:,}, about {_duration(remaining)} left"
+        click.echo(line, err=True)
 
     return step
 

@@ -1,4 +1,4 @@
-"""`askline rank`: candidates in, a ranking out."""
+"""`askline rank`: rank candidate sentences for a question."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import complete_ranker, deadline_option, json_option
-from .output import print_funnel, print_hanging
+from .options import POSITIVE_INTEGER, deadline_option, json_option, ranker_option
+from .output import print_indented, print_stages, replace_controls
 
 if TYPE_CHECKING:
     from ..types import Ranking
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["rank"]
 
 
-@click.command()
+@click.command(short_help="Rank candidate sentences for a question.")
 @click.argument("question", required=False)
 @click.argument("file", type=click.Path(allow_dash=True), default="-")
-@click.option("--ranker", "spec", shell_complete=complete_ranker, help="The ranker's spec text.")
-@click.option("--top", type=click.IntRange(min=1), help="Show only the first so many.")
+@ranker_option
+@click.option("--top", type=POSITIVE_INTEGER, help="Show the N best candidates.  [default: all]")
 @deadline_option
-@click.option("--explain", is_flag=True, help="Show what each stage did, in candidates and time.")
+@click.option("--explain", is_flag=True, help="Show candidates and milliseconds per stage.")
 @click.option(
     "--requests",
+    metavar="FILE",
     type=click.Path(allow_dash=True),
-    help='Rank many: a file of {"question": …, "candidates": […]} lines; answers with JSON lines.',
+    help='Rank many questions: a JSONL file with {"question": …, "candidates": […]} per line. '
+    "Prints one JSON object per line.",
 )
 @json_option
 def rank(
@@ -45,10 +47,12 @@ def rank(
     """
     Rank candidate sentences by how well they answer a question.
 
-    Candidates are the lines of FILE or of standard input.
+    Candidates are the lines of FILE or of standard input. Blank lines are skipped.
 
     \b
-    printf 'Emma is a novel.\\nJane Austen wrote Emma.\\n' | askline rank 'Who wrote Emma?'
+    Example:
+      printf 'Emma is a novel.\\nJane Austen wrote Emma.\\n' |
+          askline rank 'Who wrote Emma?'
     """
     from ..rankers import trace
     from ..rankers.registry import DEFAULT_SPEC
@@ -57,19 +61,18 @@ def rank(
     if (question is None) == (requests is None):
         raise click.UsageError("Give either a QUESTION or --requests FILE.")
     if question is not None and not question.strip():
-        raise click.UsageError("The QUESTION has no words in it.")
-    asked = _many(requests) if requests else _one(question or "", file)
+        raise click.UsageError("QUESTION must not be empty.")
+    lists = _read_requests(requests) if requests else _read_lines(question or "", file)
     ranker = load(spec or DEFAULT_SPEC)
-    for text, candidates in asked:
+    for text, candidates in lists:
         ranking = trace(ranker, text, candidates, deadline_ms)
         if as_json or requests:
-            click.echo(json.dumps(_record(text, candidates, ranking, top), ensure_ascii=False))
+            click.echo(json.dumps(_as_record(text, candidates, ranking, top), ensure_ascii=False))
         else:
-            _show(candidates, ranking, top, explain)
+            _print(candidates, ranking, top, explain=explain)
 
 
-def _one(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
-    """One question over the lines of a file; blank lines are no candidates."""
+def _read_lines(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
     from ..data.data_files import DataFile
 
     lines = DataFile(file)
@@ -78,23 +81,23 @@ def _one(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
     yield question, candidates
 
 
-def _many(file: str) -> Iterator[tuple[str, list[str]]]:
-    """One question a line. All lines are read and checked before the first is answered."""
+def _read_requests(file: str) -> Iterator[tuple[str, list[str]]]:
+    """Read and check all lines before the first one is ranked."""
     from ..data.data_files import DataFile, JsonObject, get_text, get_texts
 
     def parse(_: int, record: JsonObject) -> tuple[str, list[str]]:
         return get_text(record, "question"), get_texts(record, "candidates", blank=True)
 
     lines = DataFile(file)
-    asked = lines.collect(lines.records(), parse)
+    requests = lines.collect(lines.records(), parse)
     lines.check()
-    yield from asked
+    yield from requests
 
 
-def _record(
+def _as_record(
     question: str, candidates: Sequence[str], ranking: Ranking, top: int | None
 ) -> dict[str, Any]:
-    """A ranking as JSON: the hits with their texts, and what each stage did."""
+    """The JSON output. The cost is relative to all candidates at full depth."""
     cost = ranking.cost
     return {
         "question": question,
@@ -106,19 +109,19 @@ def _record(
     }
 
 
-def _show(candidates: Sequence[str], ranking: Ranking, top: int | None, explain: bool) -> None:
-    shown = ranking.hits[:top]
-    places = len(str(len(shown)))
-    scores = [f"{hit.score:.4f}" for hit in shown]
-    width = max(map(len, scores), default=0)
-    for place, (hit, score) in enumerate(zip(shown, scores, strict=True), start=1):
-        margin = f"{place:>{places}}  {score:>{width}}  "
-        print_hanging(margin, candidates[hit.index], bold=place == 1)
+def _print(candidates: Sequence[str], ranking: Ranking, top: int | None, *, explain: bool) -> None:
+    hits = ranking.hits[:top]
+    scores = [f"{hit.score:.4f}" for hit in hits]
+    place_width = len(str(len(hits)))
+    score_width = max(map(len, scores), default=0)
+    for place, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
+        margin = f"{place:>{place_width}}  {score:>{score_width}}  "
+        print_indented(margin, replace_controls(candidates[hit.index]), bold=place == 1)
     if explain:
-        print_funnel(ranking.stages)
+        print_stages(ranking.stages)
     elif ranking.skipped:
         click.echo(
-            f"Time was up: {ranking.skipped:,} judgements were left out. "
-            "--explain shows at which stage.",
+            f"The deadline passed before {ranking.skipped:,} scores were computed. "
+            "--explain shows the stages.",
             err=True,
         )

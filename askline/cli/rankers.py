@@ -1,4 +1,4 @@
-"""`askline rankers`: the names that a spec may use."""
+"""`askline rankers`: list the names of the rankers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ import click
 __all__ = ["rankers"]
 
 
-@click.command()
+@click.command(short_help="List the rankers.")
 def rankers() -> None:
-    """List the rankers that a spec may name."""
+    """
+    List the names of the rankers, for --ranker and SPEC.
+
+    A SPEC is a name (bm25), a name with options (cosinet('DIR')), or a pipeline: A % 20 >> B ranks
+    with A and ranks A's first 20 again with B.
+    """
     from ..rankers.registry import ranker_names
 
     for name in ranker_names():

@@ -1,4 +1,4 @@
-"""`askline status`: what an index holds."""
+"""`askline status`: show what an index holds."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import json_option
-from .output import from_here
+from .output import relative_place
 
 if TYPE_CHECKING:
     from ..corpus import CorpusStatus
 
 __all__ = ["status"]
 
-_MUCH_TEXT = 100_000
+_ENOUGH_CHARACTERS = 100_000  # for bytes per character to be meaningful
 
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
 @json_option
 def status(folder: str, *, as_json: bool) -> None:
-    """Show what an index holds, and which files could not be read."""
+    """
+    Show what an index holds and which files could not be read.
+
+    \b
+    Example:
+      askline status DIR
+    """
     from ..corpus import Corpus
 
     with Corpus.open(folder, must_exist=True) as corpus:
@@ -31,36 +37,35 @@ def status(folder: str, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
         return
-    for name, value in _lines(found):
+    for name, value in _rows(found):
         click.echo(f"{name:<12}{value}")
     for problem in found.unreadable:
-        click.echo(f"  {from_here(str(problem))}")
+        click.echo(f"  {relative_place(str(problem))}")
 
 
-def _lines(found: CorpusStatus) -> list[tuple[str, str]]:
-    search = "up to date" if found.searchable else "behind, completed at the next question"
+def _rows(found: CorpusStatus) -> list[tuple[str, str]]:
+    search = "up to date" if found.searchable else "updated with the next question"
     return [
         ("documents", f"{found.documents:,}"),
         ("sentences", f"{found.sentences:,}"),
         ("characters", f"{found.characters:,}"),
         ("store", _size(found.store_bytes, found)),
-        ("search", _size(found.search_bytes, found)),
-        ("", search),
-        *_phrases(found),
+        ("search", f"{_size(found.search_bytes, found)}, {search}"),
+        ("phrases", _phrases(found)),
         ("writer", f"process {found.writer}" if found.writer else "none"),
         ("unreadable", f"{len(found.unreadable):,}"),
     ]
 
 
-def _phrases(found: CorpusStatus) -> list[tuple[str, str]]:
+def _phrases(found: CorpusStatus) -> str:
     if found.phrases is None:
-        return [("phrases", "none")]
-    state = "up to date" if found.encoded else "behind, encoded when they are next asked for"
-    return [("phrases", f"{found.phrases:,}, {_size(found.phrase_bytes, found)}"), ("", state)]
+        return "none"
+    state = "up to date" if found.encoded else "updated when they are next used"
+    return f"{found.phrases:,}, {_size(found.phrase_bytes, found)}, {state}"
 
 
 def _size(count: int, found: CorpusStatus) -> str:
-    """In bytes, and for each character where there is enough text for that to mean something."""
-    if found.characters < _MUCH_TEXT:
+    """Bytes, and bytes per character for a large index."""
+    if found.characters < _ENOUGH_CHARACTERS:
         return f"{count:,} bytes"
-    return f"{count:,} bytes, {count / found.characters:.2f} a character"
+    return f"{count:,} bytes ({count / found.characters:.2f} per character)"

@@ -1,129 +1,175 @@
-"""`askline tune`: what a trained model drops, learned from dev sets."""
+"""`askline tune`: fit the settings of a trained model to dev sets."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import complete_ranker, complete_set, data_option, json_option
+from .options import (
+    POSITIVE_INTEGER,
+    complete_ranker,
+    complete_set,
+    data_option,
+    json_option,
+)
 from .output import print_table
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from ..rankers import Cascade
     from ..tuning import ScoreTable, Tuned
     from ..tuning.results import Found
-    from ..types import QuestionSet, Ranker
+    from ..types import QuestionSet
 
 __all__ = ["tune"]
 
 
 @click.group()
 def tune() -> None:
-    """Fit a trained model's settings to dev sets."""
+    """Fit the settings of a trained model to dev sets."""
 
 
-@tune.command()
+@tune.command(short_help="Choose how many candidates each layer of a cascade keeps.")
 @click.argument(
-    "folder", type=click.Path(path_type=Path, file_okay=False, exists=True), required=False
+    "folder",
+    metavar="[DIR]",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    required=False,
 )
 @click.option(
     "--on",
+    "names",
     multiple=True,
     metavar="SET",
     shell_complete=complete_set,
-    help="A dev set: NAME:SPLIT or a JSONL file; may be given again.",
+    help="Dev set: NAME:SPLIT or a JSONL file. Repeatable.",
 )
 @click.option(
     "--table",
     "files",
     multiple=True,
+    metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="A score table made elsewhere, in place of --on; may be given again.",
+    help="Score table (.npz) from an earlier run, instead of --on. Repeatable.",
 )
 @data_option
-@click.option("--pad", type=click.IntRange(min=1), help="Lengthen each list to so many candidates.")
-@click.option("--questions", type=click.IntRange(min=1), help="Take at most so many of each set.")
+@click.option(
+    "--pad-to",
+    type=POSITIVE_INTEGER,
+    help="Add candidates of other questions until each question has N.",
+)
+@click.option(
+    "--questions",
+    "most",
+    type=POSITIVE_INTEGER,
+    help="Use at most N questions of each set.  [default: all]",
+)
 @click.option(
     "--budget",
+    metavar="SHARE",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.4,
     show_default=True,
-    help="The cost allowed, relative to full depth.",
+    help="Allowed cost as a share of the cost of full depth.",
 )
 @click.option(
     "--max-loss",
+    metavar="POINTS",
     type=click.FloatRange(min=0),
     default=0.5,
     show_default=True,
-    help="Points of P@1 that shorter lists may lose before they may cost more than the budget.",
+    help="Short lists that lose more than this many points of P@1 within the budget may exceed it.",
 )
 @click.option(
     "--max-map-loss",
+    metavar="POINTS",
     type=click.FloatRange(min=0),
     default=0.2,
     show_default=True,
-    help="The same in points of MAP, which no single set may lose either.",
+    help="The same for MAP, checked on each set too.",
 )
 @click.option(
     "--stage",
+    metavar="LAYERS",
     type=click.FloatRange(min=0),
     default=0.0,
     show_default=True,
-    help="What a classifier costs beside its candidates, in layers of one candidate.",
+    help="Fixed cost of a classifier, in layers of one candidate.",
 )
 @click.option(
     "--first",
     metavar="SPEC",
     shell_complete=complete_ranker,
-    help="A light ranker to stand before the cascade; how many it keeps is searched too.",
+    help="Light ranker before the cascade. How many candidates it keeps is tuned too.",
 )
 @click.option(
     "--first-layers",
+    metavar="LAYERS",
     type=click.FloatRange(min=0),
-    help="What --first costs a candidate, in layers. Measured where the sets are scored here.",
+    help="Cost of --first per candidate, in layers. Measured with --on, required with --table.",
 )
 @click.option(
     "--out",
+    metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("cascade-tuning"),
     show_default=True,
-    help="Where scores, front.json and front.svg go.",
+    help="Folder for the score tables, front.json and front.svg.",
 )
-@click.option("--dry-run", is_flag=True, help="Leave the model folder as it is.")
+@click.option("--dry-run", is_flag=True, help="Do not change the model folder.")
 @json_option
 def cascade(
-    folder: Path | None, *, out: Path, dry_run: bool, as_json: bool, **options: Any
+    folder: Path | None,
+    *,
+    names: tuple[str, ...],
+    files: tuple[Path, ...],
+    root: Path | None,
+    pad_to: int | None,
+    most: int | None,
+    budget: float,
+    max_loss: float,
+    max_map_loss: float,
+    stage: float,
+    first: str | None,
+    first_layers: float | None,
+    out: Path,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """
-    Learn which classifiers of a cascade look, and how many candidates each lets through.
+    Choose the layers at which a cascade drops candidates, and how many it keeps at each.
 
-    Every pair is scored once at every depth and the scores are kept, so that a search that was
-    broken off, or one with another budget, goes on from there. The schedule, with a calibration
-    for each depth, is stored in the model folder; without FOLDER, in the one that comes with
-    askline.
+    Each pair of question and candidate is scored once at each depth. The scores are saved in --out,
+    so that an interrupted run or a run with another budget reuses them. The schedule and a
+    calibration for each depth are written into the model folder DIR; without DIR, into the
+    installed model.
 
     \b
-    askline tune cascade DIR --on wikiqa:dev --on selqa:dev --pad 400 --budget 0.4 --first cosinet
+    Example:
+      askline tune cascade DIR --on wikiqa:dev --on selqa:dev \\
+          --pad-to 400 --budget 0.4 --first cosinet
     """
     from ..rankers.cascade import shipped_folder
     from ..tuning import tune as fit
     from ..tuning.schedule_fitting import store, write_report
 
     folder = folder or shipped_folder()
-    if bool(options["on"]) == bool(options["files"]):
+    if bool(names) == bool(files):
         raise click.UsageError("Give either --on SET or --table FILE, once or more.")
-    tables = _read(options) if options["files"] else _score(folder, out / "scores", options)
+    if files:
+        tables = _read_tables(files, first, first_layers, root)
+    else:
+        tables = _score_sets(folder, names, root, pad_to or 0, most, first, out / "scores")
     tuned = fit(
         tables,
-        budget=options["budget"],
-        loss=options["max_loss"] / 100,
-        map_loss=options["max_map_loss"] / 100,
-        stage=options["stage"],
-        first=bool(options["first"]),
+        budget=budget,
+        loss=max_loss / 100,
+        map_loss=max_map_loss / 100,
+        stage=stage,
+        first=first is not None,
         on_step=lambda step: click.echo(f"Searching: {step} …", err=True),
     )
     written = write_report(tuned, out)
@@ -132,96 +178,110 @@ def cascade(
     if as_json:
         click.echo(json.dumps(tuned.as_dict(), ensure_ascii=False))
     else:
-        _show(tuned, options["first"])
+        _print(tuned, first)
     click.echo(f"Wrote {' and '.join(map(str, written))}.", err=True)
     if not dry_run:
-        click.echo(f"Stored the schedule in {folder}.", err=True)
+        click.echo(f"Wrote the schedule to {folder}.", err=True)
 
 
-def _score(folder: Path, kept: Path, options: dict[str, Any]) -> list[ScoreTable]:
-    """The dev sets at every depth, from the files kept where there are some."""
+def _score_sets(
+    folder: Path,
+    names: Sequence[str],
+    root: Path | None,
+    pad_to: int,
+    most: int | None,
+    first: str | None,
+    out: Path,
+) -> list[ScoreTable]:
+    """Score each set at each depth, or read the table that an earlier run saved in `out`."""
     from ..rankers import Cascade
     from ..rankers.spec import load
     from ..tuning import score_set
     from ..tuning.schedule_fitting import fingerprint
 
-    judge: Cascade = Cascade.load(folder)
-    first: Ranker | None = load(options["first"]) if options["first"] else None
-    model = fingerprint(folder) + (f" behind {first}" if first else "")
-    kept.mkdir(parents=True, exist_ok=True)
+    cascade = Cascade.load(folder)
+    first_ranker = load(first) if first else None
+    model = fingerprint(folder) + (f" behind {first_ranker}" if first_ranker else "")
+    out.mkdir(parents=True, exist_ok=True)
     tables = []
-    for name in options["on"]:
-        questions = _lists(name, options["pad"] or 0, options)
-        stem = f"{name}.{options['pad'] or 0}.{options['questions'] or 'all'}"
-        path = kept / f"{''.join(c if c.isalnum() or c in '.-' else '_' for c in stem)}.npz"
+    for name in names:
+        questions = _load_questions(name, root, pad_to, most)
+        stem = f"{name}.{pad_to}.{most or 'all'}"
+        file_name = "".join(c if c.isalnum() or c in ".-" else "_" for c in stem)
         with progress_bar(f"Scoring {name}", len(questions)) as step:
             table = score_set(
-                judge.encoder,
+                cascade.encoder,
                 questions,
                 model=model,
-                pad=options["pad"] or 0,
-                first=first,
-                path=path,
+                pad=pad_to,
+                first=first_ranker,
+                path=out / f"{file_name}.npz",
                 on_question=step,
             )
         tables.append(table)
     return tables
 
 
-def _read(options: dict[str, Any]) -> list[ScoreTable]:
-    """Tables made elsewhere; a first stage ranks their lists here."""
+def _read_tables(
+    files: Sequence[Path], first: str | None, first_layers: float | None, root: Path | None
+) -> list[ScoreTable]:
+    """Read tables; where one has no scores of the first stage, rank its lists with it now."""
     from ..rankers.spec import load
     from ..tuning import ScoreTable
     from ..tuning.score_tables import with_first
 
-    tables = [ScoreTable.load(file) for file in options["files"]]
-    if not options["first"]:
+    tables = [ScoreTable.load(file) for file in files]
+    if not first or all(table.light is not None for table in tables):
         return tables
-    if options["first_layers"] is None and any(table.light is None for table in tables):
-        raise click.UsageError("With --table, say what --first costs: --first-layers.")
-    first = load(options["first"])
-    found = []
+    if first_layers is None:
+        raise click.UsageError("--first with --table needs --first-layers.")
+    first_ranker = load(first)
+    complete = []
     for table in tables:
         if table.light is None:
             with progress_bar(f"Ranking {table.name}", len(table.questions)) as step:
-                questions = _lists(table.name, table.pad, options | {"questions": None})
+                questions = _load_questions(table.name, root, table.pad, None)
                 table = with_first(
-                    table, questions, first, layers=options["first_layers"], on_question=step
+                    table, questions, first_ranker, layers=first_layers, on_question=step
                 )
-        found.append(table)
-    return found
+        complete.append(table)
+    return complete
 
 
-def _lists(name: str, pad: int, options: dict[str, Any]) -> QuestionSet:
-    """Questions with an answer; where only some are wanted, evenly out of the whole set."""
+def _load_questions(name: str, root: Path | None, pad_to: int, most: int | None) -> QuestionSet:
+    """The answerable questions of a set; with `most`, a sample spaced evenly over the set."""
     from .. import data
     from ..types import QuestionSet
 
-    questions = data.load_dataset(name, root=options["root"])
-    if pad:
-        questions = data.pad(questions, to=pad)
-    found = data.filter_questions(questions, "answerable").questions
-    wanted = options["questions"] or len(found)
-    return QuestionSet(name, found[:: max(1, len(found) // wanted)][:wanted])
+    questions = data.load_dataset(name, root=root)
+    if pad_to:
+        questions = data.pad(questions, to=pad_to)
+    answerable = data.filter_questions(questions, "answerable").questions
+    count = most or len(answerable)
+    return QuestionSet(name, answerable[:: max(1, len(answerable) // count)][:count])
 
 
-def _show(tuned: Tuned, first: str | None) -> None:
-    rows = [_cells(f"{row.count} candidates", row) for row in tuned.rows]
-    for whole in tuned.pipelines:
-        name = f"{first} % {tuned.first} >> cascade, {whole.count} candidates"
-        rows.append(_cells(name, whole))
+def _print(tuned: Tuned, first: str | None) -> None:
+    rows = [(f"{row.count} candidates", row) for row in tuned.rows]
+    rows += [
+        (f"{first} % {tuned.first} >> cascade, {row.count} candidates", row)
+        for row in tuned.pipelines
+    ]
     print_table(
-        ["lists", "cost", "P@1", "full depth", "MAP", "full depth", "held out P@1", "keeps"],
-        rows,
-        title=f"Tuned on {', '.join(tuned.sets)}; budget {tuned.budget:.0%}. "
-        "Held out: against full depth, on questions not chosen by.",
+        ["lists", "cost", "P@1", "full P@1", "MAP", "full MAP", "held-out P@1"],
+        [_row(name, row) for name, row in rows],
+        title=f"Tuned on {', '.join(tuned.sets)}; budget {tuned.budget:.0%}.\n"
+        "full: at full depth. held-out: difference from full depth on held-out questions.",
     )
+    click.secho("\nCandidates kept, as LAYER:N", dim=True)
+    for name, row in rows:
+        keeps = ", ".join(f"{step.depth}:{step.keep}" for step in row.choice.trial.keeps)
+        click.echo(f"{name}: {keeps or 'all (full depth)'}")
 
 
-def _cells(name: str, found: Found) -> list[str]:
+def _row(name: str, found: Found) -> list[str]:
     choice = found.choice
-    held = choice.held_out
-    keeps = ", ".join(f"{step.depth}:{step.keep}" for step in choice.trial.keeps)
+    held_out = choice.held_out
     return [
         name,
         f"{choice.trial.price:.1%}",
@@ -229,6 +289,5 @@ def _cells(name: str, found: Found) -> list[str]:
         f"{100 * choice.full.p1:.2f}",
         f"{100 * choice.trial.map:.2f}",
         f"{100 * choice.full.map:.2f}",
-        f"{100 * held.p1:+.2f} ± {100 * held.p1_error:.2f}",
-        keeps or "full depth",
+        f"{100 * held_out.p1:+.2f} ± {100 * held_out.p1_error:.2f}",
     ]

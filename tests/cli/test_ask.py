@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.cli.answer_output import show_answers
+from askline.cli.answer_output import print_answers
 from askline.corpus import Answer, AnswerPhrase, Answers, Corpus
 
 from ..corpus.connectors.engine import Engine
@@ -20,7 +20,7 @@ QUESTION = "When was the first lighthouse lit?"
 
 @pytest.fixture(autouse=True)
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two files in the current folder, a minute old, and a cache folder of this test's own."""
+    """Two files in the current folder, a minute old, and an own cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
     folder = tmp_path / "notes"
@@ -32,7 +32,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_ask_shows_the_answer_its_neighbours_and_its_place(run: Run) -> None:
+def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
     result = run("ask", QUESTION, "notes")
     assert result.exit_code == 0
     assert result.stdout.splitlines()[:3] == [
@@ -44,7 +44,7 @@ def test_ask_shows_the_answer_its_neighbours_and_its_place(run: Run) -> None:
     assert "Next best" in result.stdout
 
 
-def test_ask_json_slices_the_file(run: Run, notes: Path) -> None:
+def test_ask_json_has_offsets_in_the_file(run: Run, notes: Path) -> None:
     record = json.loads(run("ask", QUESTION, "notes", "--json", "--top", "2").stdout)
     best = record["answers"][0]
     assert ROCK[best["start"] : best["end"]] == best["text"]
@@ -53,7 +53,7 @@ def test_ask_json_slices_the_file(run: Run, notes: Path) -> None:
     assert record["stages"][0]["ranker"] == "passages % 100"
 
 
-def test_ask_explains_the_funnel(run: Run) -> None:
+def test_ask_explain_lists_the_stages(run: Run) -> None:
     lines = run("ask", QUESTION, "notes", "--ranker", "wo % 2 >> bm25", "--explain").stdout
     assert [line.split()[0] for line in lines.splitlines()[-4:]] == [
         "stage",
@@ -70,9 +70,7 @@ def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
     assert "  standard input:2 · sure (" in result.stdout
 
 
-def test_ask_remembers_what_it_read(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ask_uses_the_cache(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("ask", QUESTION, "notes")
     monkeypatch.setattr("askline.corpus.ingest.read_document", None)  # calling it would fail
     again = run("ask", QUESTION, "notes")
@@ -80,25 +78,25 @@ def test_ask_remembers_what_it_read(
     assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1
 
 
-def test_ask_forgets_files_that_are_gone(run: Run, notes: Path) -> None:
+def test_ask_drops_deleted_files_from_the_cache(run: Run, notes: Path) -> None:
     run("ask", QUESTION, "notes")
     (notes / "rock.txt").unlink()
     assert run("ask", QUESTION, "notes").exit_code == 4
 
 
-def test_ask_without_cache_leaves_nothing_behind(run: Run, tmp_path: Path) -> None:
+def test_ask_no_cache_writes_no_cache(run: Run, tmp_path: Path) -> None:
     assert run("ask", QUESTION, "notes", "--no-cache").exit_code == 0
     assert not (tmp_path / "cache").exists()
 
 
-def test_ask_goes_on_where_nothing_can_be_remembered(run: Run, tmp_path: Path) -> None:
+def test_ask_works_without_a_usable_cache_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no folder", encoding="utf-8")
     result = run("ask", QUESTION, "notes")
     assert result.exit_code == 0
-    assert "Nothing is remembered: " in result.stderr
+    assert "The cache cannot be used: " in result.stderr
 
 
-def test_ask_says_when_nothing_is_found(run: Run) -> None:
+def test_ask_reports_that_no_answer_was_found(run: Run) -> None:
     result = run("ask", "Zeppelins?", "notes")
     assert result.exit_code == 4
     assert result.stdout.startswith("No answer found")
@@ -125,33 +123,33 @@ def test_ask_without_any_text_is_an_error(
     assert said in result.stderr
 
 
-def test_ask_of_an_empty_index_finds_nothing(run: Run) -> None:
+def test_ask_finds_no_answer_in_an_empty_index(run: Run) -> None:
     with Corpus.open("index"):
         pass
     assert run("ask", QUESTION, "--index", "index").exit_code == 4
 
 
-def test_ask_says_how_likely_the_next_best_are(run: Run) -> None:
+def test_ask_shows_probabilities_of_the_next_best(run: Run) -> None:
     lines = run("ask", QUESTION, "notes").stdout.splitlines()
     assert all(re.search(r" · \d+%\]$", line) for line in lines[lines.index("Next best") + 1 :])
 
 
-def test_no_color_is_heeded(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_color_removes_colors(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[" in run("ask", QUESTION, "notes", color=True).stdout
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in run("ask", QUESTION, "notes", color=True).stdout
 
 
-def test_ask_answers_although_a_file_cannot_be_read(run: Run, notes: Path) -> None:
+def test_ask_answers_when_some_files_cannot_be_read(run: Run, notes: Path) -> None:
     (notes / "broken.pdf").write_bytes(b"\x00\x01\x02\x03")
     result = run("ask", QUESTION, "notes", "missing.txt")
     assert result.exit_code == 3
     assert "Its first lighthouse was lit in 1698." in result.stdout
-    assert result.stderr.splitlines()[0] == "2 left out:"
+    assert result.stderr.splitlines()[0] == "Could not read (2):"
     assert "missing.txt: There is no such file." in result.stderr
 
 
-def test_ask_takes_an_index(run: Run, tmp_path: Path) -> None:
+def test_ask_searches_an_index(run: Run, tmp_path: Path) -> None:
     with Corpus.open("index") as corpus:
         corpus.add("notes")
     assert run("ask", QUESTION, "--index", "index").exit_code == 0
@@ -159,13 +157,13 @@ def test_ask_takes_an_index(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("second", [["--index", "index"], ["--retriever", "opensearch://h/i"]])
-def test_ask_wants_one_place_to_look(run: Run, second: list[str]) -> None:
+def test_ask_refuses_two_sources(run: Run, second: list[str]) -> None:
     result = run("ask", QUESTION, "notes", *second)
     assert result.exit_code == 2
     assert "Give either PATHs to read, --index DIR or --retriever URL." in result.stderr
 
 
-def test_ask_takes_a_server(run: Run) -> None:
+def test_ask_searches_a_server(run: Run) -> None:
     with Engine({"notes": {"rock": {"body": ROCK}}}) as engine:
         url = f"opensearch://ann:sesame@localhost:{engine.port}/notes"
         result = run("ask", QUESTION, "--retriever", url, "--explain")
@@ -183,7 +181,7 @@ def test_ask_takes_a_server(run: Run) -> None:
     assert (best["document"], ROCK[best["start"] : best["end"]]) == ("rock", best["text"])
 
 
-def test_ask_says_which_server_is_not_there(run: Run) -> None:
+def test_ask_names_an_unreachable_server(run: Run) -> None:
     result = run("ask", QUESTION, "--retriever", "opensearch://ann:sesame@localhost:9/notes")
     assert result.exit_code == 1
     assert "opensearch://localhost:9/notes: It cannot be reached" in result.stderr
@@ -196,12 +194,15 @@ def test_ask_says_which_server_is_not_there(run: Run) -> None:
         (["--retriever", "notes"], "No kind of server ''. Known: elasticsearch, opensearch"),
         (["--retriever", "opensearch://h/i", "--encode", "json:lods"], "must be MODULE:FUNCTION"),
         (["--retriever", "opensearch://h/i", "--encode", "json:loads"], "takes encode"),
-        (["notes", "--encode", "json:loads"], "--encode goes with --retriever"),
-        (["--retriever", "opensearch://h/i", "--phrases"], "--phrases and --nearest go with PATHs"),
-        (["notes", "--nearest", "--ranker", "bm25"], "--nearest and --ranker do not go together"),
+        (["notes", "--encode", "json:loads"], "--encode needs --retriever URL"),
+        (
+            ["--retriever", "opensearch://h/i", "--phrases"],
+            "--phrases and --nearest cannot be used with --retriever",
+        ),
+        (["notes", "--nearest", "--ranker", "bm25"], "--nearest uses no ranker"),
     ],
 )
-def test_ask_refuses_servers_it_cannot_mean(run: Run, arguments: list[str], message: str) -> None:
+def test_ask_refuses_options_that_do_not_fit(run: Run, arguments: list[str], message: str) -> None:
     result = run("ask", QUESTION, *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -227,12 +228,12 @@ def test_ask_refuses_bad_input(run: Run, arguments: list[str], message: str) -> 
     assert message in result.stderr
 
 
-def test_a_sentence_without_end_is_clipped(run: Run) -> None:
+def test_ask_clips_a_very_long_sentence(run: Run) -> None:
     result = run("ask", "lamp", "-", stdin="The lamp " + "burns " * 50_000)
     assert max(map(len, result.stdout.splitlines())) < 700
 
 
-def test_ask_marks_the_phrase_in_json(run: Run) -> None:
+def test_ask_json_has_the_phrase(run: Run) -> None:
     record = json.loads(run("ask", QUESTION, "notes", "--json").stdout)
     best = record["answers"][0]
     phrase = best["phrase"]
@@ -240,19 +241,19 @@ def test_ask_marks_the_phrase_in_json(run: Run) -> None:
     assert best["text"][phrase["start"] : phrase["end"]] == "1698"
 
 
-def test_ask_offers_the_nearest_sentence_where_nothing_answers(run: Run) -> None:
+def test_ask_shows_the_closest_sentence_when_none_answers(run: Run) -> None:
     result = run("ask", "Which rock band sang of a storm in Lima?", "notes")
     assert result.exit_code == 4
-    assert result.stdout.startswith("No answer found. The sentence that comes nearest:\n")
+    assert result.stdout.startswith("No answer found. The closest sentence:\n")
     assert "· doubtful (" in result.stdout
 
 
-def test_ask_with_a_ranker_that_is_not_calibrated_shows_its_score(run: Run) -> None:
+def test_ask_shows_the_score_of_an_uncalibrated_ranker(run: Run) -> None:
     result = run("ask", QUESTION, "notes", "--ranker", "bm25")
     assert "notes/rock.txt:2 · score " in result.stdout
 
 
-def test_a_phrase_far_inside_a_sentence_without_end_is_shown(
+def test_a_phrase_far_inside_a_long_sentence_is_shown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     text = "a list, " * 200 + "the duck Gustav and " + "so on, " * 200
@@ -261,7 +262,7 @@ def test_a_phrase_far_inside_a_sentence_without_end_is_shown(
         *(text, 1.0, 1, 0.9, "a.txt", "", 0, len(text), "line", 1, "", "x " * 500 + "end.", ""),
         phrase=AnswerPhrase("Gustav", at, at + 6),
     )
-    show_answers(Answers("Which duck?", (best,), (), 0.1, 0.5), explain=False)
+    print_answers(Answers("Which duck?", (best,), (), 0.1, 0.5), explain=False)
     before, shown, place = capsys.readouterr().out.splitlines()
     assert before.startswith("  … x x")
     assert before.endswith(" end.")
@@ -271,7 +272,7 @@ def test_a_phrase_far_inside_a_sentence_without_end_is_shown(
     assert place == "  a.txt:1 · sure (90%)"
 
 
-def test_nothing_in_a_file_reaches_the_terminal_as_a_command(run: Run) -> None:
+def test_control_characters_of_a_file_are_not_printed(run: Run) -> None:
     result = run("ask", "lamp", "-", stdin="The lamp \x1b]0;mine\x07 burns. " + "It is old. " * 20)
     assert "The lamp ]0;mine burns." in result.stdout
     assert "\x1b" not in result.stdout

@@ -27,13 +27,13 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    draft = path.with_suffix(".draft")  # a watcher is to see it whole
+    draft = path.with_suffix(".draft")  # so that a watcher sees the whole file
     draft.write_text(text, encoding="utf-8")
     os.utime(draft, (time.time() - 60, time.time() - 60))
     draft.replace(path)
 
 
-def test_index_counts_what_it_did(run: Run, notes: Path) -> None:
+def test_index_prints_counts(run: Run, notes: Path) -> None:
     first = run("index", "notes", "--out", "index")
     assert first.exit_code == 0
     assert first.stdout.startswith("2 added: 3 sentences in ")
@@ -47,23 +47,23 @@ def test_index_json_is_the_report(run: Run) -> None:
     assert (record["added"], record["sentences"], record["problems"]) == (2, 3, [])
 
 
-def test_index_says_what_it_left_out_and_keeps_the_rest(run: Run, notes: Path) -> None:
+def test_index_reports_unreadable_files_and_indexes_the_others(run: Run, notes: Path) -> None:
     (notes / "image.txt").write_bytes(b"\x89PNG\x00\x01")
     result = run("index", "notes", "--out", "index")
     assert result.exit_code == 3
     assert result.stdout.startswith("2 added, 1 failed: 3 sentences")
     assert "image.txt: It is named as text and holds an image." in result.stderr
-    assert run("index", "notes", "--out", "index").exit_code == 3  # and again while it is there
+    assert run("index", "notes", "--out", "index").exit_code == 3  # the file is still there
 
 
-def test_index_remove_takes_out(run: Run, notes: Path) -> None:
+def test_index_remove(run: Run, notes: Path) -> None:
     run("index", "notes", "--out", "index")
     result = run("index", "notes/bread.txt", "--out", "index", "--remove")
     assert (result.stdout, result.stderr) == (f"{notes / 'bread.txt'}\n", "1 removed\n")
     assert run("index", "x", "--out", "nowhere", "--remove").exit_code == 1
 
 
-def test_index_says_who_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_names_the_process_that_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("askline.corpus.corpus._PATIENCE_SECONDS", 0.0)
     Corpus.open("index").close()
     with writing(Path("index")):
@@ -72,17 +72,17 @@ def test_index_says_who_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) ->
     assert f"is being written by process {os.getpid()}" in result.stderr
 
 
-def test_index_leaves_other_folders_alone(run: Run) -> None:
+def test_index_refuses_a_folder_that_is_not_an_index(run: Run) -> None:
     result = run("index", "notes", "--out", "notes")
     assert result.exit_code == 1
     assert "Name a folder that is empty or new." in result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
-def test_index_watch_follows_changes_until_it_is_stopped(notes: Path) -> None:
+def test_index_watch_follows_changes_until_interrupted(notes: Path) -> None:
     # Where the tests run in the background, SIGINT is ignored, and children would ignore it too.
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-    program = f"{heard}; from askline.cli import main; main()"
+    handle = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    program = f"{handle}; from askline.cli import main; main()"
     arguments = ["index", "notes", "--out", "index", "--watch", "--every", "0.1"]
     command = [sys.executable, "-c", program, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watcher:
@@ -96,26 +96,6 @@ def test_index_watch_follows_changes_until_it_is_stopped(notes: Path) -> None:
         assert watcher.wait(20) == 0
 
 
-def test_status_shows_what_is_there(run: Run, notes: Path) -> None:
-    (notes / "image.txt").write_bytes(b"\x89PNG\x00\x01")
-    run("index", "notes", "--out", "index")
-    result = run("status", "index")
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    assert lines[:2] == ["documents   2", "sentences   3"]
-    assert "up to date" in result.stdout
-    assert lines[-2] == "unreadable  1"
-    assert "image.txt: It is named as text" in lines[-1]
-    record = json.loads(run("status", "index", "--json").stdout)
-    assert (record["documents"], record["searchable"]) == (2, True)
-
-
-def test_status_of_nothing_is_an_error(run: Run) -> None:
-    result = run("status", "nowhere")
-    assert result.exit_code == 1
-    assert "No index in nowhere." in result.stderr
-
-
 @pytest.fixture
 def phrase_model(tmp_path: Path) -> Path:
     pytest.importorskip("tokenizers", reason="tokenizers is not installed")
@@ -124,7 +104,7 @@ def phrase_model(tmp_path: Path) -> Path:
     return make_folder(tmp_path / "tiny")
 
 
-def test_index_encodes_phrases_and_they_follow(run: Run, notes: Path, phrase_model: Path) -> None:
+def test_index_keeps_phrases_up_to_date(run: Run, notes: Path, phrase_model: Path) -> None:
     run("index", "notes", "--out", "i")
     assert "phrases     none" in run("status", "i").stdout
     result = run("index", "notes", "--out", "i", "--phrase-model", str(phrase_model))
@@ -141,7 +121,7 @@ def test_index_encodes_phrases_and_they_follow(run: Run, notes: Path, phrase_mod
     assert both["stages"][0]["ranker"] == "(passages + phrases) % 100"
 
 
-def test_index_says_at_once_that_there_is_no_such_model(run: Run, notes: Path) -> None:
+def test_index_refuses_a_missing_phrase_model_before_reading(run: Run, notes: Path) -> None:
     assert notes.is_dir()
     result = run("index", "notes", "--out", "i", "--phrase-model", "nowhere")
     assert result.exit_code == 1

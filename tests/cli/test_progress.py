@@ -13,7 +13,7 @@ Clock = Callable[[float], None]
 
 @pytest.fixture
 def tick(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Moves the clock that progress is shown by."""
+    """Moves the clock that progress uses."""
     now = 0.0
 
     def forward(seconds: float) -> None:
@@ -25,7 +25,7 @@ def tick(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return forward
 
 
-def test_a_file_gets_a_line_a_minute(tick: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_gets_one_line_per_minute(tick: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar("Training", 1_000) as step:
         for _ in range(400):
             tick(0.5)
@@ -40,7 +40,7 @@ def test_a_file_gets_a_line_a_minute(tick: Clock, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("total", "left"), [(2, "60 s"), (3, "2 min"), (1_000, "16.6 h")], ids=["s", "min", "h"]
 )
-def test_the_time_left_is_said_in_what_fits(
+def test_the_remaining_time_has_a_fitting_unit(
     total: int, left: str, tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with progress_bar("Training", total) as step:
@@ -49,7 +49,7 @@ def test_the_time_left_is_said_in_what_fits(
     assert capsys.readouterr().err == f"Training: 1 of {total:,}, about {left} left\n"
 
 
-def test_where_nobody_knows_the_total_the_line_has_a_count(
+def test_without_a_total_the_line_has_a_count(
     tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with progress_count("Files") as step:
@@ -62,7 +62,7 @@ def test_where_nobody_knows_the_total_the_line_has_a_count(
 @pytest.mark.parametrize(
     "shown", [lambda: progress_bar("Ranking", 50), lambda: progress_count("Files")]
 )
-def test_what_takes_less_than_a_minute_leaves_a_file_clean(
+def test_a_file_gets_no_line_in_the_first_minute(
     shown: Callable[[], object], tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with shown() as step:  # type: ignore[attr-defined]
@@ -86,7 +86,7 @@ def test_a_terminal_gets_a_bar_after_two_seconds(
     assert "Ranking" in capsys.readouterr().err
 
 
-def test_a_terminal_gets_a_count_that_stays(
+def test_a_terminal_keeps_the_last_count(
     tick: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -97,13 +97,13 @@ def test_a_terminal_gets_a_count_that_stays(
     assert capsys.readouterr().err.endswith("\rFiles: 7\n")
 
 
-def test_of_the_steps_of_a_training_one_in_twenty_seconds_is_said_and_the_last(
+def test_step_logger_prints_every_twenty_seconds_and_the_last_step(
     tick: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = step_logger()
+    log = step_logger()
     for done in range(1, 1_009):
         tick(0.125)
-        said("seed 1", done, 1_008, f"loss {1 / done:.3f}")
+        log("seed 1", done, 1_008, f"loss {1 / done:.3f}")
     assert capsys.readouterr().err.splitlines() == [
         *(f"seed 1  step {done} of 1,008  loss {1 / done:.3f}" for done in range(160, 961, 160)),
         "seed 1  step 1,008 of 1,008  loss 0.001",

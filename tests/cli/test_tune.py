@@ -27,7 +27,7 @@ def scores(tmp_path: Path) -> Path:
     return path
 
 
-def test_tune_stores_the_schedule_and_writes_the_front(
+def test_tune_writes_the_schedule_and_the_front(
     run: Run, model: Path, scores: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
@@ -43,7 +43,7 @@ def test_tune_stores_the_schedule_and_writes_the_front(
     assert sorted(path.name for path in out.iterdir()) == ["front.json", "front.svg"]
 
 
-def test_tune_dry_run_leaves_the_folder(
+def test_tune_dry_run_does_not_change_the_folder(
     run: Run, model: Path, scores: Path, tmp_path: Path
 ) -> None:
     result = run(
@@ -54,13 +54,13 @@ def test_tune_dry_run_leaves_the_folder(
     assert (model / "config.json").read_text("utf-8") == '{"kind": "cascade"}'
 
 
-def test_tune_wants_sets_or_tables(run: Run, model: Path) -> None:
+def test_tune_needs_sets_or_tables(run: Run, model: Path) -> None:
     result = run("tune", "cascade", str(model))
     assert result.exit_code == 2
     assert "Give either --on SET or --table FILE" in result.stderr
 
 
-def test_tune_wants_the_price_of_a_first_stage(run: Run, model: Path, tmp_path: Path) -> None:
+def test_tune_needs_the_cost_of_a_first_stage(run: Run, model: Path, tmp_path: Path) -> None:
     bare = tmp_path / "bare.npz"
     table(5, 4).save(bare)
     result = run("tune", "cascade", str(model), "--table", str(bare), "--first", "rr")
@@ -68,11 +68,11 @@ def test_tune_wants_the_price_of_a_first_stage(run: Run, model: Path, tmp_path: 
     assert "--first-layers" in result.stderr
 
 
-def test_tune_scores_the_sets_once(run: Run, questions: Path, tmp_path: Path) -> None:
+def test_tune_reuses_saved_scores(run: Run, questions: Path, tmp_path: Path) -> None:
     model = cascade_folder(tmp_path / "tiny")
     out = tmp_path / "out"
     command = [
-        *("tune", "cascade", str(model), "--on", str(questions), "--pad", "6"),
+        *("tune", "cascade", str(model), "--on", str(questions), "--pad-to", "6"),
         *("--first", "wo+rr", "--budget", "0.9", "--out", str(out)),
     ]
     first = run(*command)
@@ -90,7 +90,7 @@ def test_tune_scores_the_sets_once(run: Run, questions: Path, tmp_path: Path) ->
     assert ranked.exit_code == 0
 
 
-def test_tune_names_scores_of_another_model(run: Run, questions: Path, tmp_path: Path) -> None:
+def test_tune_refuses_scores_of_another_model(run: Run, questions: Path, tmp_path: Path) -> None:
     model = cascade_folder(tmp_path / "tiny")
     command = ["tune", "cascade", str(model), "--on", str(questions), "--out", str(tmp_path)]
     run(*command, "--budget", "1")

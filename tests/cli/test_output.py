@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.cli.output import columns, harmless, wrapped
+from askline.cli.output import display_width, replace_controls, wrap
 
 
 @pytest.mark.parametrize(
@@ -21,17 +21,17 @@ from askline.cli.output import columns, harmless, wrapped
     ],
     ids=["empty", "words", "fits", "full line", "long word", "wide", "both", "accents"],
 )
-def test_lines_of_eight_columns(text: str, expected: list[str]) -> None:
-    assert wrapped(text, 8) == expected
+def test_wrap_at_eight_columns(text: str, expected: list[str]) -> None:
+    assert wrap(text, 8) == expected
 
 
 @given(st.text(st.sampled_from("ab 東🗼\u0301é"), max_size=60), st.integers(2, 12))
-def test_no_line_is_too_long_and_nothing_is_lost(text: str, room: int) -> None:
+def test_wrap_keeps_all_text_and_the_width(text: str, width: int) -> None:
     text = " ".join(text.split())
-    lines = wrapped(text, room)
-    assert all(columns(line) <= room for line in lines)
+    lines = wrap(text, width)
+    assert all(display_width(line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
 
 
-def test_what_a_terminal_would_obey_is_taken_out_in_place() -> None:
-    assert harmless("a\x1b[31mb\x07c\x9bd\u2028é") == "a [31mb c d\u2028é"
+def test_replace_controls_keeps_offsets() -> None:
+    assert replace_controls("a\x1b[31mb\x07c\x9bd\u2028é") == "a [31mb c d\u2028é"
