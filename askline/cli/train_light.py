@@ -24,7 +24,7 @@ from .options import (
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from ..models.light_config import Layout
+    from ..models.light_config import LightConfig
     from ..models.word_vectors import WordVectors
     from ..training.checkpoint import Epoch
     from ..training.light.light_training import DevSet, Recipe
@@ -200,7 +200,7 @@ def _questions(name: str, root: Path | None) -> QuestionSet:
 def _vectors(network: str, path: Path | None, start: Path | None) -> WordVectors:
     """The file's; else those that the weights to start from were trained over; else askline's."""
     from ..models.folder import ModelFolder
-    from ..models.vector_formats import read_vectors
+    from ..models.word_vector_formats import read_vectors
     from ..models.word_vectors import WordVectors
 
     if path is None and start is not None:
@@ -210,7 +210,7 @@ def _vectors(network: str, path: Path | None, start: Path | None) -> WordVectors
     return read_vectors(path)
 
 
-def _layout(network: str, vectors: WordVectors, options: dict[str, Any]) -> Layout:
+def _layout(network: str, vectors: WordVectors, options: dict[str, Any]) -> LightConfig:
     from ..models import light_config
 
     size = vectors.dimensions
@@ -218,15 +218,15 @@ def _layout(network: str, vectors: WordVectors, options: dict[str, Any]) -> Layo
         raise InputError(f"--channel is for cosinet; {network} has none to choose.")
     if network == "cosinet":
         channels = options["channels"] or ("related",)
-        return light_config.CosinetLayout(size, list_layer=options["variant"], channels=channels)
+        return light_config.CosinetConfig(size, list_layer=options["variant"], channels=channels)
     if network == "compare-aggregate":
-        return light_config.CompareAggregateLayout(size, list_layer=options["variant"])
+        return light_config.CompareAggregateConfig(size, list_layer=options["variant"])
     if options["variant"] != "none":
         raise InputError("relational-cnn reads no list: leave --variant out.")
-    return light_config.RelationalCNNLayout(size)
+    return light_config.RelationalCNNConfig(size)
 
 
-def _recipe(layout: Layout, options: dict[str, Any]) -> Recipe:
+def _recipe(layout: LightConfig, options: dict[str, Any]) -> Recipe:
     from ..training.light.light_training import recipe_for
 
     names = ("epochs", "rate", "batch", "dropout", "keep", "seed")
@@ -235,7 +235,7 @@ def _recipe(layout: Layout, options: dict[str, Any]) -> Recipe:
 
 
 def _dev_set(
-    name: str | None, root: Path | None, vectors: WordVectors, layout: Layout, device: str
+    name: str | None, root: Path | None, vectors: WordVectors, layout: LightConfig, device: str
 ) -> DevSet | None:
     if name is None:
         return None
@@ -246,7 +246,7 @@ def _dev_set(
     return DevSet(questions, encode(questions, vectors, layout, device=device))
 
 
-def _start(folder: Path | None, layout: Layout) -> Any:
+def _start(folder: Path | None, layout: LightConfig) -> Any:
     if folder is None:
         return None
     from ..models.folder import ModelFolder

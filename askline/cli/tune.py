@@ -20,8 +20,8 @@ from .output import print_table
 from .progress import progress_bar
 
 if TYPE_CHECKING:
-    from ..tuning import ScoreTable, Tuned
-    from ..tuning.results import Found
+    from ..tuning import ScoreTable, TuningResult
+    from ..tuning.results import LengthResult
     from ..types import QuestionSet
 
 __all__ = ["tune"]
@@ -154,7 +154,7 @@ def cascade(
     """
     from ..rankers.cascade import shipped_folder
     from ..tuning import tune as fit
-    from ..tuning.schedule_fitting import store, write_report
+    from ..tuning.schedule_fitting import save_schedule, write_report
 
     folder = folder or shipped_folder()
     if bool(names) == bool(files):
@@ -174,7 +174,7 @@ def cascade(
     )
     written = write_report(tuned, out)
     if not dry_run:
-        store(tuned, folder)
+        save_schedule(tuned, folder)
     if as_json:
         click.echo(json.dumps(tuned.as_dict(), ensure_ascii=False))
     else:
@@ -228,7 +228,7 @@ def _read_tables(
     """Read tables; where one has no scores of the first stage, rank its lists with it now."""
     from ..rankers.spec import load
     from ..tuning import ScoreTable
-    from ..tuning.score_tables import with_first
+    from ..tuning.score_tables import with_first_stage
 
     tables = [ScoreTable.load(file) for file in files]
     if not first or all(table.light is not None for table in tables):
@@ -241,7 +241,7 @@ def _read_tables(
         if table.light is None:
             with progress_bar(f"Ranking {table.name}", len(table.questions)) as step:
                 questions = _load_questions(table.name, root, table.pad, None)
-                table = with_first(
+                table = with_first_stage(
                     table, questions, first_ranker, layers=first_layers, on_question=step
                 )
         complete.append(table)
@@ -261,7 +261,7 @@ def _load_questions(name: str, root: Path | None, pad_to: int, most: int | None)
     return QuestionSet(name, answerable[:: max(1, len(answerable) // count)][:count])
 
 
-def _print(tuned: Tuned, first: str | None) -> None:
+def _print(tuned: TuningResult, first: str | None) -> None:
     rows = [(f"{row.count} candidates", row) for row in tuned.rows]
     rows += [
         (f"{first} % {tuned.first} >> cascade, {row.count} candidates", row)
@@ -279,7 +279,7 @@ def _print(tuned: Tuned, first: str | None) -> None:
         click.echo(f"{name}: {keeps or 'all (full depth)'}")
 
 
-def _row(name: str, found: Found) -> list[str]:
+def _row(name: str, found: LengthResult) -> list[str]:
     choice = found.choice
     held_out = choice.held_out
     return [

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .numpy_ops import FloatArray, IntArray, folded, product
+from .numpy_ops import FloatArray, IntArray, matmul, segment_reduce
 
 __all__ = [
-    "Taps",
+    "ConvolutionLookup",
     "pooled_convolution",
     "pooled_convolutions",
 ]
@@ -56,7 +56,7 @@ def pooled_convolutions(
         windows = line[some[:, None] + np.arange(2 * before + 1)]  # (some, greatest width, inputs)
         _convolve(windows, [weight for weight, _ in filters], before, values[first:])
     bias = np.concatenate([bias for _, bias in filters])
-    return np.asarray(folded(np.maximum, values, starts, lengths) + bias, np.float32)
+    return np.asarray(segment_reduce(np.maximum, values, starts, lengths) + bias, np.float32)
 
 
 def _convolve(
@@ -77,7 +77,7 @@ _VALUES_AT_ONCE = 2**20  # bounds memory; a block of values stays near
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Taps:
+class ConvolutionLookup:
     """One convolution's weights, prepared for a table of distinct words."""
 
     words: FloatArray  # (distinct words * width, filters): a word's taps one after the other
@@ -86,18 +86,18 @@ class Taps:
     bias: FloatArray  # (filters,)
 
     @classmethod
-    def of(cls, vectors: FloatArray, weight: FloatArray, bias: FloatArray) -> Taps:
+    def of(cls, vectors: FloatArray, weight: FloatArray, bias: FloatArray) -> ConvolutionLookup:
         """From (distinct words, dimensions) and a (filters, inputs, width) weight, as torch's."""
         own, (filters, _, width) = vectors.shape[1], weight.shape
         taps = weight[:, :own].transpose(1, 2, 0).reshape(own, width * filters)
-        words = product(vectors, taps).reshape(-1, filters)
+        words = matmul(vectors, taps).reshape(-1, filters)
         beside = weight[:, own:].transpose(2, 1, 0).reshape(-1, filters)
         return cls(words, width, np.ascontiguousarray(beside), bias)
 
     @classmethod
     def of_words(
         cls, vectors: FloatArray, beside: FloatArray, weight: FloatArray, bias: FloatArray
-    ) -> Taps:
+    ) -> ConvolutionLookup:
         """
         For channels that hang on the word alone, (distinct words, channels): there are none left.
 
@@ -107,8 +107,8 @@ class Taps:
         taps = weight.transpose(1, 2, 0).reshape(inputs, width * filters)
         words = np.empty((len(vectors) + 1, width * filters), np.float32)
         words[0] = 0.0
-        product(vectors, taps[:own], out=words[1:])
-        words[1:] += product(beside, taps[own:])
+        matmul(vectors, taps[:own], out=words[1:])
+        words[1:] += matmul(beside, taps[own:])
         return cls(words.reshape(-1, filters), width, np.zeros((0, filters), np.float32), bias)
 
     @property
@@ -135,7 +135,7 @@ class Taps:
             end = int((place + lengths)[some][-1]) + self.margin
             values = self._values(row[begin:end], beside[begin:end])
             starts = place[some] - begin - self.width // 2
-            out[some] = folded(np.maximum, values, starts, lengths[some])
+            out[some] = segment_reduce(np.maximum, values, starts, lengths[some])
         return np.asarray(out + self.bias)
 
     def pooled_beside(self, words: IntArray, channels: FloatArray) -> FloatArray:

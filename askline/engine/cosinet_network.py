@@ -1,4 +1,4 @@
-"""Cosinet without torch: every layout that `askline train cosinet` writes."""
+"""Cosinet without torch: every config that `askline train cosinet` writes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..models.light_config import CosinetLayout
-from .convolution import Taps
-from .list_layers import list_shapes, read_list
+from ..models.light_config import CosinetConfig
+from .convolution import ConvolutionLookup
+from .lexical_matches import Lexicon
 from .numpy_ops import FloatArray, IntArray
-from .word_matches import Lexicon
+from .recurrent_layer import apply_list_layer, list_layer_shapes
 
 __all__ = [
     "CosinetNetwork",
@@ -23,7 +23,7 @@ __all__ = [
 class CosinetNetwork:
     """The weights, with torch's names and shapes."""
 
-    layout: CosinetLayout
+    config: CosinetConfig
     tensors: Mapping[str, FloatArray]
 
     def scores(
@@ -42,32 +42,34 @@ class CosinetNetwork:
         as `pair_channels` gives them.
         """
         asked_channels, said_channels = channels
-        vectors = lexicon.unit * np.float32(self.layout.vector_scale)
+        vectors = lexicon.unit * np.float32(self.config.vector_scale)
         asked = self._taps("question", vectors[_with_zero(question)])
         own = np.arange(1, len(question) + 1)
         asked_pooled = asked.pooled_beside(own, asked_channels)  # (candidates, filters)
         said = self._taps("candidate", vectors).pooled(words, said_channels, lengths)
         pairs = np.concatenate([asked_pooled * said, asked_pooled - said], axis=1)
-        read = read_list(self.layout.list_layer, self.tensors, pairs)
+        read = apply_list_layer(self.config.list_layer, self.tensors, pairs)
         return np.asarray(read @ self.tensors["score.weight"][0] + self.tensors["score.bias"])
 
-    def _taps(self, side: str, vectors: FloatArray) -> Taps:
-        return Taps.of(vectors, self.tensors[f"{side}.weight"], self.tensors[f"{side}.bias"])
+    def _taps(self, side: str, vectors: FloatArray) -> ConvolutionLookup:
+        return ConvolutionLookup.of(
+            vectors, self.tensors[f"{side}.weight"], self.tensors[f"{side}.bias"]
+        )
 
 
 def _with_zero(question: IntArray) -> IntArray:
     return np.concatenate([np.zeros(1, np.int64), question])
 
 
-def cosinet_shapes(layout: CosinetLayout) -> dict[str, tuple[int, ...]]:
-    """The tensors that a folder of this layout must hold."""
-    inputs = layout.dimensions + len(layout.channels)
+def cosinet_shapes(config: CosinetConfig) -> dict[str, tuple[int, ...]]:
+    """The tensors that a folder of this config must hold."""
+    inputs = config.dimensions + len(config.channels)
     shapes: dict[str, tuple[int, ...]] = {}
     for side in ("question", "candidate"):
-        shapes[f"{side}.weight"] = (layout.filters, inputs, layout.width)
-        shapes[f"{side}.bias"] = (layout.filters,)
-    shapes |= list_shapes(layout.list_layer, layout.pair, layout.list_hidden)
-    read = layout.pair if layout.list_layer == "none" else layout.list_hidden
+        shapes[f"{side}.weight"] = (config.filters, inputs, config.width)
+        shapes[f"{side}.bias"] = (config.filters,)
+    shapes |= list_layer_shapes(config.list_layer, config.pair_size, config.list_hidden)
+    read = config.pair_size if config.list_layer == "none" else config.list_hidden
     shapes["score.weight"] = (1, read)
     shapes["score.bias"] = (1,)
     return shapes

@@ -17,20 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..models.cascade_config import CascadeLayout, check_tensors
+from ..models.cascade_config import CascadeConfig, check_cascade_tensors
 from ..models.folder import ModelFolder
 from . import graphs
-from .batching import Crew, equal_batches
-from .pair_windows import IntArray, Windows
-from .protocols import Span
+from .layerwise import Span
+from .sequences import IntArray, TokenSequences
 from .spans import TokenSpan, best_span
+from .threads import WorkerThreads, equal_length_batches
 from .tokenizer import WordPiece
 
 __all__ = [
     "EncoderRun",
     "OnnxEncoder",
-    "open_encoder",
-    "open_session",
+    "create_session",
+    "load_encoder",
 ]
 
 FloatArray = NDArray[np.float32]
@@ -43,14 +43,14 @@ _NOWHERE = -1  # the level of a window whose states are not kept
 
 
 class EncoderRun:
-    """A `StagedRun`. Memory stays the same however many candidates there are."""
+    """A `LayerwiseRun`. Memory stays the same however many candidates there are."""
 
     def __init__(
-        self, encoder: OnnxEncoder, windows: Windows, pairs: Sequence[tuple[str, str]]
+        self, encoder: OnnxEncoder, windows: TokenSequences, pairs: Sequence[tuple[str, str]]
     ) -> None:
         """`pairs` are questions and candidates, in the order of the windows' owners."""
         self._encoder = encoder
-        self._windows = windows
+        self._sequences = windows
         self._pairs = pairs
         self._states: list[FloatArray | None] = [None] * len(windows)  # (tokens, width)
         self._levels = np.full(len(windows), _NOWHERE)  # of the states
@@ -75,11 +75,11 @@ class EncoderRun:
             raise InputError(f"depth must be one of {known}, got {depth}.")
         own, others = self._own(rows), self._own(rows[:0] if waiting is None else waiting)
         self._forget(own, others)
-        read_on = encoder.layout.reader and not encoder.layout.adapter
+        read_on = encoder.config.reader and not encoder.config.adapter
         held = self._held(own, others, wanted=depth < encoder.layers or read_on)
         level = encoder.levels[encoder.depths.index(depth)]
-        pooled = np.empty((len(self._windows), encoder.layout.encoder.width), np.float32)
-        reached = np.zeros(len(self._windows), bool)
+        pooled = np.empty((len(self._sequences), encoder.config.encoder.width), np.float32)
+        reached = np.zeros(len(self._sequences), bool)
 
         def work(batch: IntArray) -> None:
             states = self._at(batch, level)
@@ -90,54 +90,54 @@ class EncoderRun:
         # Where time may run out, it runs out on the rows that were named last.
         parts = [own] if stop is None else [self._own(part) for part in _parts(rows)]
         batches = [batch for part in parts for batch in self._batches(part)]
-        encoder.crew.work_off(batches, work, stop=stop)
+        encoder.workers.run_all(batches, work, stop=stop)
         return self._best(self._judged(pooled, np.flatnonzero(reached), depth))[rows]
 
     def read(self, rows: IntArray) -> list[Span | None]:
         """The best span of each candidate over its windows."""
-        if self._encoder.layout.adapter:
+        if self._encoder.config.adapter:
             own = self._encoder.begin_reading([self._pairs[row] for row in rows.tolist()])
             return own._read(np.arange(len(rows)))
         return self._read(rows)
 
     def _read(self, rows: IntArray) -> list[Span | None]:
-        encoder, windows = self._encoder, self._windows
+        encoder, windows = self._encoder, self._sequences
         found: list[list[TokenSpan]] = [[] for _ in self._pairs]
-        if encoder.layout.reader:
+        if encoder.config.reader:
 
             def work(batch: IntArray) -> None:
                 for one, logits in zip(batch.tolist(), self._ends(batch), strict=True):
-                    begin = len(windows.heads[one])
+                    begin = len(windows.prefixes[one])
                     span = best_span(logits, begin)
                     if span is not None:
                         shift = int(windows.start[one]) - begin
-                        found[windows.owner[one]].append(span.shifted(shift))
+                        found[windows.candidate[one]].append(span.shifted(shift))
 
-            encoder.crew.work_off(self._batches(self._own(rows)), work)
+            encoder.workers.run_all(self._batches(self._own(rows)), work)
         return [self._span(row, found[row]) for row in rows.tolist()]
 
     def _ends(self, batch: IntArray) -> FloatArray:
         encoder = self._encoder
-        if encoder.layout.adapter:
-            return encoder.read(*self._windows.batch(batch))
+        if encoder.config.adapter:
+            return encoder.read(*self._sequences.batch(batch))
         return encoder.ends(self._at(batch, encoder.levels[-1]))
 
     def _own(self, rows: IntArray) -> IntArray:
         """The windows of these candidates."""
         going = np.zeros(len(self._pairs), bool)
         going[rows] = True
-        return np.flatnonzero(going[self._windows.owner])
+        return np.flatnonzero(going[self._sequences.candidate])
 
     def _batches(self, windows: IntArray) -> list[IntArray]:
-        lengths, levels = self._windows.lengths[windows], self._levels[windows]
-        return equal_batches(windows, lengths, levels, threads=self._encoder.crew.threads)
+        lengths, levels = self._sequences.lengths[windows], self._levels[windows]
+        return equal_length_batches(windows, lengths, levels, threads=self._encoder.workers.threads)
 
     def _at(self, batch: IntArray, level: int) -> FloatArray:
         """The states of a batch at that level, from where it stands."""
         now = int(self._levels[batch[0]])
         held = [states for one in batch.tolist() if (states := self._states[one]) is not None]
         if not held:
-            return self._encoder.embed(*self._windows.batch(batch), level)
+            return self._encoder.embed(*self._sequences.batch(batch), level)
         return self._encoder.climb(np.stack(held), now, level)
 
     def _keep(
@@ -149,16 +149,16 @@ class EncoderRun:
 
     def _held(self, windows: IntArray, others: IntArray, *, wanted: bool) -> NDArray[np.bool_]:
         """Whose states are kept behind this depth: as many, in order, as there is room for."""
-        held = np.zeros(len(self._windows), bool)
+        held = np.zeros(len(self._sequences), bool)
         if wanted:
-            lengths = self._windows.lengths
+            lengths = self._sequences.lengths
             room = _HELD - int(lengths[others][self._levels[others] != _NOWHERE].sum())
             held[windows] = np.cumsum(lengths[windows]) <= room
         return held
 
     def _forget(self, *going: IntArray) -> None:
         """Let go of the states of those that were left behind."""
-        left = np.ones(len(self._windows), bool)
+        left = np.ones(len(self._sequences), bool)
         left[np.concatenate(going)] = False
         for one in np.flatnonzero(left & (self._levels != _NOWHERE)).tolist():
             self._states[one] = None
@@ -173,14 +173,14 @@ class EncoderRun:
 
         if len(reached):
             parts = np.array_split(reached, -(-len(reached) // _JUDGED))
-            self._encoder.crew.work_off(parts, judge)
+            self._encoder.workers.run_all(parts, judge)
         return logits
 
     def _best(self, logits: FloatArray) -> FloatArray:
         """(windows,) → (candidates,): the maximum, nan where a window was not reached."""
         best = np.full(len(self._pairs), -np.inf, np.float32)
         with np.errstate(invalid="ignore"):  # nan is meant
-            np.maximum.at(best, self._windows.owner, logits)
+            np.maximum.at(best, self._sequences.candidate, logits)
         return best
 
     def _span(self, row: int, found: list[TokenSpan]) -> Span | None:
@@ -192,7 +192,7 @@ class EncoderRun:
         if not found:
             return None
         best = max(found, key=lambda span: (span.score, -span.start))
-        pieces = self._encoder.tokeniser.pieces(self._pairs[row][1])
+        pieces = self._encoder.tokenizer.tokens_with_offsets(self._pairs[row][1])
         start, end = pieces[best.start][1], pieces[best.end][2]
         return Span(start, end, best.score, min(span.no_answer for span in found))
 
@@ -208,22 +208,22 @@ _READ = 384  # tokens of a sequence that a reader with an adapter takes in
 @dataclass(frozen=True, eq=False)
 class OnnxEncoder:
     """
-    A `StagedEncoder`. Any number of threads may use one.
+    A `LayerwiseEncoder`. Any number of threads may use one.
 
     Layers are made ready when they are first needed, so that a list that a first stage has cut
     short waits for no layer that it does not reach.
     """
 
-    layout: CascadeLayout
+    config: CascadeConfig
     tensors: Mapping[str, NDArray[Any]] = field(repr=False)
-    tokeniser: WordPiece = field(repr=False)
-    crew: Crew = field(default_factory=Crew)
+    tokenizer: WordPiece = field(repr=False)
+    workers: WorkerThreads = field(default_factory=WorkerThreads)
     _ready: dict[tuple[str, int, int], Any] = field(default_factory=dict, repr=False)
     _making: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def depths(self) -> tuple[int, ...]:
-        return self.layout.depths
+        return self.config.depths
 
     @property
     def layers(self) -> int:
@@ -240,16 +240,18 @@ class OnnxEncoder:
 
     def begin_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> EncoderRun:
         """A run over the candidates of several questions, numbered through."""
-        positions = self.layout.encoder.positions
-        windows = Windows.of_all(self.tokeniser, requests, positions=positions)
+        positions = self.config.encoder.positions
+        windows = TokenSequences.for_requests(self.tokenizer, requests, positions=positions)
         pairs = [(question, text) for question, texts in requests for text in texts]
         return EncoderRun(self, windows, pairs)
 
     def begin_reading(self, pairs: Sequence[tuple[str, str]]) -> EncoderRun:
         """A run for a reader with an adapter: its windows are as long as in its training."""
         requests = [(question, [text]) for question, text in pairs]
-        positions = self.layout.encoder.positions
-        windows = Windows.of_all(self.tokeniser, requests, positions=positions, longest=_READ)
+        positions = self.config.encoder.positions
+        windows = TokenSequences.for_requests(
+            self.tokenizer, requests, positions=positions, longest=_READ
+        )
         return EncoderRun(self, windows, pairs)
 
     @property
@@ -259,13 +261,13 @@ class OnnxEncoder:
 
         One that reads the first token computes its own last layer, so a layer less.
         """
-        reads = self.layout.reads
+        reads = self.config.pooling
         return tuple(depth - (reads(depth) == "first") for depth in self.depths)
 
     def embed(self, numbers: NDArray[np.int64], kinds: NDArray[np.int64], level: int) -> FloatArray:
         """(pairs, tokens) → states at that level, which is one of `levels`."""
         first = self.levels[0]
-        states = self._run("embedder", 0, first, numbers=numbers, kinds=kinds)
+        states = self._run("embedder", 0, first, token_ids=numbers, token_types=kinds)
         return self.climb(states, first, level)
 
     def climb(self, states: FloatArray, level: int, to: int) -> FloatArray:
@@ -277,7 +279,7 @@ class OnnxEncoder:
 
     def pooled(self, states: FloatArray, depth: int) -> FloatArray:
         """(pairs, width) what the classifier reads, from the states at the depth's level."""
-        if self.layout.reads(depth) == "mean":
+        if self.config.pooling(depth) == "mean":
             return np.asarray(states.mean(axis=1), np.float32)
         return self._run("pooler", depth, depth, states=states)
 
@@ -291,7 +293,7 @@ class OnnxEncoder:
 
     def read(self, numbers: NDArray[np.int64], kinds: NDArray[np.int64]) -> FloatArray:
         """The same from tokens, for a reader with an adapter: no state of another helps it."""
-        return self._run("reader", 0, 0, numbers=numbers, kinds=kinds)
+        return self._run("reader", 0, 0, token_ids=numbers, token_types=kinds)
 
     def _run(self, part: str, first: int, last: int, **inputs: NDArray[Any]) -> FloatArray:
         made: FloatArray = self._session(part, first, last).run(None, inputs)[0]
@@ -302,22 +304,22 @@ class OnnxEncoder:
         if key not in self._ready:
             with self._making:
                 if key not in self._ready:
-                    self._ready[key] = open_session(self._graph(*key))
+                    self._ready[key] = create_session(self._graph(*key))
         return self._ready[key]
 
     def _graph(self, part: str, first: int, last: int) -> bytes:
         if part == "embedder":
-            return graphs.embedder(self.layout, self.tensors, last)
+            return graphs.embedding_graph(self.config.encoder, self.tensors, last)
         if part == "body":
-            return graphs.body(self.layout, self.tensors, first, last)
+            return graphs.layers_graph(self.config.encoder, self.tensors, first, last)
         if part == "pooler":
-            return graphs.pooler(self.layout, self.tensors, last)
+            return graphs.pooler_graph(self.config, self.tensors, last)
         if part == "scorer":
-            return graphs.scorer(self.layout, self.tensors, last)
-        return graphs.reader(self.layout, self.tensors)
+            return graphs.classifier_graph(self.config, self.tensors, last)
+        return graphs.reader_graph(self.config, self.tensors)
 
 
-def open_session(graph: bytes) -> Any:
+def create_session(graph: bytes) -> Any:
     """A graph made ready to run, on one thread: batches run side by side instead."""
     import onnxruntime
 
@@ -332,14 +334,14 @@ def open_session(graph: bytes) -> Any:
     return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
 
-def open_encoder(folder: ModelFolder, *, threads: int | None = None) -> OnnxEncoder:
+def load_encoder(folder: ModelFolder, *, threads: int | None = None) -> OnnxEncoder:
     """
     An encoder with every weight checked; `threads` is how many batches run at once.
 
     Without `threads`, as many as the process has cores.
     """
-    layout = CascadeLayout.from_config(folder.config, path=folder.path / "config.json")
-    tensors = folder.stored()
-    check_tensors(layout, tensors, path=folder.path)
-    tokeniser = WordPiece.load(folder.path / "tokenizer.json")
-    return OnnxEncoder(layout, tensors, tokeniser, Crew(threads))
+    config = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
+    tensors = folder.stored_tensors()
+    check_cascade_tensors(config, tensors, path=folder.path)
+    tokenizer = WordPiece.load(folder.path / "tokenizer.json")
+    return OnnxEncoder(config, tensors, tokenizer, WorkerThreads(threads))

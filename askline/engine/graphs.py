@@ -1,319 +1,335 @@
 """
-How the parts of an encoder are drawn as ONNX operators.
+The encoder's parts as ONNX graphs, built from a model folder's tensors when they are first needed.
 
-The fused operators are ONNX Runtime's own: research/decisions/engine.md.
+All sequences of a batch have the same length, so no graph needs a padding mask and no work is
+spent on padding. Int8 dense layers accumulate integers, whose sum does not depend on the order.
+The fused operators are ONNX Runtime's own: research/decisions/engine.md says why.
 
-The encoder's layers as ONNX graphs, made from a folder's tensors when it is opened.
-
-All pairs of a batch have the same number of tokens, so no graph has a mask, and no work is spent on
-padding. Dense layers in int8 add up whole numbers, which come out the same in any order.
+`LayerBuilder` writes the layers of an encoder; each `*_graph` function below returns one complete
+ONNX file as bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.cascade_config import CascadeLayout, reading_tensors
-from ..models.encoder_config import DENSE, EncoderShape
-from .onnx_writer import Graph
+from ..models.cascade_config import CascadeConfig, reader_tensors
+from ..models.encoder_config import DENSE_INPUTS, EncoderConfig
+from .onnx_writer import OnnxGraph
 
 __all__ = [
-    "STATES",
-    "Layout",
-    "Sheet",
+    "BATCH_AXES",
+    "LayerBuilder",
     "Tensors",
-    "body",
-    "embedder",
-    "marker_observer",
-    "markers",
-    "observer",
-    "pooler",
-    "reader",
-    "scorer",
-    "watched",
+    "activations_graph",
+    "classifier_graph",
+    "embedding_graph",
+    "key_value_graph",
+    "layers_graph",
+    "marker_activations_graph",
+    "marker_graph",
+    "pooler_graph",
+    "reader_graph",
 ]
 
-_FUSED = "com.microsoft"
-STATES = ("pairs", "tokens")
-"""Names of the sizes that differ from batch to batch."""
+_ONNX_RUNTIME = "com.microsoft"  # the domain of ONNX Runtime's fused operators
+BATCH_AXES = ("batch", "tokens")
+"""Names of the dimensions whose size differs from batch to batch."""
 Tensors = Mapping[str, NDArray[Any]]
 
 
-class Layout(Protocol):
-    """What a folder describes: an encoder, and whatever stands on it."""
-
-    @property
-    def encoder(self) -> EncoderShape: ...
-
-
 @dataclass(slots=True, eq=False)
-class Sheet:
-    """A graph, and how the encoder's parts are drawn on it."""
+class LayerBuilder:
+    """
+    Writes the layers of an encoder into one ONNX graph.
 
-    layout: Layout
+    Methods take and return names of values in the graph.
+    """
+
+    config: EncoderConfig
     tensors: Tensors
-    graph: Graph = field(default_factory=Graph)
-    read: dict[str, str] = field(default_factory=dict)
-    """What the dense layers of the last layer drawn read, but for its input."""
-    seen: tuple[str, str] = ("", "")
-    """The keys and the values of the last layer drawn."""
-    _bytes: dict[tuple[str, str], str] = field(default_factory=dict)
+    graph: OnnxGraph = field(default_factory=OnnxGraph)
+    activations: dict[str, str] = field(default_factory=dict)
+    """Inputs of the dense layers in the last layer written, without the input of the layer."""
+    key_value: tuple[str, str] = ("", "")
+    """The keys and the values of the last layer written."""
+    _quantized: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def states(self) -> str:
-        return self.graph.input("states", "float32", (*STATES, self.layout.encoder.width))
+    def states_input(self) -> str:
+        return self.graph.input("states", "float32", (*BATCH_AXES, self.config.width))
 
-    def embedded(self) -> str:
-        """From the tokens' numbers and kinds (0 the question's, 1 the candidate's)."""
-        numbers = self.graph.input("numbers", "int64", STATES)
-        kinds = self.graph.input("kinds", "int64", STATES)
-        return self.embedding(numbers, kinds)
+    def embedded_input(self) -> str:
+        """Inputs for token ids and token types (0 question, 1 candidate), and their embedding."""
+        token_ids = self.graph.input("token_ids", "int64", BATCH_AXES)
+        token_types = self.graph.input("token_types", "int64", BATCH_AXES)
+        return self.embedding(token_ids, token_types)
 
-    def embedding(self, numbers: str, kinds: str) -> str:
-        """(pairs, tokens) → (pairs, tokens, width)"""
+    def embedding(self, token_ids: str, token_types: str) -> str:  # (batch, tokens, hidden)
         node, start = self.graph.node, self.graph.constant(np.zeros(1, np.int64))
-        length = node("Shape", numbers, start=1, end=2)
-        places = node("Slice", self.floats("positions.weight"), start, length)
-        kind = node("Gather", self.floats("kinds.weight"), kinds)
-        return self.norm("norm", node("Add", node("Add", self._words(numbers), places), kind))
+        length = node("Shape", token_ids, start=1, end=2)
+        positions = node("Slice", self.float_constant("positions.weight"), start, length)
+        types = node("Gather", self.float_constant("kinds.weight"), token_types)
+        words = self._word_embedding(token_ids)
+        return self.norm("norm", node("Add", node("Add", words, positions), types))
 
-    def _words(self, numbers: str) -> str:
+    def _word_embedding(self, token_ids: str) -> str:
         node, table = self.graph.node, self.tensors["words.weight"]
         if table.dtype != np.int8:
-            return node("Gather", self.floats("words.weight"), numbers)
-        steps = self.tensors["words.scale"].astype(np.float32)[:, None]
-        whole = node("Cast", node("Gather", self.graph.constant(table), numbers), to=1)
-        return node("Mul", whole, node("Gather", self.graph.constant(steps), numbers))
+            return node("Gather", self.float_constant("words.weight"), token_ids)
+        scales = self.tensors["words.scale"].astype(np.float32)[:, None]
+        integers = node("Cast", node("Gather", self.graph.constant(table), token_ids), to=1)
+        return node("Mul", integers, node("Gather", self.graph.constant(scales), token_ids))
 
     def layer(self, layer: int, states: str, *, first_only: bool = False) -> str:
-        """(pairs, tokens, width) → the same, or (pairs, 1, width) of the first token alone."""
+        """
+        One encoder layer, counted from 0.
+
+        (batch, tokens, hidden) → the same shape, or (batch, 1, hidden) with `first_only`, which
+        computes the first token alone.
+        """
         stem = f"layers.{layer}"
         key, value = self.dense(f"{stem}.key", states), self.dense(f"{stem}.value", states)
         if first_only:
-            states = self.first(states)
-        self.seen = key, value
+            states = self.first_token(states)
+        self.key_value = key, value
         query = self.dense(f"{stem}.query", states)
-        return self.rest(stem, states, self.attention(query, key, value))
+        return self.feed_forward(stem, states, self.attention(query, key, value))
 
-    def beside(self, layer: int, states: str, seen: tuple[str, str], sight: str) -> str:
+    def cross_attention_layer(
+        self, layer: int, states: str, key_value_cache: tuple[str, str], attention_mask: str
+    ) -> str:
         """
-        A layer of tokens that look at others, which do not look at them.
+        A layer whose tokens also attend to cached tokens, which do not attend to them.
 
-        `seen` are the others' keys and values, `sight` (1, 1, tokens, others + tokens) is 0 where a
-        token may look and far below 0 where it may not.
+        `key_value_cache` are the cached tokens' keys and values. `attention_mask` has the shape
+        (1, 1, tokens, cached + tokens): 0 where a token may attend, a large negative number where
+        it may not.
         """
         stem, node = f"layers.{layer}", self.graph.node
         own = self.dense(f"{stem}.key", states), self.dense(f"{stem}.value", states)
-        key, value = (node("Concat", *both, axis=1) for both in zip(seen, own, strict=True))
+        key, value = (
+            node("Concat", *both, axis=1) for both in zip(key_value_cache, own, strict=True)
+        )
         query = self.dense(f"{stem}.query", states)
-        return self.rest(stem, states, self.attention(query, key, value, sight))
+        return self.feed_forward(stem, states, self.attention(query, key, value, attention_mask))
 
-    def rest(self, stem: str, states: str, context: str) -> str:
-        """What follows attention in a layer."""
+    def feed_forward(self, stem: str, states: str, context: str) -> str:
+        """The rest of a layer after attention: output projection, feed-forward, both norms."""
         node = self.graph.node
         attended = self.dense(f"{stem}.attended", context)
         states = self.norm(f"{stem}.attention_norm", node("Add", attended, states))
         inner = self.gelu(self.dense(f"{stem}.inner", states))
-        self.read = {"context": context, "middle": states, "activated": inner}
+        self.activations = {"context": context, "middle": states, "activated": inner}
         outer = self.dense(f"{stem}.outer", inner)
         return self.norm(f"{stem}.output_norm", node("Add", outer, states))
 
-    def attention(self, query: str, key: str, value: str, sight: str = "") -> str:
-        """Every token of `query` over all tokens of its pair, or those that `sight` lets it see."""
-        heads = self.layout.encoder.heads
-        more = ("", "", sight) if sight else ()
+    def attention(self, query: str, key: str, value: str, attention_mask: str = "") -> str:
+        """Multi-head attention over all tokens of a sequence, or those that the mask allows."""
+        mask = ("", "", attention_mask) if attention_mask else ()
         return self.graph.node(
-            "MultiHeadAttention", query, key, value, *more, domain=_FUSED, num_heads=heads
+            "MultiHeadAttention",
+            *(query, key, value, *mask),
+            domain=_ONNX_RUNTIME,
+            num_heads=self.config.heads,
         )
 
     def gelu(self, inputs: str) -> str:
-        return self.graph.node("Gelu", inputs, domain=_FUSED)
+        return self.graph.node("Gelu", inputs, domain=_ONNX_RUNTIME)
 
-    def first(self, states: str) -> str:
-        whole = [self.graph.constant(np.array([bound], np.int64)) for bound in (0, 1, 1)]
-        return self.graph.node("Slice", states, *whole)
+    def first_token(self, states: str) -> str:  # (batch, 1, hidden)
+        bounds = [self.graph.constant(np.array([bound], np.int64)) for bound in (0, 1, 1)]
+        return self.graph.node("Slice", states, *bounds)
 
     def dense(self, name: str, inputs: str) -> str:
-        """An affine map over the last axis, in int8 where the folder has it so."""
+        """An affine map over the last axis, computed in int8 if the weights are stored in int8."""
         stem, _, dense = name.rpartition(".")
         weight = self.tensors[f"{name}.weight"]
-        if weight.dtype == np.int8 and dense in DENSE:
-            made = self.dense8(name, inputs, f"{stem}.{DENSE[dense]}")
+        if weight.dtype == np.int8 and dense in DENSE_INPUTS:
+            outputs = self.quantized_dense(name, inputs, f"{stem}.{DENSE_INPUTS[dense]}")
         else:
-            turned = self.graph.constant(self.whole(name).T)
-            product = self.graph.node("MatMul", inputs, turned)
-            made = self.graph.node("Add", product, self.floats(f"{name}.bias"))
-        return self.adapted(name, inputs, made)
-
-    def adapted(self, name: str, inputs: str, made: str) -> str:
-        """What a dense layer made, and what an adapter adds to it, where there is one."""
+            product = self.graph.node("MatMul", inputs, self.graph.constant(self._weight(name).T))
+            outputs = self.graph.node("Add", product, self.float_constant(f"{name}.bias"))
         if f"{name}.down.weight" not in self.tensors:
-            return made
-        node, constant = self.graph.node, self.graph.constant
-        few = node("MatMul", inputs, constant(self.whole(f"{name}.down").T))
-        return node("Add", made, node("MatMul", few, constant(self.whole(f"{name}.up"))))
+            return outputs
+        return self._add_adapter(name, inputs, outputs)
 
-    def whole(self, name: str) -> NDArray[np.float32]:
-        """Weights that are not computed in int8, though they may be kept so."""
+    def _add_adapter(self, name: str, inputs: str, outputs: str) -> str:
+        """Add the low-rank product of a reader's adapter to the outputs of a dense layer."""
+        node, constant = self.graph.node, self.graph.constant
+        low_rank = node("MatMul", inputs, constant(self._weight(f"{name}.down").T))
+        return node("Add", outputs, node("MatMul", low_rank, constant(self._weight(f"{name}.up"))))
+
+    def _weight(self, name: str) -> NDArray[np.float32]:
+        """A weight in float; dequantized if it is stored in int8."""
         weight = self.tensors[f"{name}.weight"].astype(np.float32)
         if self.tensors[f"{name}.weight"].dtype == np.int8:
             weight *= self.tensors[f"{name}.scale"].astype(np.float32)[:, None]
         return weight
 
-    def dense8(self, name: str, inputs: str, point: str) -> str:
-        """The same from bytes: whole numbers are multiplied and added, then scaled back."""
-        scale, zero = self.floats(f"{point}.scale"), self.graph.constant(self.zero(point))
+    def quantized_dense(self, name: str, inputs: str, activation: str) -> str:
+        """A dense layer in int8: integer products and sums, then scaled back to float."""
         return self.graph.node(
             "MatMulIntegerToFloat",
-            self.eight_bits(point, inputs),
+            self.quantized_input(activation, inputs),
             self.graph.constant(self.tensors[f"{name}.weight"].T),
-            scale,
-            self.floats(f"{name}.scale"),
-            zero,
+            self.float_constant(f"{activation}.scale"),
+            self.float_constant(f"{name}.scale"),
+            self.graph.constant(self.zero_point(activation)),
             "",
-            self.floats(f"{name}.bias"),
-            domain=_FUSED,
+            self.float_constant(f"{name}.bias"),
+            domain=_ONNX_RUNTIME,
         )
 
-    def eight_bits(self, point: str, inputs: str) -> str:
-        """An input as bytes, made once for all layers that read it."""
-        if (point, inputs) not in self._bytes:
-            smooth, scaled = f"{point}.smooth", inputs
+    def quantized_input(self, activation: str, inputs: str) -> str:
+        """An activation in uint8, computed once for all layers that read it."""
+        if (activation, inputs) not in self._quantized:
+            smooth, smoothed = f"{activation}.smooth", inputs
             if smooth in self.tensors:
-                scaled = self.graph.node("Mul", inputs, self.floats(smooth))
-            scale, zero = self.floats(f"{point}.scale"), self.graph.constant(self.zero(point))
-            self._bytes[point, inputs] = self.graph.node("QuantizeLinear", scaled, scale, zero)
-        return self._bytes[point, inputs]
+                smoothed = self.graph.node("Mul", inputs, self.float_constant(smooth))
+            scale = self.float_constant(f"{activation}.scale")
+            zero = self.graph.constant(self.zero_point(activation))
+            quantized = self.graph.node("QuantizeLinear", smoothed, scale, zero)
+            self._quantized[activation, inputs] = quantized
+        return self._quantized[activation, inputs]
 
-    def zero(self, point: str) -> NDArray[np.uint8]:
-        return self.tensors[f"{point}.zero"].astype(np.uint8)
+    def zero_point(self, activation: str) -> NDArray[np.uint8]:
+        return self.tensors[f"{activation}.zero"].astype(np.uint8)
 
     def norm(self, name: str, states: str) -> str:
         return self.graph.node(
             "LayerNormalization",
             states,
-            self.floats(f"{name}.weight"),
-            self.floats(f"{name}.bias"),
+            self.float_constant(f"{name}.weight"),
+            self.float_constant(f"{name}.bias"),
             axis=-1,
-            epsilon=self.layout.encoder.norm_epsilon,
+            epsilon=self.config.norm_epsilon,
         )
 
-    def floats(self, name: str) -> str:
+    def float_constant(self, name: str) -> str:
         return self.graph.constant(self.tensors[name].astype(np.float32))
 
-
-def embedder(layout: Layout, tensors: Tensors, last: int) -> bytes:
-    """The embeddings and the first `last` layers: tokens in, states out."""
-    sheet = Sheet(layout, tensors)
-    return _risen(sheet, sheet.embedded(), range(last))
-
-
-def body(layout: Layout, tensors: Tensors, first: int, last: int) -> bytes:
-    """Layers `first` to `last` - 1: states in, states out."""
-    sheet = Sheet(layout, tensors)
-    return _risen(sheet, sheet.states(), range(first, last))
+    def states_output(self, states: str) -> bytes:
+        """The finished graph, with these states as its output `output_states`."""
+        shape = (*BATCH_AXES, self.config.width)
+        self.graph.output(states, "output_states", "float32", shape)
+        return self.graph.to_bytes()
 
 
-def _risen(sheet: Sheet, states: str, layers: range) -> bytes:
-    for layer in layers:
-        states = sheet.layer(layer, states)
-    sheet.graph.output(states, "risen", "float32", (*STATES, sheet.layout.encoder.width))
-    return sheet.graph.to_bytes()
+def embedding_graph(config: EncoderConfig, tensors: Tensors, layers: int) -> bytes:
+    """Token ids and types → states after the embeddings and the first `layers` layers."""
+    builder = LayerBuilder(config, tensors)
+    states = builder.embedded_input()
+    for layer in range(layers):
+        states = builder.layer(layer, states)
+    return builder.states_output(states)
 
 
-def pooler(layout: CascadeLayout, tensors: Tensors, depth: int) -> bytes:
+def layers_graph(config: EncoderConfig, tensors: Tensors, first: int, last: int) -> bytes:
+    """States → states, by the layers from `first` to `last` - 1."""
+    builder = LayerBuilder(config, tensors)
+    states = builder.states_input()
+    for layer in range(first, last):
+        states = builder.layer(layer, states)
+    return builder.states_output(states)
+
+
+def pooler_graph(config: CascadeConfig, tensors: Tensors, depth: int) -> bytes:
     """
-    What a classifier reads that looks at the first token: states in, one for each pair out.
+    States → the input of a classifier that reads the first token, (batch, hidden).
 
-    It takes the states *before* its layer, and computes that layer for the first token alone: what
-    is dropped here never pays for the rest of it.
+    It takes the states before the classifier's layer and computes that layer for the first token
+    alone: a candidate that is dropped here does not pay for the rest of the layer.
     """
-    sheet = Sheet(layout, tensors)
-    first = sheet.layer(depth - 1, sheet.states(), first_only=True)
-    pooled = sheet.graph.node("ReduceMean", first, axes=[1], keepdims=0)
-    sheet.graph.output(pooled, "pooled", "float32", ("pairs", layout.encoder.width))
-    return sheet.graph.to_bytes()
+    builder = LayerBuilder(config.encoder, tensors)
+    first = builder.layer(depth - 1, builder.states_input(), first_only=True)
+    pooled = builder.graph.node("ReduceMean", first, axes=[1], keepdims=0)
+    builder.graph.output(pooled, "pooled_states", "float32", ("batch", config.encoder.width))
+    return builder.graph.to_bytes()
 
 
-def scorer(layout: CascadeLayout, tensors: Tensors, depth: int) -> bytes:
-    """The classifier at that depth: what it reads in, a logit for each pair out."""
-    sheet = Sheet(layout, tensors)
-    pooled = sheet.graph.input("pooled", "float32", ("pairs", layout.encoder.width))
-    for name in layout.hidden(depth):
-        pooled = sheet.graph.node("Tanh", sheet.dense(name, pooled))
-    logits = sheet.dense(f"classifiers.{depth}.out", pooled)
-    sheet.graph.output(logits, "logits", "float32", ("pairs", 1))
-    return sheet.graph.to_bytes()
+def classifier_graph(config: CascadeConfig, tensors: Tensors, depth: int) -> bytes:
+    """Pooled states (batch, hidden) → logits (batch, 1) of the classifier at that depth."""
+    builder = LayerBuilder(config.encoder, tensors)
+    hidden = builder.graph.input("pooled", "float32", ("batch", config.encoder.width))
+    for name in config.classifier_layers(depth):
+        hidden = builder.graph.node("Tanh", builder.dense(name, hidden))
+    logits = builder.dense(f"classifiers.{depth}.out", hidden)
+    builder.graph.output(logits, "logits", "float32", ("batch", 1))
+    return builder.graph.to_bytes()
 
 
-def reader(layout: CascadeLayout, tensors: Tensors) -> bytes:
+def reader_graph(config: CascadeConfig, tensors: Tensors) -> bytes:
     """
-    The reading head: start and end logits out.
+    The span reader: start and end logits (batch, tokens, 2).
 
-    In come the states that the last scorer takes in, or, for a reader with an adapter, tokens.
+    Its input are the states that the last classifier takes, or token ids and types for a reader
+    with an adapter.
     """
-    sheet, layers = Sheet(layout, reading_tensors(tensors)), layout.encoder.layers
-    states = sheet.embedded() if layout.adapter else sheet.states()
-    done = 0 if layout.adapter else layers - (layout.reads(layers) == "first")
+    builder, layers = LayerBuilder(config.encoder, reader_tensors(tensors)), config.encoder.layers
+    states = builder.embedded_input() if config.adapter else builder.states_input()
+    done = 0 if config.adapter else layers - (config.pooling(layers) == "first")
     for layer in range(done, layers):
-        states = sheet.layer(layer, states)
-    sheet.graph.output(sheet.dense("reader", states), "ends", "float32", (*STATES, 2))
-    return sheet.graph.to_bytes()
+        states = builder.layer(layer, states)
+    logits = builder.dense("reader", states)
+    builder.graph.output(logits, "span_logits", "float32", (*BATCH_AXES, 2))
+    return builder.graph.to_bytes()
 
 
-def watched(layout: Layout, tensors: Tensors) -> bytes:
-    """All layers: states in; out come states, and each layer's keys and values."""
-    sheet, shape = Sheet(layout, tensors), (*STATES, layout.encoder.width)
-    states = sheet.states()
-    for layer in range(layout.encoder.layers):
-        states = sheet.layer(layer, states)
-        for made, name in zip(sheet.seen, ("key", "value"), strict=True):
-            sheet.graph.output(made, f"{name}.{layer}", "float32", shape)
-    sheet.graph.output(states, "risen", "float32", shape)
-    return sheet.graph.to_bytes()
+def key_value_graph(config: EncoderConfig, tensors: Tensors) -> bytes:
+    """States → states by all layers, with each layer's `key.N` and `value.N` as outputs."""
+    builder = LayerBuilder(config, tensors)
+    states = builder.states_input()
+    for layer in range(config.layers):
+        states = builder.layer(layer, states)
+        for value, name in zip(builder.key_value, ("key", "value"), strict=True):
+            shape = (*BATCH_AXES, config.width)
+            builder.graph.output(value, f"{name}.{layer}", "float32", shape)
+    return builder.states_output(states)
 
 
-def markers(layout: Layout, tensors: Tensors) -> bytes:
-    """All layers of tokens beside a text, whose keys and values come in: states out."""
-    sheet = Sheet(layout, tensors)
-    states, sight = sheet.states(), _sight(sheet)
-    for layer in range(layout.encoder.layers):
-        states = sheet.beside(layer, states, _seen(sheet, layer), sight)
-    return _risen(sheet, states, range(0))
+def marker_graph(config: EncoderConfig, tensors: Tensors) -> bytes:
+    """States of marker tokens → states by all layers, attending to a text's cached keys/values."""
+    builder = LayerBuilder(config, tensors)
+    states, mask = builder.states_input(), _attention_mask_input(builder)
+    for layer in range(config.layers):
+        cache = _key_value_inputs(builder, layer)
+        states = builder.cross_attention_layer(layer, states, cache, mask)
+    return builder.states_output(states)
 
 
-def observer(layout: Layout, tensors: Tensors, layer: int) -> bytes:
-    """One layer: states in; out come states, and what its dense layers read besides them."""
-    sheet = Sheet(layout, tensors)
-    return _observed(sheet, sheet.layer(layer, sheet.states()))
+def activations_graph(config: EncoderConfig, tensors: Tensors, layer: int) -> bytes:
+    """States → states by one layer, with the inputs of its dense layers as further outputs."""
+    builder = LayerBuilder(config, tensors)
+    return _with_activations(builder, builder.layer(layer, builder.states_input()))
 
 
-def marker_observer(layout: Layout, tensors: Tensors, layer: int) -> bytes:
-    """The same of tokens beside a text."""
-    sheet = Sheet(layout, tensors)
-    states, sight = sheet.states(), _sight(sheet)
-    return _observed(sheet, sheet.beside(layer, states, _seen(sheet, layer), sight))
+def marker_activations_graph(config: EncoderConfig, tensors: Tensors, layer: int) -> bytes:
+    """As `activations_graph`, for marker tokens that attend to a text's cached keys/values."""
+    builder = LayerBuilder(config, tensors)
+    states, mask = builder.states_input(), _attention_mask_input(builder)
+    cache = _key_value_inputs(builder, layer)
+    return _with_activations(builder, builder.cross_attention_layer(layer, states, cache, mask))
 
 
-def _observed(sheet: Sheet, risen: str) -> bytes:
-    sheet.graph.output(risen, "risen", "float32", (*STATES, sheet.layout.encoder.width))
-    for name, made in sheet.read.items():
-        sheet.graph.output(made, name, "float32", (*STATES, f"{name} channels"))
-    return sheet.graph.to_bytes()
+def _with_activations(builder: LayerBuilder, states: str) -> bytes:
+    for name, value in builder.activations.items():
+        builder.graph.output(value, name, "float32", (*BATCH_AXES, f"{name} channels"))
+    return builder.states_output(states)
 
 
-def _sight(sheet: Sheet) -> str:
-    return sheet.graph.input("sight", "float32", (1, 1, "tokens", "all"))
+def _attention_mask_input(builder: LayerBuilder) -> str:
+    return builder.graph.input("attention_mask", "float32", (1, 1, "tokens", "all"))
 
 
-def _seen(sheet: Sheet, layer: int) -> tuple[str, str]:
-    """The text's keys and values at a layer, brought by the caller."""
-    shape = ("pairs", "others", sheet.layout.encoder.width)
+def _key_value_inputs(builder: LayerBuilder, layer: int) -> tuple[str, str]:
+    """The cached keys and values of a text at a layer."""
+    shape = ("batch", "cached", builder.config.width)
     key, value = (
-        sheet.graph.input(f"{name}.{layer}", "float32", shape) for name in ("key", "value")
+        builder.graph.input(f"{name}.{layer}", "float32", shape) for name in ("key", "value")
     )
     return key, value

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .numpy_ops import FloatArray, IntArray, product, weighted_sum
-from .word_matches import Listing, Matches
+from .lexical_matches import LexicalMatches, TokenizedList
+from .numpy_ops import FloatArray, IntArray, matmul, weighted_sum
 
 __all__ = [
-    "features",
+    "feature_matrix",
 ]
 
 _Different = tuple[IntArray, IntArray]
@@ -26,31 +26,31 @@ _K1, _B = 1.5, 0.75
 _SHARPNESS = 12.0  # how much better than the rest a candidate must look to speak for the list
 
 
-def features(listing: Listing, matches: Matches) -> FloatArray:
+def feature_matrix(listing: TokenizedList, matches: LexicalMatches) -> FloatArray:
     """(candidates, features)."""
     exact = (matches.counts > 0).astype(np.float32)
     squared = matches.best**2
     general = matches.rarity**2
     local = (0.3 + matches.scarcity) * general
-    covered_here = product(squared, _share(local))
+    covered_here = matmul(squared, _share(local))
     bm25 = _bm25(listing, matches)
     different = _different(listing)
     weight = listing.rarity**2  # (distinct,)
     related = matches.related.max(axis=0) ** 2 * weight
     mass = _sums(related, listing)
     weights = _sums(weight, listing) + np.float32(1e-3) * listing.lengths.astype(np.float32)
-    centroid = _unit(general @ listing.vectors[: listing.asked])
+    centroid = _unit(general @ listing.vectors[: listing.question_size])
     columns: list[NDArray[np.floating[Any]]] = [
-        product(squared, _share(general)),
+        matmul(squared, _share(general)),
         covered_here,
-        product(exact, _share(local)),
+        matmul(exact, _share(local)),
         bm25,
         _jaccard(listing, exact, different),
         _pairs(listing),
         np.log1p(listing.lengths) / 4,
         mass / weights,
         mass / 5,
-        _sums(product(listing.vectors, centroid) * weight, listing) / weights,
+        _sums(matmul(listing.vectors, centroid) * weight, listing) / weights,
         *_heaviest(matches.best, local),
         *_feedback(listing, different, covered_here + 0.5 * bm25, weight, weights),
     ]
@@ -65,27 +65,27 @@ def _unit(vector: NDArray[np.floating[Any]]) -> FloatArray:
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-6), np.float32)
 
 
-def _sums(of_words: FloatArray, listing: Listing) -> FloatArray:
+def _sums(of_words: FloatArray, listing: TokenizedList) -> FloatArray:
     """(candidates,): what the words of each add up to."""
-    return np.asarray(np.add.reduceat(of_words[listing.row], listing.starts), np.float32)
+    return np.asarray(np.add.reduceat(of_words[listing.words], listing.starts), np.float32)
 
 
-def _bm25(listing: Listing, matches: Matches) -> FloatArray:
+def _bm25(listing: TokenizedList, matches: LexicalMatches) -> FloatArray:
     mean = max(float(listing.lengths.mean()), 1.0)
     norm = _K1 * (1 - _B + _B * listing.lengths / mean)
     saturated = matches.counts / (matches.counts + norm[:, None])
-    return product(saturated.astype(np.float32), _share(matches.scarcity * matches.rarity))
+    return matmul(saturated.astype(np.float32), _share(matches.scarcity * matches.rarity))
 
 
-def _jaccard(listing: Listing, exact: FloatArray, different: _Different) -> FloatArray:
+def _jaccard(listing: TokenizedList, exact: FloatArray, different: _Different) -> FloatArray:
     shared = exact.sum(axis=1)
     own = np.bincount(different[0], minlength=len(listing.lengths))
-    return np.asarray(shared / (listing.asked + own - shared))
+    return np.asarray(shared / (listing.question_size + own - shared))
 
 
-def _different(listing: Listing) -> _Different:
+def _different(listing: TokenizedList) -> _Different:
     """Each word of each candidate once: whose it is, and which."""
-    cells = _each_once(listing.owner * len(listing.distinct) + listing.row)
+    cells = _each_once(listing.owner * len(listing.distinct) + listing.words)
     owner, word = np.divmod(cells, len(listing.distinct))
     return owner, word
 
@@ -98,16 +98,16 @@ def _each_once(cells: IntArray) -> IntArray:
     return cells[first]
 
 
-def _pairs(listing: Listing) -> FloatArray:
+def _pairs(listing: TokenizedList) -> FloatArray:
     """The share of the question's neighbouring words that stand side by side in the candidate."""
-    size, asked = len(listing.lengths), listing.asked
+    size, asked = len(listing.lengths), listing.question_size
     if len(listing.question) < 2:
         return np.zeros(size, np.float32)
     neighbours = listing.question[:-1] * asked + listing.question[1:]
     weights = (listing.rarity[listing.question[:-1]] + listing.rarity[listing.question[1:]]) ** 2
     worth = np.zeros(asked * asked, np.float32)
     np.maximum.at(worth, neighbours, weights)
-    here, next_ = listing.row[:-1], listing.row[1:]
+    here, next_ = listing.words[:-1], listing.words[1:]
     both = np.flatnonzero(
         (here < asked) & (next_ < asked) & (listing.owner[:-1] == listing.owner[1:])
     )
@@ -124,7 +124,7 @@ def _heaviest(best: FloatArray, weights: FloatArray) -> list[FloatArray]:
 
 
 def _feedback(
-    listing: Listing,
+    listing: TokenizedList,
     different: _Different,
     promise: FloatArray,
     weight: FloatArray,
@@ -140,8 +140,8 @@ def _feedback(
     spoken = np.bincount(word, trust[owner], minlength=distinct) * scarcity**2 * weight
     sums = np.bincount(owner, spoken[word], minlength=size)
     shared = sums / np.sqrt(np.bincount(owner, minlength=size) + 5)
-    said = np.bincount(listing.row, (trust / listing.lengths)[listing.owner], minlength=distinct)
+    said = np.bincount(listing.words, (trust / listing.lengths)[listing.owner], minlength=distinct)
     direction = _unit(weighted_sum((said * weight).astype(np.float32), listing.vectors))
-    towards = _sums(product(listing.vectors, direction) * weight, listing) / weights
+    towards = _sums(matmul(listing.vectors, direction) * weight, listing) / weights
     top = max(float(shared.max()), 1e-9)
     return np.asarray(shared / top, np.float32), np.asarray(towards, np.float32)

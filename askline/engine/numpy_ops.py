@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "folded",
-    "product",
+    "matmul",
+    "segment_reduce",
     "weighted_sum",
 ]
 
@@ -28,7 +28,7 @@ _BY_MATRIX, _BY_VECTOR = 2**18, 2**13
 _WORTH_A_PIECE = 8  # rows; fewer at once are slower than the threads
 
 
-def product(rows: FloatArray, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+def matmul(rows: FloatArray, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
     """`rows @ weights`, (rows, inputs) by (inputs, outputs) or by (inputs,)."""
     count, outputs = len(rows), weights.shape[1:]
     found = np.empty((count, *outputs), np.float32) if out is None else out
@@ -54,7 +54,7 @@ def weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:
 _LONG = 128  # words; longer texts are few and are done one by one
 
 
-def folded(
+def segment_reduce(
     ufunc: np.ufunc,
     table: FloatArray,
     starts: IntArray,

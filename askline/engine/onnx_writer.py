@@ -1,8 +1,8 @@
 """
 ONNX files written without the onnx package: the few protobuf fields that a graph needs.
 
-A `Graph` is written from its inputs to its outputs. Each call gives the name of what it made, to be
-handed to the next: `y = graph.node("Add", x, graph.constant(bias))`.
+An `OnnxGraph` is written from inputs to outputs. Each call returns the name of its result, to be
+passed to the next: `y = graph.node("Add", x, graph.constant(bias))`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Graph",
+    "OnnxGraph",
 ]
 
 _IR_VERSION = 8
@@ -27,7 +27,7 @@ _FLOAT, _INT, _STRING, _TENSOR, _INTS = 1, 2, 3, 4, 7  # ONNX's kinds of attribu
 
 
 @dataclass(slots=True, eq=False)
-class Graph:
+class OnnxGraph:
     """A graph in the making."""
 
     _nodes: list[bytes] = field(default_factory=list)

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 from ..errors import ModelError
 
 __all__ = [
-    "InputSteps",
-    "fit_inputs",
-    "from_nibbles",
-    "nibble_shapes",
-    "quantise_rows",
-    "refit_inputs",
-    "round_rows",
-    "to_nibbles",
+    "InputQuantization",
+    "fit_input_quantization",
+    "int4_shapes",
+    "pack_int4",
+    "quantize_rows",
+    "quantize_rows_gptq",
+    "refit_input_quantization",
+    "unpack_int4",
 ]
 
 _GROUP = 32  # numbers that share a step
@@ -46,16 +46,16 @@ _TWO: NDArray[np.complex64] = (
 """The two numbers in each byte side by side, so that one look-up finds both."""
 
 
-def nibble_shapes(rows: int, columns: int) -> tuple[tuple[int, int], tuple[int, int]]:
+def int4_shapes(rows: int, columns: int) -> tuple[tuple[int, int], tuple[int, int]]:
     """Of the bytes and of the steps of a table of this size."""
     return (rows, columns // 2), (rows, columns // _GROUP)
 
 
-def to_nibbles(table: FloatArray) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
+def pack_int4(table: FloatArray) -> tuple[NDArray[np.uint8], NDArray[np.float16]]:
     """
     (rows, columns) → (rows, columns / 2) bytes, the lower half first, and (rows, groups) steps.
 
-    A table that came out of `from_nibbles` goes in again without a loss.
+    A table that came out of `unpack_int4` goes in again without a loss.
     """
     rows, columns = table.shape
     if columns % _GROUP:
@@ -67,7 +67,7 @@ def to_nibbles(table: FloatArray) -> tuple[NDArray[np.uint8], NDArray[np.float16
     return bytes_[:, ::2] | bytes_[:, 1::2] << 4, steps
 
 
-def from_nibbles(packed: NDArray[np.uint8], steps: NDArray[Any]) -> FloatArray:
+def unpack_int4(packed: NDArray[np.uint8], steps: NDArray[Any]) -> FloatArray:
     """The table again, (rows, columns)."""
     both = _TWO[packed].view(np.float32)  # (rows, columns)
     groups = both.reshape(len(packed), steps.shape[1], -1) * steps.astype(np.float32)[..., None]
@@ -86,7 +86,7 @@ _DAMPING = 0.01  # of the mean square, added to each channel's: keeps the system
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class InputSteps:
+class InputQuantization:
     """How an input becomes bytes: `round(input * smooth / scale) + zero`."""
 
     scale: float
@@ -101,14 +101,16 @@ class InputSteps:
         return np.asarray(back if self.smooth is None else back / self.smooth, np.float32)
 
 
-def quantise_rows(weight: FloatArray, most: int = 127) -> tuple[NDArray[np.int8], FloatArray]:
+def quantize_rows(weight: FloatArray, most: int = 127) -> tuple[NDArray[np.int8], FloatArray]:
     """(rows, columns) → whole numbers up to `most`, to the nearest, and each row's step."""
     scale = np.maximum(np.abs(weight).max(axis=1), 1e-12) / np.float32(most)
     steps = np.clip(np.rint(weight / scale[:, None]), -most, most)
     return steps.astype(np.int8), scale.astype(np.float32)
 
 
-def round_rows(weight: FloatArray, inputs: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
+def quantize_rows_gptq(
+    weight: FloatArray, inputs: FloatArray
+) -> tuple[NDArray[np.int8], FloatArray]:
     """
     (outputs, channels) → whole numbers, and each row's step, with little error on these inputs.
 
@@ -158,7 +160,7 @@ def _row_steps(weight: FloatArray) -> NDArray[np.float64]:
     return np.asarray(steps[best, np.arange(len(best))])
 
 
-def fit_inputs(inputs: FloatArray, weights: Sequence[FloatArray]) -> InputSteps:
+def fit_input_quantization(inputs: FloatArray, weights: Sequence[FloatArray]) -> InputQuantization:
     """
     The steps with the least squared error of what the layers make of these inputs.
 
@@ -167,7 +169,7 @@ def fit_inputs(inputs: FloatArray, weights: Sequence[FloatArray]) -> InputSteps:
     weight = np.concatenate(list(weights))  # (outputs, channels)
     some = inputs[:: max(1, len(inputs) // _TRIED)]
     wanted = some @ weight.T
-    best, least = InputSteps(1.0, 0), np.inf
+    best, least = InputQuantization(1.0, 0), np.inf
     for strength in _STRENGTHS:
         smooth = _factors(inputs, weight, strength)
         moved, rows = some * smooth, np.asarray(weight / smooth, np.float32)
@@ -175,20 +177,20 @@ def fit_inputs(inputs: FloatArray, weights: Sequence[FloatArray]) -> InputSteps:
             float((inputs.min(axis=0) * smooth).min()),
             float((inputs.max(axis=0) * smooth).max()),
         )
-        steps, scales = quantise_rows(rows, _MOST_QUANTISING)
+        steps, scales = quantize_rows(rows, _MOST_QUANTISING)
         rounded = steps.astype(np.float32) * scales[:, None]
         for clip in _CLIPS:
             tried = _steps(low, high, clip)
             error = float(np.square(tried.rounded(moved) @ rounded.T - wanted).mean())
             if error < least * (_WORTH if best.smooth is None else 1.0):
-                best = InputSteps(tried.scale, tried.zero, smooth if strength else None)
+                best = InputQuantization(tried.scale, tried.zero, smooth if strength else None)
                 least = error
     return best
 
 
-def refit_inputs(
+def refit_input_quantization(
     inputs: FloatArray, weight: FloatArray, smooth: FloatArray | None = None
-) -> InputSteps:
+) -> InputQuantization:
     """The best steps for weights in bytes that stay as they are, `smooth` with them."""
     some = inputs[:: max(1, len(inputs) // _TRIED)]
     wanted = some @ weight.T
@@ -207,9 +209,9 @@ def _factors(inputs: FloatArray, weight: FloatArray, strength: float) -> FloatAr
     return np.asarray(factors / np.median(factors), np.float32)
 
 
-def _steps(low: float, high: float, clip: float) -> InputSteps:
+def _steps(low: float, high: float, clip: float) -> InputQuantization:
     """For inputs between these bounds, of which the larger is brought in by `clip`."""
     bound = clip * max(-low, high, 1e-8)
     low, high = max(min(low, 0.0), -bound), min(max(high, 0.0), bound)
     scale = float(np.float32((high - low) / _BYTE))
-    return InputSteps(scale, round(-low / scale))
+    return InputQuantization(scale, round(-low / scale))

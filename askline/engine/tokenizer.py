@@ -46,9 +46,9 @@ class WordPiece:
     """The vocabulary and its rules. What it remembers never changes what it gives."""
 
     vocabulary: Mapping[str, int]
-    first: int
+    cls_id: int
     """The mark before a pair, whose state speaks for the whole."""
-    separator: int
+    sep_id: int
     unknown: int
     lower: bool = True
     strip_accents: bool = True
@@ -70,8 +70,8 @@ class WordPiece:
         strip = normaliser.get("strip_accents")
         return cls(
             vocabulary,
-            first=vocabulary["[CLS]"],
-            separator=vocabulary["[SEP]"],
+            cls_id=vocabulary["[CLS]"],
+            sep_id=vocabulary["[SEP]"],
             unknown=vocabulary[model["unk_token"]],
             lower=lower,
             strip_accents=lower if strip is None else bool(strip),
@@ -79,7 +79,7 @@ class WordPiece:
             longest_word=model.get("max_input_chars_per_word", 100),
         )
 
-    def numbers(self, text: str) -> list[int]:
+    def token_ids(self, text: str) -> list[int]:
         """The pieces of a text, as their numbers."""
         remembered, found = self._memory, list[int]()
         for part in _clean(text).split():
@@ -87,7 +87,7 @@ class WordPiece:
             found += cut[0]
         return found
 
-    def pieces(self, text: str) -> list[Piece]:
+    def tokens_with_offsets(self, text: str) -> list[Piece]:
         """The same pieces with their places: `text[start:end]` is what a piece was read from."""
         cleaned = _clean(text)
         place = [at for at, one in enumerate(text) if cleaned == text or not _is_unseen(one)]
@@ -182,5 +182,5 @@ def _entries(path: Path) -> dict[str, Any]:
     ]
     wanted = ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
     if kinds != wanted:
-        raise ModelError(f"{path} must be a tokeniser of {wanted}, got {kinds}.")
+        raise ModelError(f"{path} must be a tokenizer of {wanted}, got {kinds}.")
     return dict(entries)

@@ -23,7 +23,7 @@ from ..errors import ModelError
 from ..text.atomic_write import atomic_write
 from .word_vectors import SHIPPED, WordVectors
 
-__all__ = ["ModelFolder", "about_pickles", "check_shapes", "write_folder"]
+__all__ = ["ModelFolder", "check_shapes", "pickle_hint", "write_folder"]
 
 _FORMAT = 1
 _CONFIG, _WEIGHTS, _VECTORS, _CARD = (
@@ -62,18 +62,20 @@ class ModelFolder:
 
     def tensors(self) -> dict[str, NDArray[np.float32]]:
         """All weights by name, as float32."""
-        return {name: np.asarray(value, np.float32) for name, value in self.stored().items()}
+        return {
+            name: np.asarray(value, np.float32) for name, value in self.stored_tensors().items()
+        }
 
-    def stored(self) -> dict[str, NDArray[Any]]:
+    def stored_tensors(self) -> dict[str, NDArray[Any]]:
         """All weights by name, in the precision that they are kept in."""
         path = self.path / _WEIGHTS
         if not path.is_file():
-            raise ModelError(f"No {_WEIGHTS} in {self.path}.{about_pickles(self.path)}")
+            raise ModelError(f"No {_WEIGHTS} in {self.path}.{pickle_hint(self.path)}")
         try:
             return load_file(path)
         except (SafetensorError, OSError, ValueError) as error:
             raise ModelError(
-                f"{path} is damaged or no safetensors file ({error}). Copy the folder again."
+                f"{path} is not a valid safetensors file ({error}). Copy the folder again."
             ) from error
 
     def vectors(self) -> WordVectors:
@@ -149,7 +151,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ModelError(f"No {path.name} in {path.parent}.{about_pickles(path.parent)}") from None
+        raise ModelError(f"No {path.name} in {path.parent}.{pickle_hint(path.parent)}") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} must be a JSON object: {error}") from error
     if not isinstance(config, dict):
@@ -157,7 +159,7 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def about_pickles(folder: Path) -> str:
+def pickle_hint(folder: Path) -> str:
     """What to add to "no weights here" for a folder that has pickled ones; else nothing."""
     found = sorted(file.name for file in folder.iterdir() if file.suffix in _PICKLES)
     if not found:

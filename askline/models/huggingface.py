@@ -1,8 +1,9 @@
 """
-A trained folder in Hugging Face's manner → the layout and the float tensors of a cascade.
+Import trained BERT checkpoints in Hugging Face's format as cascades.
 
-Read are a cascade (`cascade.safetensors` beside the bare encoder) and a plain cross-encoder, which
-is a cascade with one classifier, behind its last layer. Only BERT encoders with erf gelu.
+A checkpoint is either a cascade (`cascade.safetensors` beside the bare encoder) or a plain
+cross-encoder, which becomes a cascade with a single classifier after its last layer. Only BERT
+encoders with the exact (erf) GELU are supported.
 """
 
 from __future__ import annotations
@@ -20,132 +21,174 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file
 
 from ..errors import ModelError
-from .cascade_config import CascadeLayout, EncoderShape, check_tensors
-from .encoder_config import renamed
-from .folder import about_pickles
+from .cascade_config import CascadeConfig, check_cascade_tensors
+from .encoder_config import EncoderConfig
+from .folder import pickle_hint
 
 __all__ = [
-    "CascadeSource",
+    "CascadeCheckpoint",
+    "from_huggingface_names",
 ]
+
+# Hugging Face's names of tensors -> the names in a model folder.
+_EMBEDDING_NAMES = {
+    "word_embeddings": "words",
+    "position_embeddings": "positions",
+    "token_type_embeddings": "kinds",
+    "LayerNorm": "norm",
+}
+_LAYER_NAMES = {
+    "attention.self.query": "query",
+    "attention.self.key": "key",
+    "attention.self.value": "value",
+    "attention.output.dense": "attended",
+    "attention.output.LayerNorm": "attention_norm",
+    "intermediate.dense": "inner",
+    "output.dense": "outer",
+    "output.LayerNorm": "output_norm",
+}
+_REQUIRED_CONFIG = {"model_type": "bert", "hidden_act": "gelu", "type_vocab_size": 2}
 
 
 @dataclass(frozen=True, eq=False)
-class CascadeSource:
-    """What was trained, in the names of the runtime folder."""
+class CascadeCheckpoint:
+    """A trained checkpoint, with the tensor names of a model folder."""
 
     path: Path
-    layout: CascadeLayout
+    config: CascadeConfig
     tensors: Mapping[str, NDArray[np.float32]]
-    tokeniser: bytes
+    tokenizer: bytes
+    """The content of `tokenizer.json`."""
     is_cross_encoder: bool
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> CascadeSource:
-        """Every tensor checked against the config."""
+    def read(cls, path: str | PathLike[str]) -> CascadeCheckpoint:
+        """Read a checkpoint folder and check every tensor against the config."""
         folder = Path(path).expanduser()
-        config = _config(folder)
-        tokeniser = folder / "tokenizer.json"
-        if not tokeniser.is_file():
+        entries = _read_config(folder)
+        tokenizer = folder / "tokenizer.json"
+        if not tokenizer.is_file():
             raise ModelError(f"No tokenizer.json in {folder}. Copy the folder again.")
-        encoder = _encoder(config, folder)
-        found = _weights(folder / "model.safetensors")
-        alone = "askline_cascade" not in config
-        if alone:
-            layout = CascadeLayout(encoder, (encoder.layers,))
-            heads = _cross_encoder_head(found, encoder.layers, folder)
+        encoder = _encoder_config(entries, folder)
+        weights = _read_tensors(folder / "model.safetensors")
+        is_cross_encoder = "askline_cascade" not in entries
+        if is_cross_encoder:
+            config = CascadeConfig(encoder, (encoder.layers,))
+            heads = _cross_encoder_head(weights, encoder.layers, folder)
         else:
-            layout = _layout(encoder, config["askline_cascade"], folder)
-            heads = _weights(folder / "cascade.safetensors")
-        tensors = renamed(found, encoder.layers) | heads
-        check_tensors(layout, tensors, path=folder)
-        return cls(folder, layout, tensors, tokeniser.read_bytes(), alone)
+            config = _cascade_config(encoder, entries["askline_cascade"], folder)
+            heads = _read_tensors(folder / "cascade.safetensors")
+        tensors = from_huggingface_names(weights, encoder.layers) | heads
+        check_cascade_tensors(config, tensors, path=folder)
+        return cls(folder, config, tensors, tokenizer.read_bytes(), is_cross_encoder)
 
-    def up_to(self, depth: int) -> CascadeSource:
-        """Without the classifiers behind that depth."""
-        layout = self.layout.up_to(depth)
-        kept = layout.shapes().keys()
-        tensors = {name: one for name, one in self.tensors.items() if name in kept}
-        return replace(self, layout=layout, tensors=tensors)
+    def up_to(self, depth: int) -> CascadeCheckpoint:
+        """The checkpoint without the classifiers after that depth."""
+        config = self.config.up_to(depth)
+        kept = config.shapes().keys()
+        tensors = {name: tensor for name, tensor in self.tensors.items() if name in kept}
+        return replace(self, config=config, tensors=tensors)
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def from_huggingface_names(
+    tensors: Mapping[str, NDArray[np.float32]], layers: int
+) -> dict[str, NDArray[np.float32]]:
+    """Rename the encoder's tensors as a model folder names them; drop all other tensors."""
+    names = {f"embeddings.{theirs}": ours for theirs, ours in _EMBEDDING_NAMES.items()} | {
+        f"encoder.layer.{layer}.{theirs}": f"layers.{layer}.{ours}"
+        for layer in range(layers)
+        for theirs, ours in _LAYER_NAMES.items()
+    }
+    renamed: dict[str, NDArray[np.float32]] = {}
+    for name, tensor in tensors.items():
+        stem, _, kind = name.removeprefix("bert.").rpartition(".")
+        if stem in names:
+            renamed[f"{names[stem]}.{kind}"] = tensor
+    return renamed
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not folder.is_dir():
-        raise ModelError(f"No model folder at {folder}. Name one that was trained.")
+        raise ModelError(f"No model folder at {folder}. Name the folder of a trained model.")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ModelError(f"No config.json in {folder}.{about_pickles(folder)}") from None
+        raise ModelError(f"No config.json in {folder}.{pickle_hint(folder)}") from None
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} must be a JSON object: {error}") from error
-    if not isinstance(config, dict):
-        raise ModelError(f"{path} must be a JSON object, got {type(config).__name__}.")
-    if config.get("kind"):
+    if not isinstance(entries, dict):
+        raise ModelError(f"{path} must be a JSON object, got {type(entries).__name__}.")
+    if entries.get("kind"):
         raise ModelError(
-            f"{folder} must hold what was trained, got a runtime folder: it has been exported."
+            f"{folder} must hold a trained checkpoint, got a model folder: it has been exported "
+            "already."
         )
-    wanted = {"model_type": "bert", "hidden_act": "gelu", "type_vocab_size": 2}
-    wrong = [
-        f"{key} must be {value!r}, got {config.get(key)!r}"
-        for key, value in wanted.items()
-        if config.get(key) != value
+    problems = [
+        f"{key} must be {value!r}, got {entries.get(key)!r}"
+        for key, value in _REQUIRED_CONFIG.items()
+        if entries.get(key) != value
     ]
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        wrong.append(f"positions must be absolute, got {config['position_embedding_type']!r}")
-    if wrong:
-        raise ModelError(f"{path} is not of an encoder that can be exported: {'; '.join(wrong)}.")
-    return config
+    if entries.get("position_embedding_type", "absolute") != "absolute":
+        problems.append(f"positions must be absolute, got {entries['position_embedding_type']!r}")
+    if problems:
+        raise ModelError(
+            f"{path} describes an encoder that cannot be exported: {'; '.join(problems)}."
+        )
+    return entries
 
 
-def _encoder(config: Mapping[str, Any], folder: Path) -> EncoderShape:
+def _encoder_config(entries: Mapping[str, Any], folder: Path) -> EncoderConfig:
     try:
-        return EncoderShape(
-            layers=config["num_hidden_layers"],
-            width=config["hidden_size"],
-            heads=config["num_attention_heads"],
-            inner=config["intermediate_size"],
-            vocabulary=config["vocab_size"],
-            positions=config["max_position_embeddings"],
-            norm_epsilon=float(config["layer_norm_eps"]),
+        return EncoderConfig(
+            layers=entries["num_hidden_layers"],
+            width=entries["hidden_size"],
+            heads=entries["num_attention_heads"],
+            inner=entries["intermediate_size"],
+            vocabulary=entries["vocab_size"],
+            positions=entries["max_position_embeddings"],
+            norm_epsilon=float(entries["layer_norm_eps"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"config.json in {folder} does not describe a BERT: {error!r}.") from error
 
 
-def _layout(encoder: EncoderShape, entry: Mapping[str, Any], folder: Path) -> CascadeLayout:
+def _cascade_config(
+    encoder: EncoderConfig, entry: Mapping[str, Any], folder: Path
+) -> CascadeConfig:
     try:
-        return CascadeLayout(
+        return CascadeConfig(
             encoder, tuple(entry["depths"]), entry["head"], bool(entry["reader"]), "float32"
         )
     except (KeyError, TypeError) as error:
         raise ModelError(
-            f"config.json in {folder} has no sound 'askline_cascade': {error!r}."
+            f"config.json in {folder} has no valid 'askline_cascade': {error!r}."
         ) from error
 
 
-def _weights(path: Path) -> dict[str, NDArray[np.float32]]:
+def _read_tensors(path: Path) -> dict[str, NDArray[np.float32]]:
     if not path.is_file():
-        raise ModelError(f"No {path.name} in {path.parent}.{about_pickles(path.parent)}")
+        raise ModelError(f"No {path.name} in {path.parent}.{pickle_hint(path.parent)}")
     try:
-        found = load_file(path)
+        tensors = load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
-        raise ModelError(f"{path} is damaged or no safetensors file ({error}).") from error
-    return {name: np.asarray(value, np.float32) for name, value in found.items()}
+        raise ModelError(f"{path} is not a valid safetensors file ({error}).") from error
+    return {name: np.asarray(value, np.float32) for name, value in tensors.items()}
 
 
 def _cross_encoder_head(
-    found: Mapping[str, NDArray[np.float32]], layers: int, folder: Path
+    tensors: Mapping[str, NDArray[np.float32]], layers: int, folder: Path
 ) -> dict[str, NDArray[np.float32]]:
-    theirs = {"bert.pooler.dense": "dense", "classifier": "out"}
+    stems = {"bert.pooler.dense": "dense", "classifier": "out"}
     names = {
-        f"{stem}.{kind}": f"classifiers.{layers}.{ours}.{kind}"
-        for stem, ours in theirs.items()
+        f"{theirs}.{kind}": f"classifiers.{layers}.{ours}.{kind}"
+        for theirs, ours in stems.items()
         for kind in ("weight", "bias")
     }
-    missing = [name for name in names if name not in found]
+    missing = [name for name in names if name not in tensors]
     if missing:
         raise ModelError(
             f"{folder} must hold a cascade or a cross-encoder; model.safetensors has no "
             f"{', '.join(missing)}."
         )
-    return {ours: found[name] for name, ours in names.items()}
+    return {ours: tensors[theirs] for theirs, ours in names.items()}

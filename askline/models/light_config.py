@@ -18,23 +18,23 @@ __all__ = [
     "CHANNELS",
     "COVERAGE_SCALE",
     "FEATURES",
-    "FILTER_CHANNELS",
+    "FIRST_STAGE_CHANNELS",
     "LIST_LAYERS",
-    "LONGEST",
+    "MAX_CANDIDATE_WORDS",
     "Channel",
-    "CompareAggregateLayout",
-    "CosinetLayout",
-    "FilterLayout",
-    "Layout",
+    "CompareAggregateConfig",
+    "CosinetConfig",
+    "FirstStageConfig",
+    "LightConfig",
     "ListLayerKind",
-    "RelationalCNNLayout",
+    "RelationalCNNConfig",
     "check_channels",
 ]
 
 ListLayerKind = Literal["none", "rnn", "birnn", "lstm", "bilstm"]
 LIST_LAYERS: tuple[str, ...] = get_args(ListLayerKind)
 
-_Layout = TypeVar("_Layout", bound="Layout")
+_Config = TypeVar("_Config", bound="LightConfig")
 
 Channel = Literal["related", "exact", "idf", "exact_idf"]
 CHANNELS: tuple[str, ...] = get_args(Channel)
@@ -52,7 +52,7 @@ def check_channels(names: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LightConfig:
     """What the light networks have in common."""
 
     kind: ClassVar[str]
@@ -72,7 +72,7 @@ class Layout:
             raise InputError(f"vector_scale must be above 0, got {self.vector_scale}.")
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def input_channels(self) -> tuple[str, ...]:
         """The channels that stand beside each word, in this order."""
         return ()
 
@@ -81,7 +81,7 @@ class Layout:
         return {"kind": self.kind, **asdict(self)}
 
     @classmethod
-    def from_config(cls: type[_Layout], config: Mapping[str, Any]) -> _Layout:
+    def from_config(cls: type[_Config], config: Mapping[str, Any]) -> _Config:
         """The layout out of a model folder's config; entries of other parts are passed over."""
         if config.get("kind") != cls.kind:
             raise ModelError(f"Expected a {cls.kind} model, got {config.get('kind')!r}.")
@@ -94,7 +94,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class CosinetLayout(Layout):
+class CosinetConfig(LightConfig):
     """Relatedness beside the words, one convolution a side, a layer over the candidates."""
 
     kind: ClassVar[str] = "cosinet"
@@ -105,25 +105,25 @@ class CosinetLayout(Layout):
     list_hidden: int = 300
 
     def __post_init__(self) -> None:
-        Layout.__post_init__(self)
+        LightConfig.__post_init__(self)
         check_channels(self.channels)
         _check_list_layer(self.list_layer)
         if self.width % 2 == 0:
             raise InputError(f"width must be odd, got {self.width}.")
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def input_channels(self) -> tuple[str, ...]:
         """The channels that stand beside each word, in this order."""
         return self.channels
 
     @property
-    def pair(self) -> int:
+    def pair_size(self) -> int:
         """The length of what a question and a candidate make together."""
         return 2 * self.filters
 
 
 @dataclass(frozen=True, slots=True)
-class CompareAggregateLayout(Layout):
+class CompareAggregateConfig(LightConfig):
     """A gate, attention both ways, products, convolutions of several widths."""
 
     kind: ClassVar[str] = "compare-aggregate"
@@ -136,17 +136,17 @@ class CompareAggregateLayout(Layout):
     list_hidden: int = 600
 
     def __post_init__(self) -> None:
-        Layout.__post_init__(self)
+        LightConfig.__post_init__(self)
         _check_list_layer(self.list_layer)
 
     @property
-    def pair(self) -> int:
+    def pair_size(self) -> int:
         """The length of what a question and a candidate make together."""
         return 2 * len(self.widths) * self.filters
 
 
 @dataclass(frozen=True, slots=True)
-class RelationalCNNLayout(Layout):
+class RelationalCNNConfig(LightConfig):
     """Overlap marks beside the words, one convolution a side, a similarity matrix, counts."""
 
     kind: ClassVar[str] = "relational-cnn"
@@ -157,12 +157,12 @@ class RelationalCNNLayout(Layout):
     """The length of the learned vector that says whether the other text has the word."""
 
     @property
-    def reads(self) -> tuple[str, ...]:
+    def input_channels(self) -> tuple[str, ...]:
         """What is marked, and what is counted."""
         return "exact", "exact_idf"
 
     @property
-    def pair(self) -> int:
+    def pair_size(self) -> int:
         """Both texts, their similarity, and the shares of words and of idf they have in common."""
         return 2 * self.filters + 1 + 4
 
@@ -172,13 +172,13 @@ def _check_list_layer(name: str) -> None:
         raise UnknownNameError("list layer", name, LIST_LAYERS)
 
 
-LONGEST = 64
+MAX_CANDIDATE_WORDS = 64
 """Words of a candidate that the convolution reads; the features see them all."""
 
 COVERAGE_SCALE = 4.0
 """What coverages, shares of 1, are multiplied by to be of the size of other inputs."""
 
-FILTER_CHANNELS = 4
+FIRST_STAGE_CHANNELS = 4
 """Beside a candidate's word: related, exact, rarity, exact times rarity."""
 
 _COVERAGES = 3
@@ -205,7 +205,7 @@ FEATURES = (
 
 
 @dataclass(frozen=True, slots=True)
-class FilterLayout:
+class FirstStageConfig:
     """Cosinet's convolutions beside learned weights for question words and direct features."""
 
     kind: ClassVar[str] = "cosinet-filter"
@@ -234,7 +234,7 @@ class FilterLayout:
             "terms.bias": (self.terms,),
             "weights.weight": (_COVERAGES, self.terms),
             "weights.bias": (_COVERAGES,),
-            "candidate.weight": (self.filters, own + FILTER_CHANNELS, self.width),
+            "candidate.weight": (self.filters, own + FIRST_STAGE_CHANNELS, self.width),
             "candidate.bias": (self.filters,),
             "question.weight": (self.filters, own + 1, self.width),
             "question.bias": (self.filters,),
@@ -251,7 +251,7 @@ class FilterLayout:
         return {"kind": self.kind, "features": list(FEATURES), **asdict(self)}
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> FilterLayout:
+    def from_config(cls, config: Mapping[str, Any]) -> FirstStageConfig:
         """The layout out of a model folder's config."""
         if config.get("features") != list(FEATURES):
             raise ModelError(

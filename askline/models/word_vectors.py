@@ -32,7 +32,7 @@ __all__ = [
     "SHIPPED",
     "UnknownRule",
     "WordVectors",
-    "cached",
+    "read_cached",
 ]
 
 SHIPPED = "default"
@@ -86,7 +86,7 @@ class WordVectors:
     ) -> WordVectors:
         """Rows of floats as they are. Without rarities the words go from common to rare."""
         if rarity is None:
-            rarity = rarity_by_place(len(words))
+            rarity = rarity_by_rank(len(words))
         return cls(tuple(words), rows, np.ones(len(words), np.float32), rarity, unknown, name)
 
     @property
@@ -141,7 +141,7 @@ class WordVectors:
         parts = (self.rows[rows], self.scales[rows], self.rarity[rows])
         return WordVectors(kept, *parts, self.unknown)
 
-    def quantised(self) -> WordVectors:
+    def quantized(self) -> WordVectors:
         """The same in 8 bits a number: a quarter of the size, a cosine moves by about 0.001."""
         rows = self.rows * self.scales[:, None]
         scales = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-12) / 127
@@ -184,7 +184,7 @@ class WordVectors:
             ) from error
 
 
-def rarity_by_place(count: int) -> NDArray[np.float32]:
+def rarity_by_rank(count: int) -> NDArray[np.float32]:
     """0 to 1 by the logarithm of the rank, which is near the idf for words sorted by frequency."""
     ranks = np.log1p(np.arange(count)) / np.log1p(max(count, 2) - 1)
     return np.asarray(ranks, np.float32)
@@ -206,7 +206,7 @@ def _hashed(words: Sequence[str], dimensions: int) -> NDArray[np.float32]:
 _Read = Callable[[], tuple[list[str], NDArray[np.float32]]]
 
 
-def cached(
+def read_cached(
     file: Path, folder: Path, read: _Read, *settings: str
 ) -> tuple[list[str], NDArray[np.float32]]:
     """

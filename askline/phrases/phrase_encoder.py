@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine import graphs
-from ..engine.encoder import open_session
-from ..engine.graphs import Layout, Tensors
-from ..engine.onnx_writer import Graph
-from ..engine.quantization import from_nibbles
+from ..engine.encoder import create_session
+from ..engine.graphs import Tensors
+from ..engine.onnx_writer import OnnxGraph
+from ..engine.quantization import unpack_int4
+from ..models.encoder_config import EncoderConfig
 from .tokenization import MAX_PHRASE_TOKENS, TokenWindow
 
 __all__ = [
@@ -74,11 +75,11 @@ class PhraseHeads:
 
     @cached_property
     def _product(self) -> Any:
-        graph = Graph()
+        graph = OnnxGraph()
         rows = graph.input("rows", "float32", ("n", "inputs"))
         columns = graph.input("columns", "float32", ("inputs", "m"))
         graph.output(graph.node("MatMul", rows, columns), "found", "float32", ("n", "m"))
-        return open_session(graph.to_bytes())
+        return create_session(graph.to_bytes())
 
 
 def span_log_probabilities(
@@ -149,13 +150,13 @@ _BARRED = np.float32(-1e9)
 class PhraseEncoder:
     """Any number of threads may use one; each call runs on the thread that asks."""
 
-    layout: Layout
+    config: EncoderConfig
     tensors: Tensors = field(repr=False)
 
     def encode(self, tokens: Ints, *, keep: bool = False) -> tuple[Floats, KeyValueCache]:
         """States (tokens, width) of one text; `keep` remembers what markers will look at."""
         states = self.embed(tokens, np.arange(len(tokens)), 0)
-        names = ["risen", *(self._seen if keep else ())]
+        names = ["output_states", *(self._seen if keep else ())]
         risen, *seen = self._watched.run(names, {"states": states})
         return risen[0], dict(zip(names[1:], seen, strict=True))
 
@@ -167,7 +168,11 @@ class PhraseEncoder:
         """
         states = self.embed(tokens.ravel(), places.ravel(), 1)
         seen = sight["key.0"].shape[1]
-        given = {"states": states, "sight": marker_attention_mask(len(tokens), seen), **sight}
+        given = {
+            "states": states,
+            "attention_mask": marker_attention_mask(len(tokens), seen),
+            **sight,
+        }
         risen: Floats = self._markers.run(None, given)[0]
         return risen.reshape(len(tokens), 2, -1)
 
@@ -177,7 +182,7 @@ class PhraseEncoder:
 
         Not by a graph: it would hold the table of words, of which a text needs a few rows.
         """
-        shape, tensors = self.layout.encoder, self.tensors
+        shape, tensors = self.config, self.tensors
         states = self.word_vectors(tokens)
         states += tensors["positions.weight"][places + shape.first_position]
         states += tensors["kinds.weight"][min(kind, shape.kinds - 1)]
@@ -194,25 +199,25 @@ class PhraseEncoder:
             return rows.astype(np.float32)
         scale = self.tensors["words.scale"][words]
         if rows.dtype == np.uint8:
-            return from_nibbles(rows, scale)
+            return unpack_int4(rows, scale)
         found: Floats = rows * scale.astype(np.float32)[:, None]
         return found
 
     @property
     def _seen(self) -> list[str]:
-        layers = range(self.layout.encoder.layers)
+        layers = range(self.config.layers)
         return [f"{name}.{layer}" for layer in layers for name in ("key", "value")]
 
-    def _session(self, graph: Callable[[Layout, Tensors], bytes]) -> Any:
-        return open_session(graph(self.layout, self.tensors))
+    def _session(self, graph: Callable[[EncoderConfig, Tensors], bytes]) -> Any:
+        return create_session(graph(self.config, self.tensors))
 
     @cached_property
     def _watched(self) -> Any:
-        return self._session(graphs.watched)
+        return self._session(graphs.key_value_graph)
 
     @cached_property
     def _markers(self) -> Any:
-        return self._session(graphs.markers)
+        return self._session(graphs.marker_graph)
 
 
 def marker_attention_mask(pairs: int, seen: int) -> Floats:

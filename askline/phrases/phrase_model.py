@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from ..engine.batching import Crew
-from ..engine.quantization import nibble_shapes, quantise_rows
+from ..engine.quantization import int4_shapes, quantize_rows
+from ..engine.threads import WorkerThreads
 from ..errors import ModelError
-from ..models.encoder_config import EncoderShape, check_stored, dense_shapes
+from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
 from ..models.folder import ModelFolder, write_folder
 from .extraction import Decoding, decode
 from .phrase_encoder import (
@@ -74,7 +74,7 @@ _HIDDEN = 128
 class PhraseConfig:
     """What a model is, apart from its weights."""
 
-    encoder: EncoderShape
+    encoder: EncoderConfig
     form: PhraseForm = "markers"
     size: int = 384
     """Numbers of a vector, the extractor's log-probability not counted."""
@@ -117,12 +117,12 @@ def read_phrase_folder(
     """The config, the encoder's tensors as they are kept, and the others made real again."""
     opened = ModelFolder.open(folder, kind=KIND)
     config = _config(opened)
-    tensors = opened.stored()
+    tensors = opened.stored_tensors()
     shapes = config.shapes()
     if tensors.get("words.weight", np.zeros(0)).dtype == np.uint8:
         rows, columns = shapes["words.weight"]
-        shapes["words.weight"], shapes["words.scale"] = nibble_shapes(rows, columns)
-    check_stored(shapes, tensors, layers=config.encoder.layers, path=opened.path)
+        shapes["words.weight"], shapes["words.scale"] = int4_shapes(rows, columns)
+    check_encoder_tensors(shapes, tensors, layers=config.encoder.layers, path=opened.path)
     heads = {name: tensors.pop(name).astype(np.float32) for name in config.heads()}
     for name in heads:
         scale = tensors.pop(f"{name.removesuffix('.weight')}.scale", None)
@@ -156,7 +156,7 @@ def pack(tensors: Mapping[str, Floats]) -> Tensors:
     for name, value in tensors.items():
         stem, _, kind = name.rpartition(".")
         if kind == "weight" and value.ndim == 2 and min(value.shape) > 2:
-            packed[name], packed[f"{stem}.scale"] = quantise_rows(value)
+            packed[name], packed[f"{stem}.scale"] = quantize_rows(value)
         else:
             packed[name] = value
     return packed
@@ -166,7 +166,7 @@ def _config(folder: ModelFolder) -> PhraseConfig:
     path = folder.path / "config.json"
     given = {one.name: folder.config.get(one.name) for one in fields(PhraseConfig)}
     try:
-        shape = EncoderShape.from_entry(folder.config["encoder"])
+        shape = EncoderConfig.from_entry(folder.config["encoder"])
         config = PhraseConfig(**{**given, "encoder": shape})  # type: ignore[arg-type]
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from error
@@ -242,11 +242,11 @@ class PhraseModel:
         encoder: PhraseEncoder,
         heads: dict[str, Floats],
         tokeniser: Any,
-        crew: Crew | None = None,
+        crew: WorkerThreads | None = None,
     ) -> None:
         self.config = config
         self._encoder, self._heads, self._tokeniser = encoder, PhraseHeads(heads), tokeniser
-        self._crew = crew or Crew()
+        self._crew = crew or WorkerThreads()
 
     @classmethod
     def load(
@@ -264,7 +264,9 @@ class PhraseModel:
         tokeniser = load_tokenizer(path)
         if tokeniser.get_vocab_size() > config.encoder.vocabulary:
             raise ModelError(f"The tokeniser in {path} has more words than the encoder.")
-        return cls(config, PhraseEncoder(config, tensors), heads, tokeniser, Crew(threads))
+        return cls(
+            config, PhraseEncoder(config.encoder, tensors), heads, tokeniser, WorkerThreads(threads)
+        )
 
     def extract(
         self, text: str, *, limit: int = 100, how: Decoding = "joint"
@@ -341,7 +343,7 @@ class PhraseModel:
         def work(at: int) -> None:
             found[at] = self._coded_window(*windows[at], limit)
 
-        self._crew.work_off(range(len(windows)), work)
+        self._crew.run_all(range(len(windows)), work)
         return [found[at] for at in range(len(windows))]
 
     def _coded_window(self, text: str, window: TokenWindow, limit: int) -> EncodedPhrases:

@@ -85,13 +85,13 @@ class _Plain:
         self._pieces, self._path = pieces, path
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> _Encoding:
-        found = self._pieces.pieces(text)
+        found = self._pieces.tokens_with_offsets(text)
         ids = [number for number, _, _ in found]
         offsets = [(start, end) for _, start, end in found]
         if not add_special_tokens:
             return _Encoding(ids, offsets)
         return _Encoding(
-            [self._pieces.first, *ids, self._pieces.separator], [(0, 0), *offsets, (0, 0)]
+            [self._pieces.cls_id, *ids, self._pieces.sep_id], [(0, 0), *offsets, (0, 0)]
         )
 
     def get_vocab_size(self) -> int:

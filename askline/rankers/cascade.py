@@ -12,7 +12,7 @@ All candidates enter the first layers; behind a classifier only the best go deep
 was dropped keeps the place that its last classifier gave it. What is dropped where is a schedule:
 the model folder's own, which was tuned on dev sets, or one of the options.
 
-The ranker is the same whatever runs the layers: `engine/protocols.py` defines the engine.
+The ranker is the same whatever runs the layers: `engine/layerwise.py` defines the engine.
 
 A sequence of encoders trained for one depth each, which the paper calls SR, is a pipeline:
 `cascade(DIR4) % 90 >> cascade(DIR6) % 63 >> cascade(DIR8)`. Nothing is handed on but the
@@ -33,8 +33,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.encoder import open_encoder
-from ..engine.protocols import SharedEncoder, SharedRun, Span, StagedEncoder, StagedRun, Unhurried
+from ..engine.encoder import load_encoder
+from ..engine.layerwise import (
+    LayerwiseEncoder,
+    LayerwiseRun,
+    SharedEncoder,
+    SharedRun,
+    Span,
+    Unhurried,
+)
 from ..errors import InputError, ModelError, RankerError
 from ..models.folder import ModelFolder
 from ..types import Cost, Hit, Ranking, StageReport
@@ -175,7 +182,9 @@ def _in_turn(rows: Sequence[IntArray]) -> IntArray:
     return np.asarray(np.concatenate(rows)[np.argsort(np.concatenate(shares), kind="stable")])
 
 
-def begin_all(encoder: StagedEncoder, requests: Sequence[tuple[str, Sequence[str]]]) -> SharedRun:
+def begin_all(
+    encoder: LayerwiseEncoder, requests: Sequence[tuple[str, Sequence[str]]]
+) -> SharedRun:
     """One run over the candidates of all these questions, numbered through."""
     if isinstance(encoder, SharedEncoder):
         return encoder.begin_many(requests)
@@ -185,7 +194,7 @@ def begin_all(encoder: StagedEncoder, requests: Sequence[tuple[str, Sequence[str
 class _Apart:
     """A `SharedRun` of an engine that knows one question at a time: one after the other."""
 
-    def __init__(self, runs: Sequence[StagedRun]) -> None:
+    def __init__(self, runs: Sequence[LayerwiseRun]) -> None:
         self._runs = runs
         self.tokens = np.concatenate([run.tokens for run in runs])
         self._ends = np.cumsum([len(run.tokens) for run in runs])
@@ -217,7 +226,7 @@ class Cascade(Staged):
 
     name: ClassVar[str] = "cascade"
 
-    encoder: StagedEncoder = field(repr=False)
+    encoder: LayerwiseEncoder = field(repr=False)
     schedule: Schedule
     calibration: Mapping[int, Line] = field(default_factory=dict)
     """By depth; where there is none, the chance is the sigmoid of the logit."""
@@ -246,7 +255,7 @@ class Cascade(Staged):
         of the others, `depth` is where the cascade ends.
         """
         opened = ModelFolder.open(fspath(folder) or shipped_folder(), kind=cls.name)
-        encoder = open_encoder(opened)
+        encoder = load_encoder(opened)
         return cls(
             encoder,
             _schedule(encoder.depths, opened, alpha=alpha, keeps=keeps, depth=depth),
@@ -333,7 +342,7 @@ def shipped_folder() -> Path:
     return path
 
 
-def _parts_ready(encoder: StagedEncoder) -> int:
+def _parts_ready(encoder: LayerwiseEncoder) -> int:
     return encoder.parts_ready if isinstance(encoder, Unhurried) else 0
 
 

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.convolution import pooled_convolutions
-from ..engine.list_layers import list_shapes, read_list
+from ..engine.lexical_matches import PairBlock, PairFeatures
 from ..engine.numpy_ops import FloatArray, IntArray
-from ..engine.word_matches import Block, Pairs
+from ..engine.recurrent_layer import apply_list_layer, list_layer_shapes
 from ..models.folder import ModelFolder, check_shapes
-from ..models.light_config import CompareAggregateLayout
+from ..models.light_config import CompareAggregateConfig
 from ..models.word_vectors import WordVectors
 from .pipeline import ScoringRanker
 
@@ -32,7 +32,7 @@ class CompareAggregate(ScoringRanker):
     name: ClassVar[str] = "compare-aggregate"
 
     folder: str
-    layout: CompareAggregateLayout = field(repr=False)
+    layout: CompareAggregateConfig = field(repr=False)
     tensors: Mapping[str, FloatArray] = field(repr=False)
     vectors: WordVectors = field(repr=False)
 
@@ -40,19 +40,19 @@ class CompareAggregate(ScoringRanker):
     def load(cls, folder: str | PathLike[str]) -> CompareAggregate:
         """A folder that `askline train compare-aggregate` wrote."""
         opened = ModelFolder.open(folder, kind=cls.name)
-        layout = CompareAggregateLayout.from_config(opened.config)
+        layout = CompareAggregateConfig.from_config(opened.config)
         tensors = opened.tensors()
         check_shapes(tensors, shapes(layout), path=opened.path)
         return cls(fspath(folder), layout, tensors, opened.vectors())
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """One number a candidate, in the order given."""
-        pairs = Pairs.of(question, candidates, self.vectors, channels=())
+        pairs = PairFeatures.of(question, candidates, self.vectors, channels=())
         gated = self._gated(pairs.lexicon.unit * np.float32(self.layout.vector_scale))
-        together = np.empty((len(candidates), self.layout.pair), np.float32)
+        together = np.empty((len(candidates), self.layout.pair_size), np.float32)
         for block in pairs.blocks():
             together[block.rows] = self._pairs(gated, pairs.question, block)
-        read = read_list(self.layout.list_layer, self.tensors, together)
+        read = apply_list_layer(self.layout.list_layer, self.tensors, together)
         scores = read @ self.tensors["score.weight"][0] + self.tensors["score.bias"]
         return np.asarray(scores, np.float64)
 
@@ -63,7 +63,7 @@ class CompareAggregate(ScoringRanker):
         content = vectors @ take["content.weight"].T + take["content.bias"]
         return np.asarray(np.tanh(content) / (1 + np.exp(-gate)), np.float32)
 
-    def _pairs(self, gated: FloatArray, question: IntArray, block: Block) -> FloatArray:
+    def _pairs(self, gated: FloatArray, question: IntArray, block: PairBlock) -> FloatArray:
         asked = gated[question]  # (question words, gate)
         inside = np.arange(block.words.shape[1]) < block.lengths[:, None]
         said = gated[block.words]  # (block, longest, gate)
@@ -88,7 +88,7 @@ class CompareAggregate(ScoringRanker):
         return f"{self.name}({self.folder!r})"
 
 
-def shapes(layout: CompareAggregateLayout) -> dict[str, tuple[int, ...]]:
+def shapes(layout: CompareAggregateConfig) -> dict[str, tuple[int, ...]]:
     """The tensors that a folder of this layout must hold."""
     found: dict[str, tuple[int, ...]] = {}
     for name in ("gate", "content"):
@@ -98,8 +98,8 @@ def shapes(layout: CompareAggregateLayout) -> dict[str, tuple[int, ...]]:
         for number, width in enumerate(layout.widths):
             found[f"{side}.{number}.weight"] = (layout.filters, layout.gate, width)
             found[f"{side}.{number}.bias"] = (layout.filters,)
-    found |= list_shapes(layout.list_layer, layout.pair, layout.list_hidden)
-    read = layout.pair if layout.list_layer == "none" else layout.list_hidden
+    found |= list_layer_shapes(layout.list_layer, layout.pair_size, layout.list_hidden)
+    read = layout.pair_size if layout.list_layer == "none" else layout.list_hidden
     return found | {"score.weight": (1, read), "score.bias": (1,)}
 
 

@@ -17,10 +17,10 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.cosinet_network import CosinetNetwork, cosinet_shapes
-from ..engine.first_stage import FilterNetwork
-from ..engine.word_matches import Listing, Pairs
+from ..engine.first_stage import FirstStageNetwork
+from ..engine.lexical_matches import PairFeatures, TokenizedList
 from ..models.folder import ModelFolder, check_shapes
-from ..models.light_config import CosinetLayout, FilterLayout
+from ..models.light_config import CosinetConfig, FirstStageConfig
 from ..models.word_vectors import WordVectors
 from .base import FloatArray
 from .pipeline import ScoringRanker
@@ -36,29 +36,29 @@ class Cosinet(ScoringRanker):
 
     folder: str
     """As given to `load`; empty for the one that comes with askline."""
-    network: CosinetNetwork | FilterNetwork = field(repr=False)
+    network: CosinetNetwork | FirstStageNetwork = field(repr=False)
     vectors: WordVectors = field(repr=False)
 
     @classmethod
     def load(cls, folder: str | PathLike[str] = "") -> Cosinet:
         """A model folder, or the shipped filter."""
         path = fspath(folder) or str(files("askline.models") / "shipped" / "cosinet")
-        opened = ModelFolder.open(path, kind=(CosinetLayout.kind, FilterLayout.kind))
+        opened = ModelFolder.open(path, kind=(CosinetConfig.kind, FirstStageConfig.kind))
         return cls(fspath(folder), _network(opened), opened.vectors())
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """One number a candidate, in the order given."""
-        if isinstance(self.network, FilterNetwork):
-            scores = self.network.scores(Listing.of(question, candidates, self.vectors))
+        if isinstance(self.network, FirstStageNetwork):
+            scores = self.network.scores(TokenizedList.of(question, candidates, self.vectors))
         else:
-            channels = self.network.layout.channels
-            pairs = Pairs.of(question, candidates, self.vectors, channels=channels)
+            channels = self.network.config.channels
+            pairs = PairFeatures.of(question, candidates, self.vectors, channels=channels)
             scores = self.network.scores(
                 pairs.lexicon,
                 pairs.question,
                 pairs.words,
                 pairs.lengths,
-                channels=(pairs.asked, pairs.said),
+                channels=(pairs.question_channels, pairs.candidate_channels),
             )
         return np.asarray(scores, np.float64)
 
@@ -66,12 +66,12 @@ class Cosinet(ScoringRanker):
         return f"{self.name}({self.folder!r})" if self.folder else self.name
 
 
-def _network(opened: ModelFolder) -> CosinetNetwork | FilterNetwork:
+def _network(opened: ModelFolder) -> CosinetNetwork | FirstStageNetwork:
     tensors = opened.tensors()
-    if opened.config["kind"] == FilterLayout.kind:
-        layout = FilterLayout.from_config(opened.config)
+    if opened.config["kind"] == FirstStageConfig.kind:
+        layout = FirstStageConfig.from_config(opened.config)
         check_shapes(tensors, layout.shapes(), path=opened.path)
-        return FilterNetwork(layout, tensors)
-    read = CosinetLayout.from_config(opened.config)
+        return FirstStageNetwork(layout, tensors)
+    read = CosinetConfig.from_config(opened.config)
     check_shapes(tensors, cosinet_shapes(read), path=opened.path)
     return CosinetNetwork(read, tensors)

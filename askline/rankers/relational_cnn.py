@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from ..engine.convolution import pooled_convolution
+from ..engine.lexical_matches import PairBlock, PairFeatures
 from ..engine.numpy_ops import FloatArray, IntArray
-from ..engine.word_matches import Block, Pairs
 from ..models.folder import ModelFolder, check_shapes
-from ..models.light_config import RelationalCNNLayout
+from ..models.light_config import RelationalCNNConfig
 from ..models.word_vectors import WordVectors
 from .pipeline import ScoringRanker
 
@@ -27,7 +27,7 @@ class RelationalCNN(ScoringRanker):
     name: ClassVar[str] = "relational-cnn"
 
     folder: str
-    layout: RelationalCNNLayout = field(repr=False)
+    layout: RelationalCNNConfig = field(repr=False)
     tensors: Mapping[str, FloatArray] = field(repr=False)
     vectors: WordVectors = field(repr=False)
 
@@ -35,32 +35,34 @@ class RelationalCNN(ScoringRanker):
     def load(cls, folder: str | PathLike[str]) -> RelationalCNN:
         """A folder that `askline train relational-cnn` wrote."""
         opened = ModelFolder.open(folder, kind=cls.name)
-        layout = RelationalCNNLayout.from_config(opened.config)
+        layout = RelationalCNNConfig.from_config(opened.config)
         tensors = opened.tensors()
         check_shapes(tensors, shapes(layout), path=opened.path)
         return cls(fspath(folder), layout, tensors, opened.vectors())
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         """One number a candidate, in the order given; each by itself."""
-        pairs = Pairs.of(question, candidates, self.vectors, channels=self.layout.reads)
+        pairs = PairFeatures.of(
+            question, candidates, self.vectors, channels=self.layout.input_channels
+        )
         vectors = pairs.lexicon.unit * np.float32(self.layout.vector_scale)
         scores = np.empty(len(candidates), np.float64)
         for block in pairs.blocks():
             scores[block.rows] = self._scores(vectors, pairs.question, block)
         return scores
 
-    def _scores(self, vectors: FloatArray, question: IntArray, block: Block) -> FloatArray:
+    def _scores(self, vectors: FloatArray, question: IntArray, block: PairBlock) -> FloatArray:
         take = self.tensors
         inside = np.arange(block.words.shape[1]) < block.lengths[:, None]
         words = np.repeat(vectors[None, question], len(block.rows), axis=0)
         lengths = np.full(len(block.rows), len(question))
-        asked = self._pooled("question", words, self._marks(block.asked), lengths)
-        marks = self._marks(block.said) * inside[..., None]
+        asked = self._pooled("question", words, self._marks(block.question_channels), lengths)
+        marks = self._marks(block.candidate_channels) * inside[..., None]
         said = self._pooled("candidate", vectors[block.words], marks, block.lengths)
         like = ((asked @ take["likeness.weight"].T) * said).sum(axis=1, keepdims=True)
         shares = [
-            block.asked.sum(axis=1) / len(question),
-            block.said.sum(axis=1) / block.lengths[:, None],
+            block.question_channels.sum(axis=1) / len(question),
+            block.candidate_channels.sum(axis=1) / block.lengths[:, None],
         ]
         pairs = np.concatenate([asked, like, said, *shares], axis=1)
         hidden = np.tanh(pairs @ take["hidden.weight"].T + take["hidden.bias"])
@@ -80,9 +82,9 @@ class RelationalCNN(ScoringRanker):
         return f"{self.name}({self.folder!r})"
 
 
-def shapes(layout: RelationalCNNLayout) -> dict[str, tuple[int, ...]]:
+def shapes(layout: RelationalCNNConfig) -> dict[str, tuple[int, ...]]:
     """The tensors that a folder of this layout must hold."""
-    inputs, pair = layout.dimensions + layout.mark, layout.pair
+    inputs, pair = layout.dimensions + layout.mark, layout.pair_size
     found: dict[str, tuple[int, ...]] = {
         "mark.weight": (2, layout.mark),
         "likeness.weight": (layout.filters, layout.filters),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.protocols import Span, StagedRun
+from ..engine.layerwise import LayerwiseRun, Span
 from ..rankers.base import trace_until
 from ..rankers.cascade import Cascade
 from ..rankers.deadline import Stop
@@ -141,7 +141,7 @@ class _RecordingEncoder:
 
     def __init__(self, cascade: Cascade) -> None:
         self._cascade = cascade
-        self._run: StagedRun
+        self._run: LayerwiseRun
         self.begun: Sequence[str] = ()
         """The candidates that `judged` numbers. Under a deadline not all of them may begin."""
         self.judged: list[list[Hit]] = []
@@ -154,7 +154,7 @@ class _RecordingEncoder:
     def layers(self) -> int:
         return self._cascade.encoder.layers
 
-    def begin(self, question: str, candidates: Sequence[str]) -> StagedRun:
+    def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
         self._run, self.begun = self._cascade.encoder.begin(question, candidates), candidates
         return self
 

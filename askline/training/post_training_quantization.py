@@ -14,11 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine import graphs
-from ..engine.encoder import open_session
-from ..engine.pair_windows import Windows
-from ..engine.quantization import InputSteps, fit_inputs, quantise_rows, round_rows
+from ..engine.encoder import create_session
+from ..engine.quantization import (
+    InputQuantization,
+    fit_input_quantization,
+    quantize_rows,
+    quantize_rows_gptq,
+)
+from ..engine.sequences import TokenSequences
 from ..engine.tokenizer import WordPiece
-from ..models.cascade_config import DENSE, CascadeLayout
+from ..models.cascade_config import CascadeConfig
+from ..models.encoder_config import DENSE_INPUTS
 from ..types import QuestionSet
 
 __all__ = [
@@ -47,7 +53,7 @@ def some_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[Pai
 
 
 def observe(
-    layout: CascadeLayout,
+    layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
     tokeniser: WordPiece,
     pairs: Sequence[Pair],
@@ -55,29 +61,31 @@ def observe(
     """For each layer (tokens, channels) by what is read: input, context, middle, activated."""
     batches = _embedded(layout, tensors, tokeniser, pairs)
     for layer in range(layout.encoder.layers):
-        session = open_session(graphs.observer(layout, tensors, layer))
+        session = create_session(graphs.activations_graph(layout.encoder, tensors, layer))
         names = [one.name for one in session.get_outputs()]
         found = [
             dict(zip(names, session.run(None, {"states": one}), strict=True)) for one in batches
         ]
-        read = {name: _flat(one[name] for one in found) for name in names if name != "risen"}
+        read = {
+            name: _flat(one[name] for one in found) for name in names if name != "output_states"
+        }
         yield {"input": _flat(batches), **read}
-        batches = [one["risen"] for one in found]
+        batches = [one["output_states"] for one in found]
 
 
 def _embedded(
-    layout: CascadeLayout,
+    layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
     tokeniser: WordPiece,
     pairs: Sequence[Pair],
 ) -> list[FloatArray]:
-    session = open_session(graphs.embedder(layout, tensors, 0))
+    session = create_session(graphs.embedding_graph(layout.encoder, tensors, 0))
     positions = layout.encoder.positions
     batches = []
     for question, candidate in pairs:
-        windows = Windows.of(tokeniser, question, [candidate], positions=positions)
+        windows = TokenSequences.for_question(tokeniser, question, [candidate], positions=positions)
         numbers, kinds = windows.batch(np.zeros(1, np.int64))
-        batches.append(session.run(None, {"numbers": numbers, "kinds": kinds})[0])
+        batches.append(session.run(None, {"token_ids": numbers, "token_types": kinds})[0])
     return batches
 
 
@@ -89,11 +97,11 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def quantised(
-    layout: CascadeLayout,
+    layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
     tokeniser: WordPiece,
     pairs: Sequence[Pair],
-) -> tuple[CascadeLayout, Tensors]:
+) -> tuple[CascadeConfig, Tensors]:
     """
     The encoder's dense layers in int8, all else in float16.
 
@@ -102,10 +110,10 @@ def quantised(
     little time, and nothing behind a classifier evens an error out.
     """
     made: Tensors = {name: value.astype(np.float16) for name, value in tensors.items()}
-    hidden = [name for depth in layout.depths for name in layout.hidden(depth)]
+    hidden = [name for depth in layout.depths for name in layout.classifier_layers(depth)]
     for name in ("words", *hidden):
         weight = tensors[f"{name}.weight"]
-        made[f"{name}.weight"], made[f"{name}.scale"] = quantise_rows(weight)
+        made[f"{name}.weight"], made[f"{name}.scale"] = quantize_rows(weight)
     for layer, read in enumerate(observe(layout, tensors, tokeniser, pairs)):
         made |= quantised_layer(f"layers.{layer}", tensors, read)
     return replace(layout, precision="int8"), made
@@ -117,8 +125,8 @@ def quantised_layer(
     """The dense layers of one layer in int8, by what they read: (tokens, channels) by its name."""
     made: Tensors = {}
     for point, inputs in read.items():
-        names = [f"{stem}.{dense}" for dense, reads in DENSE.items() if reads == point]
-        steps = fit_inputs(inputs, [tensors[f"{name}.weight"] for name in names])
+        names = [f"{stem}.{dense}" for dense, reads in DENSE_INPUTS.items() if reads == point]
+        steps = fit_input_quantization(inputs, [tensors[f"{name}.weight"] for name in names])
         for name in names:
             made |= _dense(name, tensors, inputs, steps)
         made[f"{stem}.{point}.scale"] = np.array(steps.scale, np.float32)
@@ -129,13 +137,13 @@ def quantised_layer(
 
 
 def _dense(
-    name: str, tensors: Mapping[str, FloatArray], inputs: FloatArray, steps: InputSteps
+    name: str, tensors: Mapping[str, FloatArray], inputs: FloatArray, steps: InputQuantization
 ) -> Tensors:
     """Weights in int8, and a bias that takes away what they get wrong on average."""
     weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
     smooth = np.float32(1.0) if steps.smooth is None else steps.smooth
     rounded = steps.rounded(inputs) * smooth
-    whole, scale = round_rows(weight / smooth, rounded)
+    whole, scale = quantize_rows_gptq(weight / smooth, rounded)
     mean = rounded.mean(axis=0) @ (whole * scale[:, None]).T
     right = bias + inputs.mean(axis=0) @ weight.T - mean
     return {f"{name}.weight": whole, f"{name}.scale": scale, f"{name}.bias": right}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .results import Tuned
+from .results import TuningResult
 from .schedule_fitting import tune
 from .score_tables import ScoreTable, score_set
 
-__all__ = ["ScoreTable", "Tuned", "score_set", "tune"]
+__all__ = ["ScoreTable", "TuningResult", "score_set", "tune"]

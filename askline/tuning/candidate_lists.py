@@ -14,30 +14,30 @@ from ..errors import InputError
 from .score_tables import ScoreTable
 
 __all__ = [
-    "Lists",
-    "PlaceArray",
-    "joined",
-    "lists_of",
+    "CandidateLists",
+    "RankArray",
+    "concatenated",
+    "make_lists",
 ]
 
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-PlaceArray = NDArray[np.int16]  # small whole numbers sort several times faster than floats
+RankArray = NDArray[np.int16]  # small whole numbers sort several times faster than floats
 
 
 @dataclass(frozen=True, eq=False)
-class Lists:
+class CandidateLists:
     """Questions with `count` candidates each, in their original order."""
 
     depths: tuple[int, ...]
-    places: PlaceArray  # (depths, questions, count) in the order of each classifier, from 0
+    places: RankArray  # (depths, questions, count) in the order of each classifier, from 0
     labels: BoolArray  # (questions, count)
     tokens: IntArray  # (questions, count)
     weights: FloatArray  # (questions,) sums to 1
     folds: IntArray  # (questions,) the same for all lists of a question
     sets: IntArray  # (questions,) which set each is of, from 0
-    light: PlaceArray | None = None  # (questions, count) in the order of a first stage
+    light: RankArray | None = None  # (questions, count) in the order of a first stage
     light_layers: float = 0.0
     stage: float = 0.0
     """What each classifier costs beside its candidates, in layers of one candidate."""
@@ -66,19 +66,19 @@ class Lists:
         return np.asarray(np.maximum(1, self.labels.sum(axis=1)))
 
     @cached_property
-    def last(self) -> PlaceArray:
+    def last(self) -> RankArray:
         """Places at full depth, doubled, plus one for an answer: (questions, count)."""
         return np.asarray(2 * self.places[-1] + self.labels, np.int16)
 
-    def first(self, keep: int) -> Lists:
+    def first(self, keep: int) -> CandidateLists:
         """What a first stage lets through of each list, in the original order."""
         if self.light is None:
             raise InputError("These score tables hold no scores of a first stage.")
         kept = np.flatnonzero(self.light < keep).reshape(len(self), keep)
         rows = kept % self.count
-        return Lists(
+        return CandidateLists(
             self.depths,
-            places_of(-np.take_along_axis(self.places, rows[None], axis=2)),
+            ranks_of(-np.take_along_axis(self.places, rows[None], axis=2)),
             np.take_along_axis(self.labels, rows, axis=1),
             np.take_along_axis(self.tokens, rows, axis=1),
             self.weights,
@@ -88,7 +88,7 @@ class Lists:
         )
 
 
-def places_of(scores: NDArray[Any]) -> PlaceArray:
+def ranks_of(scores: NDArray[Any]) -> RankArray:
     """The place of each score in its list, the highest first; equal ones keep their order."""
     order = np.argsort(-scores, axis=-1, kind="stable")
     places = np.empty(scores.shape, np.int16)
@@ -97,9 +97,9 @@ def places_of(scores: NDArray[Any]) -> PlaceArray:
     return places
 
 
-def lists_of(
+def make_lists(
     tables: Sequence[ScoreTable], count: int, *, stage: float = 0.0, folds: int = 5, seed: int = 0
-) -> Lists:
+) -> CandidateLists:
     """
     A list of `count` candidates of every question that has as many.
 
@@ -114,24 +114,24 @@ def lists_of(
         raise InputError(f"No question of the dev sets has {count} candidates. Pad them to more.")
     weights = np.concatenate([np.full(len(cut.rows), len(cut.rows) ** -0.5) for cut in cuts])
     light = [cut.table.light[cut.rows] for cut in cuts if cut.whole and cut.table.light is not None]
-    return Lists(
+    return CandidateLists(
         cuts[0].table.depths,
-        places_of(np.concatenate([cut.table.scores[:, cut.rows] for cut in cuts], axis=1)),
+        ranks_of(np.concatenate([cut.table.scores[:, cut.rows] for cut in cuts], axis=1)),
         np.concatenate([cut.table.labels[cut.rows] for cut in cuts]),
         np.concatenate([cut.table.tokens[cut.rows] for cut in cuts]),
         weights / weights.sum(),
         np.concatenate([cut.questions % folds for cut in cuts]),
         np.repeat(np.arange(len(cuts)), [len(cut.rows) for cut in cuts]),
-        places_of(np.concatenate(light)) if len(light) == len(cuts) else None,
+        ranks_of(np.concatenate(light)) if len(light) == len(cuts) else None,
         float(np.mean([cut.table.light_layers for cut in cuts])),
         stage,
     )
 
 
-def joined(parts: Sequence[Lists]) -> Lists:
+def concatenated(parts: Sequence[CandidateLists]) -> CandidateLists:
     """Lists of one length, one after the other; each part weighs as much as the next."""
     starts = np.cumsum([0, *(part.sets.max() + 1 for part in parts[:-1])])
-    return Lists(
+    return CandidateLists(
         parts[0].depths,
         np.concatenate([part.places for part in parts], axis=1),
         np.concatenate([part.labels for part in parts]),

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from .results import ALPHAS, Found, Tuned
+from .results import ALPHAS, LengthResult, TuningResult
 from .schedule_search import Trial
 
-__all__ = ["svg"]
+__all__ = ["results_svg"]
 
 _WIDTH, _HEIGHT = 760, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 64, 170, 56, 56
@@ -19,7 +19,7 @@ _COLOURS = ("#0072B2", "#009E73", "#E69F00", "#CC79A7", "#56B4E9", "#D55E00", "#
 _POINTS_SHOWN = 8.0  # percentage points of P@1 below the best; what is worse is cut off
 
 
-def svg(tuned: Tuned) -> str:
+def results_svg(tuned: TuningResult) -> str:
     """A picture that stands by itself, light background, no scripts, no fonts to fetch."""
     lines = [(f"{row.count} candidates", row) for row in reversed(tuned.rows)]
     for whole in tuned.pipelines:
@@ -43,7 +43,7 @@ class _Axes:
     high: int
 
     @classmethod
-    def around(cls, found: Sequence[Found]) -> _Axes:
+    def around(cls, found: Sequence[LengthResult]) -> _Axes:
         values = [100 * own.front[-1].p1 for own in found]
         chosen = [100 * own.choice.trial.p1 for own in found]
         low = max(min(chosen) - 2, max(values) - _POINTS_SHOWN * 2, 0)
@@ -60,7 +60,7 @@ class _Axes:
         return 100 * trial.p1 >= self.low
 
 
-def _frame(axes: _Axes, tuned: Tuned) -> Iterator[str]:
+def _frame(axes: _Axes, tuned: TuningResult) -> Iterator[str]:
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     yield _text(_LEFT, 22, "P@1 against cost, dev sets", size=15, weight="bold")
     note = "○ schedule taken    × the same share dropped everywhere, α " + ", ".join(
@@ -84,7 +84,7 @@ def _frame(axes: _Axes, tuned: Tuned) -> Iterator[str]:
     yield _text(16, _TOP - 10, "P@1, %")
 
 
-def _line(axes: _Axes, name: str, found: Found, colour: str, label: float) -> Iterator[str]:
+def _line(axes: _Axes, name: str, found: LengthResult, colour: str, label: float) -> Iterator[str]:
     front = [trial for trial in found.front if axes.shows(trial)]
     points = " ".join(f"{axes.x(trial.price):.1f},{axes.y(trial.p1):.1f}" for trial in front)
     yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'

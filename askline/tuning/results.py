@@ -13,16 +13,16 @@ from .selection import Choice
 
 __all__ = [
     "ALPHAS",
-    "Found",
-    "Tuned",
-    "point",
+    "LengthResult",
+    "TuningResult",
+    "trial_as_dict",
 ]
 
 ALPHAS = (0.3, 0.4, 0.5)
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class LengthResult:
     """What was found for lists of one length."""
 
     count: int
@@ -43,30 +43,31 @@ class Found:
         return {
             "count": self.count,
             "lists": self.questions,
-            "full": point(self.choice.full),
-            "chosen": point(self.choice.trial),
+            "full": trial_as_dict(self.choice.full),
+            "chosen": trial_as_dict(self.choice.trial),
             "held out, against full depth": {
                 "P@1": round(100 * held.p1, 2),
                 "P@1 ±": round(100 * held.p1_error, 2),
                 "MAP": round(100 * held.map, 2),
                 "cost": round(held.price, 4),
             },
-            "front": [point(trial) for trial in self.front],
+            "front": [trial_as_dict(trial) for trial in self.front],
             "alpha": {
-                str(alpha): point(trial) for alpha, trial in zip(ALPHAS, self.rule, strict=True)
+                str(alpha): trial_as_dict(trial)
+                for alpha, trial in zip(ALPHAS, self.rule, strict=True)
             },
         }
 
 
 @dataclass(frozen=True, eq=False)
-class Tuned:
+class TuningResult:
     """A schedule for every length of list, and what speaks for it."""
 
     schedule: Learned
-    rows: tuple[Found, ...]
+    rows: tuple[LengthResult, ...]
     first: int
     """How many the first stage keeps; 0 where there is none."""
-    pipelines: tuple[Found, ...]
+    pipelines: tuple[LengthResult, ...]
     """First stage and cascade together on whole padded lists, with the schedule as it will run."""
     calibration: dict[int, Line]
     threshold: float
@@ -96,7 +97,7 @@ class Tuned:
         }
 
 
-def point(trial: Trial) -> dict[str, Any]:
+def trial_as_dict(trial: Trial) -> dict[str, Any]:
     """One point of a front."""
     return {
         "cost": round(trial.price, 4),

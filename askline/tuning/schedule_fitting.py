@@ -24,18 +24,18 @@ import numpy as np
 from ..errors import InputError, ModelError
 from ..rankers.schedule import Drop, Learned, Row, Step
 from ..text.atomic_write import atomic_write
-from .candidate_lists import Lists, joined, lists_of
+from .candidate_lists import CandidateLists, concatenated, make_lists
 from .depth_calibration import calibrate, no_answer_threshold
-from .plot import svg
-from .results import ALPHAS, Found, Tuned
+from .plot import results_svg
+from .results import ALPHAS, LengthResult, TuningResult
 from .schedule_search import Trial, measure, search
 from .score_tables import ScoreTable
-from .selection import Choice, Field
+from .selection import Choice, TrialTable
 
 __all__ = [
     "COUNTS",
     "fingerprint",
-    "store",
+    "save_schedule",
     "tune",
     "write_report",
 ]
@@ -54,7 +54,7 @@ def tune(
     counts: Sequence[int] = COUNTS,
     first: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
-) -> Tuned:
+) -> TuningResult:
     """
     Search, choose, smooth.
 
@@ -83,8 +83,8 @@ def tune(
     anchor = _anchor(lists)
     lists |= {n: replace(own, stage=stage) for n, own in lists.items() if n < anchor}
     if cut:
-        lists[cut] = joined([lists[cut], *(head.lists.first(cut) for head in heads)])
-    rows: list[Found] = []
+        lists[cut] = concatenated([lists[cut], *(head.lists.first(cut) for head in heads)])
+    rows: list[LengthResult] = []
     for count in _from(anchor, list(lists)):
         on_step(f"{count} candidates")
         if count > anchor:
@@ -94,7 +94,7 @@ def tune(
             rows.insert(0, _row(lists[count], aim if rows else aim.at_any_loss, above=above))
     schedule = Learned(tables[0].depths, tuple(found.row for found in rows), stage)
     calibration = calibrate(tables)
-    return Tuned(
+    return TuningResult(
         schedule,
         tuple(rows),
         cut,
@@ -129,8 +129,8 @@ class _Aim:
 class _Head:
     """The search for a first stage's cut on whole lists of one length."""
 
-    lists: Lists
-    field: Field
+    lists: CandidateLists
+    field: TrialTable
     loss: float
 
     @cached_property
@@ -144,12 +144,12 @@ class _Head:
     def cut(self) -> int:
         return self.choice.trial.keeps[0].keep
 
-    def found(self, schedule: Learned, cut: int) -> Found:
+    def found(self, schedule: Learned, cut: int) -> LengthResult:
         """The pipeline as it will run, not as it was searched."""
         keeps = (Step(0, cut), *schedule.plan(cut)[:-1])
         choice = replace(self.choice, trial=measure(self.lists, keeps))
         count, front = self.lists.count, self.field.front()
-        return Found(count, len(self.lists), choice, front, _rule(self.lists))
+        return LengthResult(count, len(self.lists), choice, front, _rule(self.lists))
 
 
 def _heads(tables: Sequence[ScoreTable], aim: _Aim, on_step: Callable[[str], None]) -> list[_Head]:
@@ -168,17 +168,17 @@ def _heads(tables: Sequence[ScoreTable], aim: _Aim, on_step: Callable[[str], Non
     for count, own in sorted(whole.items()):
         on_step(f"first stage, {count} candidates")
         lists = _lists(own, count)
-        field = Field.of(search(lists, budget=aim.budget, first=True), lists.folds, lists.sets)
+        field = TrialTable.of(search(lists, budget=aim.budget, first=True), lists.folds, lists.sets)
         heads.append(_Head(lists, field, aim.loss))
     return heads
 
 
-def _lists(tables: Sequence[ScoreTable], count: int) -> Lists:
+def _lists(tables: Sequence[ScoreTable], count: int) -> CandidateLists:
     """Out of the table of each set with the shortest lists that are long enough."""
     enough = [table for table in tables if int(table.sizes.max()) >= count]
     by_length = sorted(enough, key=lambda table: -int(table.sizes.max()))
     shortest = {table.name: table for table in by_length}
-    return lists_of(list(shortest.values()), count)
+    return make_lists(list(shortest.values()), count)
 
 
 def _from(anchor: int, counts: Sequence[int]) -> list[int]:
@@ -187,18 +187,20 @@ def _from(anchor: int, counts: Sequence[int]) -> list[int]:
     return sorted(set(counts) - set(longer), reverse=True) + longer
 
 
-def _anchor(lists: Mapping[int, Lists]) -> int:
+def _anchor(lists: Mapping[int, CandidateLists]) -> int:
     """The longest lists of which there are at least half as many as of any others."""
     most = max(len(own) for own in lists.values())
     return max(count for count, own in lists.items() if 2 * len(own) >= most)
 
 
-def _row(lists: Lists, aim: _Aim, *, below: Row | None = None, above: Row | None = None) -> Found:
+def _row(
+    lists: CandidateLists, aim: _Aim, *, below: Row | None = None, above: Row | None = None
+) -> LengthResult:
     """The best that is in line with the rows of shorter and of longer lists."""
     trials = search(lists, budget=aim.reach)
     if below is not None:
         trials = [*trials, measure(lists, below.keeps)]  # always in line, where nothing else may be
-    field = Field.of(trials, lists.folds, lists.sets)
+    field = TrialTable.of(trials, lists.folds, lists.sets)
     fits = [
         (below is None or (_shares_fall(below, row) and _numbers_rise(below, row)))
         and (above is None or _shares_fall(row, above))
@@ -207,10 +209,10 @@ def _row(lists: Lists, aim: _Aim, *, below: Row | None = None, above: Row | None
     ]
     among = np.array(fits) if any(fits) else None
     choice = field.best(aim.budget, loss=aim.loss, map_loss=aim.map_loss, among=among)
-    return Found(lists.count, len(lists), choice, field.front(), _rule(lists))
+    return LengthResult(lists.count, len(lists), choice, field.front(), _rule(lists))
 
 
-def _rule(lists: Lists) -> list[Trial]:
+def _rule(lists: CandidateLists) -> list[Trial]:
     plans = [Drop(lists.depths, alpha).plan(lists.count) for alpha in ALPHAS]
     return [measure(lists, plan[:-1]) for plan in plans]
 
@@ -245,7 +247,7 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def store(tuned: Tuned, folder: Path) -> None:
+def save_schedule(tuned: TuningResult, folder: Path) -> None:
     """Put schedule, calibration and threshold into the folder's config; the rest stays."""
     path = folder / _CONFIG
     try:
@@ -255,12 +257,12 @@ def store(tuned: Tuned, folder: Path) -> None:
     _write(path, json.dumps(config | tuned.as_config(), indent=2, ensure_ascii=False))
 
 
-def write_report(tuned: Tuned, folder: Path) -> tuple[Path, Path]:
+def write_report(tuned: TuningResult, folder: Path) -> tuple[Path, Path]:
     """The fronts as JSON and as a picture."""
     folder.mkdir(parents=True, exist_ok=True)
     figures, picture = folder / "front.json", folder / "front.svg"
     _write(figures, json.dumps(tuned.as_dict(), indent=1, ensure_ascii=False))
-    _write(picture, svg(tuned).rstrip())
+    _write(picture, results_svg(tuned).rstrip())
     return figures, picture
 
 

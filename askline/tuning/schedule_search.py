@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rankers.schedule import Step
-from .candidate_lists import Lists, PlaceArray
+from .candidate_lists import CandidateLists, RankArray
 
 __all__ = [
     "Trial",
@@ -74,7 +74,7 @@ def levels(count: int, ratio: float = _RATIO) -> list[int]:
     return found
 
 
-def measure(lists: Lists, keeps: Sequence[Step]) -> Trial:
+def measure(lists: CandidateLists, keeps: Sequence[Step]) -> Trial:
     """One schedule on these lists."""
     way = _Way.begin(lists)
     for step in keeps:
@@ -82,7 +82,7 @@ def measure(lists: Lists, keeps: Sequence[Step]) -> Trial:
     return way.trial()
 
 
-def search(lists: Lists, *, budget: float, first: bool = False) -> list[Trial]:
+def search(lists: CandidateLists, *, budget: float, first: bool = False) -> list[Trial]:
     """
     Many good schedules for lists of this length, full depth as the first of them.
 
@@ -139,7 +139,7 @@ def _undominated(found: Sequence[tuple[_Way, Trial]]) -> list[_Way]:
 class _Way:
     """Lists on their way down: who is left in each, and the share of AP that is settled."""
 
-    lists: Lists
+    lists: CandidateLists
     keeps: tuple[Step, ...]
     depth: int
     rows: IntArray  # (questions, left) into the flattened lists, best first by the last classifier
@@ -148,7 +148,7 @@ class _Way:
     settled: FloatArray  # (questions,) precision summed over the answers that were dropped
 
     @classmethod
-    def begin(cls, lists: Lists) -> _Way:
+    def begin(cls, lists: CandidateLists) -> _Way:
         rows = np.arange(lists.labels.size).reshape(lists.labels.shape)
         nothing = np.zeros(len(lists))
         return cls(lists, (), 0, rows, lists.tokens.sum(axis=1).astype(float), nothing, nothing)
@@ -164,7 +164,7 @@ class _Way:
         assert self.lists.light is not None
         return self._ordered(self.lists.light, 0, self.lists.light_layers)
 
-    def _ordered(self, places: PlaceArray, depth: int, layers: float) -> _Judged:
+    def _ordered(self, places: RankArray, depth: int, layers: float) -> _Judged:
         order = np.argsort(places.ravel().take(self.rows), axis=1, kind="stable")
         rows = np.take_along_axis(self.rows, order, axis=1)
         labels = self.lists.labels.ravel().take(rows)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.protocols import StagedEncoder
+from ..engine.layerwise import LayerwiseEncoder
 from ..errors import InputError
 from ..text.atomic_write import atomic_write
 from ..types import Question, QuestionSet, Ranker
@@ -26,7 +26,7 @@ from ..types import Question, QuestionSet, Ranker
 __all__ = [
     "ScoreTable",
     "score_set",
-    "with_first",
+    "with_first_stage",
 ]
 
 BoolArray = NDArray[np.bool_]
@@ -130,7 +130,7 @@ _SAVE_SECONDS = 30.0
 
 
 def score_set(
-    encoder: StagedEncoder,
+    encoder: LayerwiseEncoder,
     questions: QuestionSet,
     *,
     model: str,
@@ -162,7 +162,7 @@ def score_set(
     return table
 
 
-def with_first(
+def with_first_stage(
     table: ScoreTable,
     questions: QuestionSet,
     first: Ranker,
@@ -198,7 +198,7 @@ def _order(ranker: Ranker, question: Question) -> NDArray[np.float32]:
 class _Work:
     """What has been scored so far."""
 
-    encoder: StagedEncoder
+    encoder: LayerwiseEncoder
     questions: QuestionSet
     model: str
     pad: int

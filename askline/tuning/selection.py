@@ -20,8 +20,8 @@ from .schedule_search import Trial
 
 __all__ = [
     "Choice",
-    "Field",
     "HeldOut",
+    "TrialTable",
 ]
 
 BoolArray = NDArray[np.bool_]
@@ -51,7 +51,7 @@ class Choice:
 
 
 @dataclass(frozen=True, eq=False)
-class Field:
+class TrialTable:
     """All trials on the same lists, side by side; the first is full depth."""
 
     trials: Sequence[Trial]
@@ -64,7 +64,7 @@ class Field:
     sets: IntArray  # (questions,)
 
     @classmethod
-    def of(cls, trials: Sequence[Trial], folds: IntArray, sets: IntArray) -> Field:
+    def of(cls, trials: Sequence[Trial], folds: IntArray, sets: IntArray) -> TrialTable:
         """Stack them."""
         return cls(
             trials,
@@ -138,7 +138,7 @@ class Field:
 class _View:
     """The trials as the questions see them that have a weight."""
 
-    field: Field
+    field: TrialTable
     allowed: BoolArray
     weights: FloatArray
 

@@ -27,16 +27,16 @@ import numpy as np
 
 import askline
 from askline import data
-from askline.engine.protocols import StagedEncoder
+from askline.engine.layerwise import LayerwiseEncoder
 from askline.evaluation import markdown_table
 from askline.evaluation.significance import bootstrap_interval
 from askline.rankers.schedule import Drop, Schedule, Step
-from askline.tuning import ScoreTable, Tuned, score_set, tune
-from askline.tuning.candidate_lists import Lists, lists_of
-from askline.tuning.plot import svg
-from askline.tuning.schedule_fitting import fingerprint, store
+from askline.tuning import ScoreTable, TuningResult, score_set, tune
+from askline.tuning.candidate_lists import CandidateLists, make_lists
+from askline.tuning.plot import results_svg
+from askline.tuning.schedule_fitting import fingerprint, save_schedule
 from askline.tuning.schedule_search import Trial, measure
-from askline.tuning.score_tables import with_first
+from askline.tuning.score_tables import with_first_stage
 from askline.types import QuestionSet
 
 from . import common
@@ -97,7 +97,7 @@ class Tables:
         table = ScoreTable.load(path)
         return self._lit(table, path) if light else table
 
-    def _encoder(self, model: Path) -> StagedEncoder:
+    def _encoder(self, model: Path) -> LayerwiseEncoder:
         if not self.device:
             return askline.Cascade.load(model).encoder
         from research.torch_engine.torch_encoder import TorchEncoder
@@ -115,7 +115,7 @@ class Tables:
                     return table.with_light(found["light"], self.first_layers)
         ranker = askline.load(FIRST)
         lists = questions(table.name, table.pad)
-        lit = with_first(table, lists, ranker, layers=self.first_layers)
+        lit = with_first_stage(table, lists, ranker, layers=self.first_layers)
         np.savez_compressed(kept, light=np.asarray(lit.light), questions=lit.questions)
         return lit
 
@@ -181,15 +181,15 @@ def main() -> None:
     figures["published, ASNQ"] = {str(alpha): own for alpha, own in PUBLISHED.items()}
     path = common.save("cascade_cost", figures)
     picture = path.with_name("cascade_front.svg")
-    picture.write_text(svg(tuned), encoding="utf-8")
+    picture.write_text(results_svg(tuned), encoding="utf-8")
     print(f"Wrote {path} and {picture}.")
     if options.store is not None:
-        store(tuned, options.store)
+        save_schedule(tuned, options.store)
 
 
-def tested(table: ScoreTable, tuned: Tuned) -> list[Row]:
+def tested(table: ScoreTable, tuned: TuningResult) -> list[Row]:
     """Every row on one test set."""
-    lists = lists_of([table], int(table.sizes.min()))
+    lists = make_lists([table], int(table.sizes.min()))
     count = lists.count
     full = measure(lists, ())
     rows = [_row("full depth", full, full, (), lists)]
@@ -209,12 +209,12 @@ def tested(table: ScoreTable, tuned: Tuned) -> list[Row]:
     return rows
 
 
-def _scheduled(name: str, schedule: Schedule, full: Trial, lists: Lists) -> Row:
+def _scheduled(name: str, schedule: Schedule, full: Trial, lists: CandidateLists) -> Row:
     keeps = schedule.plan(lists.count)[:-1]
     return _row(name, measure(lists, keeps), full, keeps, lists)
 
 
-def _row(name: str, trial: Trial, full: Trial, keeps: Sequence[Step], lists: Lists) -> Row:
+def _row(name: str, trial: Trial, full: Trial, keeps: Sequence[Step], lists: CandidateLists) -> Row:
     apart = 100 * (trial.precision - full.precision)
     interval = bootstrap_interval(apart)
     return {
@@ -229,7 +229,7 @@ def _row(name: str, trial: Trial, full: Trial, keeps: Sequence[Step], lists: Lis
     }
 
 
-def _candidate_layers(keeps: Sequence[Step], lists: Lists) -> float:
+def _candidate_layers(keeps: Sequence[Step], lists: CandidateLists) -> float:
     """Relative to full depth; the first stage counts as the layers it costs."""
     spent = lists.light_layers * lists.count if keeps and not keeps[0].depth else 0.0
     steps = [Step(0, lists.count), *keeps, Step(lists.depths[-1], 0)]

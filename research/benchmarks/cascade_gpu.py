@@ -28,9 +28,9 @@ import numpy as np
 import torch
 
 from askline import data
-from askline.models.cascade_config import CascadeLayout
-from askline.models.encoder_config import renamed
+from askline.models.cascade_config import CascadeConfig
 from askline.models.folder import ModelFolder
+from askline.models.huggingface import from_huggingface_names
 from askline.rankers.schedule import Drop, Keeps, Learned, Schedule, Step
 from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
 from askline.training.packing import TokenTable
@@ -44,7 +44,7 @@ from .common import save
 def torch_network(path: Path) -> CascadeNetwork:
     """Without the reader, which has an adapter."""
     folder = ModelFolder.open(path, kind="cascade")
-    layout = CascadeLayout.from_config(folder.config, path=path)
+    layout = CascadeConfig.from_config(folder.config, path=path)
     library, own = transformers(), layout.encoder
     config = library.BertConfig(
         vocab_size=own.vocabulary,
@@ -57,10 +57,12 @@ def torch_network(path: Path) -> CascadeNetwork:
     )
     encoder = library.BertModel(config, add_pooling_layer=False)
     network = CascadeNetwork(encoder, CascadeShape(layout.depths, layout.head, reader=False))
-    found = float_tensors(folder.stored())
+    found = float_tensors(folder.stored_tensors())
     state = {name: value for name, value in found.items() if name.startswith("classifiers.")}
     names = np.array([*encoder.state_dict()])
-    for ours, theirs in renamed(dict(zip(names, names, strict=True)), own.layers).items():
+    for ours, theirs in from_huggingface_names(
+        dict(zip(names, names, strict=True)), own.layers
+    ).items():
         state[f"encoder.{theirs}"] = found[ours]
     wrong = network.load_state_dict(
         {name: torch.from_numpy(value) for name, value in state.items()}, strict=False
@@ -154,7 +156,7 @@ class Tokenised:
     def __init__(self, encoder: TorchEncoder, texts: Texts, count: int) -> None:
         self.encoder, self.texts = encoder, texts.first(count)
         started = time.perf_counter()
-        self.table = TokenTable.of([texts.question, *self.texts], encoder.tokeniser)
+        self.table = TokenTable.of([texts.question, *self.texts], encoder.tokenizer)
         self.seconds = time.perf_counter() - started
 
     def begin(self) -> TorchRun:

@@ -21,7 +21,7 @@ import numpy as np
 
 from askline.rankers.schedule import Step
 from askline.tuning import ScoreTable
-from askline.tuning.candidate_lists import lists_of
+from askline.tuning.candidate_lists import make_lists
 from askline.tuning.schedule_search import measure
 
 from .common import save
@@ -55,7 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     paths = (options.scores / f"scores.{name.replace(':', '_')}.{PADDED}.npz" for name in SETS)
     tables = [ScoreTable.load(path) for path in paths]
-    lists, long = lists_of(tables, COUNT), lists_of(tables[:1], PADDED)
+    lists, long = make_lists(tables, COUNT), make_lists(tables[:1], PADDED)
     rows = []
     for ratios in product(RATIOS, repeat=4):
         steps = keeps(COUNT, ratios)

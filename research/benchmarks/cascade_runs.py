@@ -40,7 +40,7 @@ from askline import data
 from askline.engine.tokenizer import WordPiece
 from askline.evaluation import Run, make_qrels, score_phrases, score_run
 from askline.models.cascade_config import Adapter
-from askline.models.huggingface import CascadeSource
+from askline.models.huggingface import CascadeCheckpoint
 from askline.rankers.base import by_score
 from askline.training.cascade.cascade_examples import WholeSource, transfer_sets
 from askline.training.cascade.cascade_network import (
@@ -283,11 +283,11 @@ class _Reading(nn.Module):
 def reader(world: World, name: str, rank: int, seconds: float) -> None:
     """A reader's adapter on that trunk, as it is in float."""
     folder = save_cascade(world.network(world.state(name)), world.tokeniser, world.work / name)
-    source = CascadeSource.read(folder)
+    source = CascadeCheckpoint.read(folder)
     tokeniser = WordPiece.load(folder / "tokenizer.json")
     paragraphs = [one for own in SETS[:2] for one in data.load_paragraphs(own, root=world.root)]
-    examples = every_answer(paragraphs, tokeniser, positions=source.layout.encoder.positions)
-    layout = replace(source.layout, adapter=Adapter(0, rank))
+    examples = every_answer(paragraphs, tokeniser, positions=source.config.encoder.positions)
+    layout = replace(source.config, adapter=Adapter(0, rank))
     torch.manual_seed(1)
     made = AdaptedReader(layout, source.tensors).to(world.device)
     steps: list[int] = []
@@ -314,7 +314,7 @@ def read_held_out(world: World, made: AdaptedReader, tokeniser: WordPiece) -> Fi
     found = read(network, table, template_of(tokeniser), first, second)
     said = {}
     for (question, text), (begin, end, _, _) in zip(asked, found, strict=True):
-        places = tokeniser.pieces(text)
+        places = tokeniser.tokens_with_offsets(text)
         said[question.id] = text[places[int(begin)][1] : places[int(end)][2]] if begin >= 0 else ""
     golds = {q.id: [gold.text for gold in q.answers] for q, _ in asked}
     return dict(score_phrases(said, golds).percent)

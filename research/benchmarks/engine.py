@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 import askline
 from askline import data
-from askline.engine.encoder import OnnxEncoder, open_encoder, open_session
-from askline.engine.graphs import STATES
-from askline.engine.onnx_writer import Graph
-from askline.engine.pair_windows import Windows
-from askline.engine.quantization import quantise_rows
+from askline.engine.encoder import OnnxEncoder, create_session, load_encoder
+from askline.engine.graphs import BATCH_AXES
+from askline.engine.onnx_writer import OnnxGraph
+from askline.engine.quantization import quantize_rows
+from askline.engine.sequences import TokenSequences
 from askline.models.folder import ModelFolder
 from askline.training.cascade.cascade_export import Standard
 
@@ -62,7 +62,9 @@ def padded_pass(
     session = onnxruntime.InferenceSession(_graph(encoder), providers=["CPUExecutionProvider"])
 
     def run() -> NDArray[np.float32]:
-        windows = Windows.of(encoder.tokeniser, question, candidates, positions=512)
+        windows = TokenSequences.for_question(
+            encoder.tokenizer, question, candidates, positions=512
+        )
         inputs = padded_inputs(windows, range(len(candidates)))
         found: NDArray[np.float32] = session.run(None, inputs)[0][:, 0]
         return found
@@ -70,12 +72,12 @@ def padded_pass(
     return run
 
 
-def padded_inputs(windows: Windows, rows: Sequence[int]) -> dict[str, NDArray[np.int64]]:
+def padded_inputs(windows: TokenSequences, rows: Sequence[int]) -> dict[str, NDArray[np.int64]]:
     """Some of the pairs as one batch, as long as the longest of them."""
     numbers = np.zeros((len(rows), int(windows.lengths[list(rows)].max())), np.int64)
     mask, kinds = np.zeros_like(numbers), np.zeros_like(numbers)
     for place, row in enumerate(rows):
-        head, part = windows.heads[row], windows.parts[row]
+        head, part = windows.prefixes[row], windows.suffixes[row]
         own = [*head, *part]
         numbers[place, : len(own)], mask[place, : len(own)] = own, 1
         kinds[place, len(head) : len(own)] = 1
@@ -83,17 +85,22 @@ def padded_inputs(windows: Windows, rows: Sequence[int]) -> dict[str, NDArray[np
 
 
 def _graph(encoder: OnnxEncoder) -> bytes:
-    sheet = _Dynamic(encoder.layout, encoder.tensors)
+    builder = _Dynamic(encoder.config.encoder, encoder.tensors)
     numbers, mask, kinds = (
-        sheet.graph.input(name, "int64", STATES)
+        builder.graph.input(name, "int64", BATCH_AXES)
         for name in ("input_ids", "attention_mask", "token_type_ids")
     )
-    sheet.hide(mask)
-    states = sheet.embedding(numbers, kinds)
+    builder.hide(mask)
+    states = builder.embedding(numbers, kinds)
     for layer in range(encoder.layers):
-        states = sheet.layer(layer, states)
-    sheet.graph.output(sheet.classified(encoder.layers, states), "logits", "float32", ("pairs", 1))
-    return sheet.graph.to_bytes()
+        states = builder.layer(layer, states)
+    builder.graph.output(
+        builder.classified(encoder.config, encoder.layers, states),
+        "logits",
+        "float32",
+        ("pairs", 1),
+    )
+    return builder.graph.to_bytes()
 
 
 @dataclass(slots=True, eq=False)
@@ -104,13 +111,13 @@ class _Dynamic(Standard):
         if not name.startswith("layers."):
             return Standard.dense(self, name, inputs)
         node, const = self.graph.node, self.graph.constant
-        whole, scale = quantise_rows(self.tensors[f"{name}.weight"], 64)
+        whole, scale = quantize_rows(self.tensors[f"{name}.weight"], 64)
         arguments: list[Any] = [
             inputs,
             const(whole.T),
             const(scale),
             "",
-            self.floats(f"{name}.bias"),
+            self.float_constant(f"{name}.bias"),
         ]
         return node("DynamicQuantizeMatMul", *arguments, domain="com.microsoft")
 
@@ -132,11 +139,11 @@ def main() -> None:
     given = parser.parse_args()
     question, candidates = a_list(given.candidates)
     exact, fast = (
-        open_encoder(ModelFolder.open(path, kind="cascade")) for path in (given.float32, given.int8)
+        load_encoder(ModelFolder.open(path, kind="cascade")) for path in (given.float32, given.int8)
     )
-    windows = Windows.of(fast.tokeniser, question, candidates, positions=512)
+    windows = TokenSequences.for_question(fast.tokenizer, question, candidates, positions=512)
     products = int(windows.lengths.sum()) * products_a_token(fast)
-    peaks = {kind: peak(kind, fast.crew.threads) for kind in ("float32", "int8")}
+    peaks = {kind: peak(kind, fast.workers.threads) for kind in ("float32", "int8")}
     ways: dict[str, Callable[[], FloatArray]] = {
         "CrossEncoder": cross_encoder(given.cross_encoder, question, candidates),
         "one padded int8 pass": padded_pass(exact, question, candidates),
@@ -149,7 +156,7 @@ def main() -> None:
     figures: dict[str, Any] = {
         "candidates": given.candidates,
         "tokens a pair": round(float(windows.lengths.mean()), 1),
-        "threads": fast.crew.threads,
+        "threads": fast.workers.threads,
         "peak, billion products a second": {kind: round(value, 1) for kind, value in peaks.items()},
         "ways": {name: _row(name, costs, scores) for name in ways},
     }
@@ -169,7 +176,7 @@ def a_list(count: int) -> tuple[str, list[str]]:
 
 def products_a_token(encoder: OnnxEncoder) -> int:
     """Multiplications of all dense layers of the encoder; attention's are 2 % more."""
-    own = encoder.layout.encoder
+    own = encoder.config.encoder
     return own.layers * (4 * own.width**2 + 2 * own.width * own.inner)
 
 
@@ -230,7 +237,7 @@ def peak(kind: str, threads: int) -> float:
 
 
 def _product(kind: str, rows: int, inner: int, columns: int) -> tuple[Callable[[], Any], int]:
-    graph, random = Graph(), np.random.default_rng(0)
+    graph, random = OnnxGraph(), np.random.default_rng(0)
     whole = random.integers(-64, 65, (inner, columns))
     if kind == "int8":
         left = random.integers(0, 256, (rows, inner)).astype(np.uint8)
@@ -242,7 +249,7 @@ def _product(kind: str, rows: int, inner: int, columns: int) -> tuple[Callable[[
         given = graph.input("left", "float32", ("rows", inner))
         made = graph.node("MatMul", given, graph.constant(whole.astype(np.float32)))
         graph.output(made, "out", "float32", ("rows", columns))
-    session, times = open_session(graph.to_bytes()), 8
+    session, times = create_session(graph.to_bytes()), 8
     many = lambda: [session.run(None, {"left": left}) for _ in range(times)]  # noqa: E731
     return many, times * rows * inner * columns
 

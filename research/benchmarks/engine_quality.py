@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline import data
-from askline.engine.encoder import OnnxEncoder, open_encoder
+from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.evaluation.measures import score_run
 from askline.evaluation.runs import Run
 from askline.models.folder import ModelFolder
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--name", default="engine_quality")
     given = parser.parse_args()
     encoders = {
-        name: open_encoder(ModelFolder.open(getattr(given, name), kind="cascade"))
+        name: load_encoder(ModelFolder.open(getattr(given, name), kind="cascade"))
         for name in ("float32", "int8")
     }
     found: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from askline import data
 from askline.engine import quantization
-from askline.engine.encoder import OnnxEncoder, open_encoder
+from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.models.folder import ModelFolder
 from askline.training import post_training_quantization as quantised
 from askline.training.post_training_quantization import some_pairs
@@ -37,7 +37,7 @@ _CLIPPED: dict[str, Any] = {"_STRENGTHS": (0.0,)}
 
 
 def _nearest(weight: FloatArray, _: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
-    return quantization.quantise_rows(weight, quantization._MOST_QUANTISING)
+    return quantization.quantize_rows(weight, quantization._MOST_QUANTISING)
 
 
 # What is left out of the export, in each step less; and the pairs that it is fitted to.
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--on", default="wikiqa:dev")
     parser.add_argument("--questions", type=int, default=40)
     given = parser.parse_args()
-    exact = open_encoder(ModelFolder.open(given.float32, kind="cascade"))
+    exact = load_encoder(ModelFolder.open(given.float32, kind="cascade"))
     kept = data.filter_questions(data.load_dataset(given.on, root=data_root()), "answerable")
     questions = evenly(kept, given.questions).questions
     source = data.load_dataset(given.fit, root=data_root())
@@ -96,8 +96,8 @@ def _made(
             stack.enter_context(patch.object(quantization, name, value))
         if not corrected:
             stack.enter_context(patch.object(quantised, "round_rows", _nearest))
-        layout, tensors = quantised.quantised(exact.layout, floats, exact.tokeniser, pairs)
-    return OnnxEncoder(layout, tensors, exact.tokeniser, exact.crew)
+        layout, tensors = quantised.quantised(exact.config, floats, exact.tokenizer, pairs)
+    return OnnxEncoder(layout, tensors, exact.tokenizer, exact.workers)
 
 
 def _logits(encoder: OnnxEncoder, questions: Sequence[Question]) -> FloatArray:

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline import data
-from askline.engine.encoder import open_encoder
-from askline.engine.pair_windows import Windows
+from askline.engine.encoder import load_encoder
+from askline.engine.sequences import TokenSequences
 from askline.engine.tokenizer import WordPiece
 from askline.models.folder import ModelFolder
 
@@ -40,11 +40,11 @@ def main() -> None:
     """Measure, print, save."""
     given = _arguments()
     question, candidates = a_list(given.candidates)
-    fast = open_encoder(ModelFolder.open(given.int8, kind="cascade"))
+    fast = load_encoder(ModelFolder.open(given.int8, kind="cascade"))
     models = {
         "OpenVINO, float32": _compiled(_read(given.onnx_float), INFERENCE_PRECISION_HINT="f32"),
         "OpenVINO, bfloat16": _compiled(_read(given.onnx_float), INFERENCE_PRECISION_HINT="bf16"),
-        "OpenVINO, int8 by NNCF": _compiled(_quantised(given.onnx_float, fast.tokeniser)),
+        "OpenVINO, int8 by NNCF": _compiled(_quantised(given.onnx_float, fast.tokenizer)),
         "OpenVINO, our int8 file": _compiled(_read(given.onnx_int8)),
     }
     ways: dict[str, Callable[[], FloatArray]] = {
@@ -53,7 +53,7 @@ def main() -> None:
     for name, model in models.items():
         for padded in (True, False):
             kind = "padded" if padded else "one length"
-            ways[f"{name}, {kind}"] = _way(model, fast.tokeniser, question, candidates, padded)
+            ways[f"{name}, {kind}"] = _way(model, fast.tokenizer, question, candidates, padded)
     costs, scores = rounds(ways, given.rounds)
     true = scores["OpenVINO, float32, one length"]
     rows = {
@@ -124,7 +124,7 @@ def _batches(
     tokeniser: WordPiece, question: str, candidates: list[str], most: int, *, padded: bool
 ) -> Iterator[tuple[Inputs, NDArray[np.int64]]]:
     """Pairs sorted by length, longest first, and which candidates they are of."""
-    windows = Windows.of(tokeniser, question, candidates, positions=512)
+    windows = TokenSequences.for_question(tokeniser, question, candidates, positions=512)
     order = np.argsort(-windows.lengths, kind="stable")
     lengths = windows.lengths[order]
     start = 0

@@ -24,10 +24,10 @@ import numpy as np
 import torch
 
 from askline.models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
-    RelationalCNNLayout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
+    RelationalCNNConfig,
 )
 from askline.training.light.encoded_questions import encode
 from askline.training.light.light_training import DevSet, Recipe, train
@@ -42,19 +42,19 @@ class Case:
     """A layout, trained on the SQuAD-like sets by `first` where given, then by each of `then`."""
 
     label: str
-    layout: Layout
+    layout: LightConfig
     first: Recipe | None = None
     then: tuple[Recipe, ...] = ()
 
     @property
-    def encoding(self) -> Layout:
+    def encoding(self) -> LightConfig:
         """The layout to encode for, which the layer over the list has no part in."""
-        if isinstance(self.layout, (CosinetLayout, CompareAggregateLayout)):
+        if isinstance(self.layout, (CosinetConfig, CompareAggregateConfig)):
             return replace(self.layout, list_layer="none")
         return self.layout
 
 
-_ALONE, _CA = CosinetLayout(), CompareAggregateLayout()
+_ALONE, _CA = CosinetConfig(), CompareAggregateConfig()
 _BI, _CA_BI = replace(_ALONE, list_layer="birnn"), replace(_CA, list_layer="birnn")
 _RICH = replace(_BI, channels=("related", "exact", "idf"))
 _LONG = Recipe(rate=1e-3, batch=32, epochs=2, dropout=0.2)
@@ -99,7 +99,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Rel-CNN, transfer",
-        RelationalCNNLayout(),
+        RelationalCNNConfig(),
         replace(_LONG, loss="point"),
         _rates(replace(_ADAPT, loss="point"), 5e-4, 1e-3),
     ),
@@ -136,7 +136,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case("CA point, rate 1e-3", _CA, replace(_LONG, loss="point", dropout=0.2)),
     Case("CA list, rate 1e-3", _CA, _LONG),
-    Case("Rel-CNN, rate 2e-3", RelationalCNNLayout(), replace(_LONG, loss="point", rate=2e-3)),
+    Case("Rel-CNN, rate 2e-3", RelationalCNNConfig(), replace(_LONG, loss="point", rate=2e-3)),
     Case(
         "Cosinet list + BiRNN, plain",
         _BI,
@@ -170,7 +170,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "Rel-CNN, plain",
-        RelationalCNNLayout(),
+        RelationalCNNConfig(),
         None,
         _rates(Recipe(loss="point", batch=4), 5e-4, 1e-3, 2e-3),
     ),
@@ -190,7 +190,7 @@ class Job:
 
 
 @cache
-def folds(layout: Layout, source: Source) -> tuple[tuple[Any, DevSet], ...]:
+def folds(layout: LightConfig, source: Source) -> tuple[tuple[Any, DevSet], ...]:
     """What to train on and what to measure on, both encoded, for each fold."""
     every = [one for name in ("wikiqa:train", "wikiqa:dev") for one in questions(name)]
     order = np.random.default_rng(1).permutation(len(every)).tolist()

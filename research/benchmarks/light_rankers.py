@@ -27,11 +27,11 @@ import torch
 from askline import data
 from askline.evaluation import markdown_table
 from askline.models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
     ListLayerKind,
-    RelationalCNNLayout,
+    RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
 from askline.training.light.encoded_questions import EncodedSet, encode
@@ -68,9 +68,9 @@ def word_vectors(path: str) -> WordVectors:
 
 
 @cache
-def encoded(name: str, layout: Layout, source: Source) -> EncodedSet:
+def encoded(name: str, layout: LightConfig, source: Source) -> EncodedSet:
     """A set as numbers on the device, made by whichever process needs it first."""
-    reads = "_".join(layout.reads) or "words"
+    reads = "_".join(layout.input_channels) or "words"
     file = Path(source.folder) / f"{name.replace(':', '-')}_{reads}_{layout.vector_scale:g}.pt"
     if not file.exists():
         found = encode(questions(name), word_vectors(source.vectors), layout)
@@ -86,7 +86,7 @@ class Row:
     """One line of a table."""
 
     label: str
-    layout: Layout
+    layout: LightConfig
     recipe: Recipe
     published: tuple[float, float] | None = None
     adapt: Recipe | None = None
@@ -95,9 +95,9 @@ class Row:
     """Rows with a lower turn are started first."""
 
     @property
-    def encoding(self) -> Layout:
+    def encoding(self) -> LightConfig:
         """The layout to encode for: what reads the list has no part in it, so all share one."""
-        if isinstance(self.layout, (CosinetLayout, CompareAggregateLayout)):
+        if isinstance(self.layout, (CosinetConfig, CompareAggregateConfig)):
             return replace(self.layout, list_layer="none")
         return self.layout
 
@@ -117,9 +117,9 @@ BASELINES = (
     Baseline("WO+RR", (68.25, 69.43), (73.12, 83.60)),
 )
 
-COSINET, CA = CosinetLayout(), CompareAggregateLayout()
+COSINET, CA = CosinetConfig(), CompareAggregateConfig()
 # What an earlier try found helpful: 6,000 more parameters, and dropout.
-RICH = CosinetLayout(channels=("related", "exact", "idf"))
+RICH = CosinetConfig(channels=("related", "exact", "idf"))
 
 # Rates by cross-validation (research/notes/light-rankers.md); all else is alike.
 POINT = Recipe(loss="point", rate=4e-3, batch=4)
@@ -159,7 +159,7 @@ REPORTED = {
 
 def _lists(
     name: str,
-    layout: CosinetLayout | CompareAggregateLayout,
+    layout: CosinetConfig | CompareAggregateConfig,
     recipe: Recipe,
     published: Mapping[ListLayerKind, tuple[float, float]],
     *,
@@ -188,7 +188,7 @@ WIKIQA: tuple[Row, ...] = (
     Row("CA", CA, CA_POINT, (72.03, 73.39), turn=1),
     Row("CA list", CA, CA_ALONE, (71.43, 73.55), turn=1),
     *_lists("CA", CA, CA_LISTS, _CA_LISTS, turn=1),
-    Row("Rel-CNN", RelationalCNNLayout(), REL),
+    Row("Rel-CNN", RelationalCNNConfig(), REL),
     Row("Cosinet list, three channels", RICH, replace(ALONE, dropout=0.2)),
     Row(
         "Cosinet list + BiRNN, three channels",
@@ -233,7 +233,7 @@ SQUAD: tuple[Row, ...] = (
     *_lists("CA", CA, _CA_LONG, _CA_SQUAD, adapt=_CA_ADAPT_LISTS, turn=2, later=7),
     Row(
         "Rel-CNN",
-        RelationalCNNLayout(),
+        RelationalCNNConfig(),
         replace(_LONG, loss="point", rate=1e-3),
         adapt=replace(_ADAPT, loss="point", rate=1e-3),
         turn=2,

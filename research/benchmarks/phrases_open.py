@@ -155,7 +155,7 @@ def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, 
     once = 1000 * (time.perf_counter() - begun) / len(texts)
     path = folder or str(files("askline.models") / "shipped" / "phrases")
     config, tensors, _ = read_phrase_folder(path)
-    encoder = PhraseEncoder(config, tensors)
+    encoder = PhraseEncoder(config.encoder, tensors)
     spent, some = 0.0, texts[:PAIRED]
     for text in some:
         for tokens, spans in model.marked(text):

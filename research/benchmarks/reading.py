@@ -33,7 +33,7 @@ import numpy as np
 
 from askline import data
 from askline.data.squad import SpanQuestion
-from askline.engine.encoder import OnnxEncoder, open_encoder
+from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.evaluation import score_phrases
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
@@ -76,11 +76,11 @@ def main() -> None:
         figures = {"timings": timings(folder, given.limit)}
     elif given.part == "held-out":
         asked = asked_of(HELD_OUT)[: given.limit]
-        replies = replied(open_encoder(folder), asked, None, "")
+        replies = replied(load_encoder(folder), asked, None, "")
         figures = {f"held out, {given.name}": right(asked, replies)}
         print(figures)
     elif given.part == "sentences":
-        figures = {f"sentences, {given.name}": inside_sentences(open_encoder(folder))}
+        figures = {f"sentences, {given.name}": inside_sentences(load_encoder(folder))}
     else:
         shard, shards = map(int, given.shard.split("/"))
         figures = quality(folder, given.limit, given.keep, shard, shards)
@@ -95,7 +95,7 @@ def quality(
     folder: ModelFolder, limit: int | None, keep: Path | None, shard: int, shards: int
 ) -> dict[str, Any]:
     """Within the paragraph."""
-    encoder = open_encoder(folder)
+    encoder = load_encoder(folder)
     made: dict[str, Any] = {"adapter": folder.config.get("adapter")}
     for name in (HELD_OUT, "squad1:dev", "squad2:dev"):
         asked = asked_of(name)
@@ -198,11 +198,11 @@ def timings(folder: ModelFolder, limit: int | None) -> dict[str, Any]:
     """Milliseconds of reading the first three sentences, medians over questions and rounds."""
     questions = data.load_dataset("wikiqa:dev", root=data_root()).questions[: limit or 100]
     lists = [(one.text, one.texts[:TOP]) for one in questions if len(one.texts) >= TOP]
-    adapted = open_encoder(folder)
+    adapted = load_encoder(folder)
     tensors = {name: one for name, one in adapted.tensors.items() if "adapter." not in name}
-    whole = (adapted.layout.encoder.layers,)
-    layout = replace(adapted.layout, adapter=None, depths=whole)
-    plain = replace(adapted, layout=layout, tensors=tensors, _ready={})
+    whole = (adapted.config.encoder.layers,)
+    layout = replace(adapted.config, adapter=None, depths=whole)
+    plain = replace(adapted, config=layout, tensors=tensors, _ready={})
     taken: dict[str, list[float]] = {"with the adapter": [], "a line alone": []}
     for turn in range(ROUNDS + 1):  # the first makes the layers ready
         for question, texts in lists:
@@ -213,7 +213,7 @@ def timings(folder: ModelFolder, limit: int | None) -> dict[str, Any]:
                     taken[name].append(1e3 * (time.perf_counter() - start))
     medians = {name: round(float(np.median(every)), 2) for name, every in taken.items()}
     ratio = medians["with the adapter"] / medians["a line alone"]
-    return {"questions": len(lists), "sentences": TOP, "threads": adapted.crew.threads} | {
+    return {"questions": len(lists), "sentences": TOP, "threads": adapted.workers.threads} | {
         "milliseconds": medians,
         "ratio": round(ratio, 2),
     }

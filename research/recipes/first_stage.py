@@ -26,7 +26,12 @@ from torch.nn import functional as F  # noqa: N812
 
 from askline import data
 from askline.models.folder import write_folder
-from askline.models.light_config import COVERAGE_SCALE, FEATURES, FILTER_CHANNELS, FilterLayout
+from askline.models.light_config import (
+    COVERAGE_SCALE,
+    FEATURES,
+    FIRST_STAGE_CHANNELS,
+    FirstStageConfig,
+)
 from askline.models.word_vectors import WordVectors
 from askline.training.light.encoded_questions import Texts
 from askline.training.light.light_layers import PooledConvolution
@@ -111,7 +116,7 @@ class Filter(nn.Module):
     mean: Tensor
     scale: Tensor
 
-    def __init__(self, layout: FilterLayout, *, dropout: float = 0.0) -> None:
+    def __init__(self, layout: FirstStageConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
         own, around = layout.dimensions, layout.width // 2
         self.register_buffer("mean", torch.zeros(len(FEATURES)))
@@ -119,7 +124,7 @@ class Filter(nn.Module):
         self.terms = nn.Conv1d(own + 2, layout.terms, 3, padding=1)
         self.weights = nn.Linear(layout.terms, 3)
         shape = layout.filters, layout.width
-        self.candidate = PooledConvolution(own, FILTER_CHANNELS, *shape)
+        self.candidate = PooledConvolution(own, FIRST_STAGE_CHANNELS, *shape)
         self.question = nn.Conv1d(own + 1, *shape, padding=around)
         self.hidden = nn.Linear(layout.inputs, layout.hidden)
         self.score = nn.Linear(layout.hidden, 1)
@@ -187,7 +192,7 @@ class FilterRecipe:
 def fit(
     lists: Sequence[Example],
     table: tuple[NDArray[np.float32], NDArray[np.float32]],
-    layout: FilterLayout,
+    layout: FirstStageConfig,
     recipe: FilterRecipe,
     *,
     tell: Callable[[int, int, float], object] = lambda *_: None,
@@ -218,7 +223,7 @@ def fit(
 
 
 def tensors_of(network: Filter) -> dict[str, NDArray[np.float32]]:
-    """The weights by the names of `FilterLayout.shapes`."""
+    """The weights by the names of `FirstStageConfig.shapes`."""
     names = {"mean": "features.mean", "scale": "features.scale"}
     return {
         names.get(name, name): value.numpy().copy() for name, value in network.state_dict().items()
@@ -252,7 +257,9 @@ def _loss(scores: Tensor, batch: FilterBatch) -> Tensor:
     return -shares.logsumexp(1).mean()
 
 
-def card(layout: FilterLayout, recipe: FilterRecipe, *, questions: int, sets: Sequence[str]) -> str:
+def card(
+    layout: FirstStageConfig, recipe: FilterRecipe, *, questions: int, sets: Sequence[str]
+) -> str:
     """What the model is, what it was made of, and how to make it again; measures are added."""
     settings = ", ".join(f"{name} {value}" for name, value in asdict(recipe).items())
     return f"""# cosinet: the first stage that comes with askline
@@ -316,7 +323,7 @@ def main(root: str, out: str, threads: int, seed: int) -> None:
         drawn = examples(sets, vectors, vocabulary, seed=number)
         with click.progressbar(drawn, sum(map(len, sets)), label=", ".join(group)) as bar:
             lists.extend(bar)
-    layout = FilterLayout(dimensions=vectors.dimensions)
+    layout = FirstStageConfig(dimensions=vectors.dimensions)
     with click.progressbar(length=100, label="Training") as bar:
         tell = lambda step, steps, _: bar.update(100 * step // steps - bar.pos)  # noqa: E731
         network = fit(lists, vocabulary.table(vectors), layout, recipe, tell=tell)

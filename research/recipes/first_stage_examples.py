@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from askline.engine.lexical_features import features
+from askline.engine.lexical_features import feature_matrix
+from askline.engine.lexical_matches import LexicalMatches, TokenizedList
 from askline.engine.numpy_ops import FloatArray, IntArray
-from askline.engine.word_matches import Listing, Matches
-from askline.models.light_config import LONGEST
+from askline.models.light_config import MAX_CANDIDATE_WORDS
 from askline.models.word_vectors import WordVectors
 from askline.types import Question, QuestionSet
 
@@ -41,7 +41,7 @@ class Example:
 
     answers: int
     log_weight: FloatArray  # (candidates,) of how many of the list a sampled one stands for
-    features: FloatArray  # (candidates, features)
+    feature_matrix: FloatArray  # (candidates, features)
     asked: IntArray  # (question words,) numbers of the vocabulary
     scarcity: FloatArray  # (question words,)
     best: FloatArray  # (candidates, question words)
@@ -109,22 +109,22 @@ def _example(
     vocabulary: Vocabulary,
     draw: random.Random,
 ) -> Example:
-    listing = Listing.of(question.text, texts, vectors)
-    matches = Matches.of(listing)
-    direct = features(listing, matches)
+    listing = TokenizedList.of(question.text, texts, vectors)
+    matches = LexicalMatches.of(listing)
+    direct = feature_matrix(listing, matches)
     labels = [candidate.is_answer for candidate in question.candidates]
     chosen, log_weight = _chosen(direct[:, 1] + 0.5 * direct[:, 3], labels, draw)
     number = vocabulary.numbers(listing.distinct)
     related = matches.related.max(axis=0)
     rows = [
-        listing.row[start : start + min(length, LONGEST)]
+        listing.words[start : start + min(length, MAX_CANDIDATE_WORDS)]
         for start, length in _spans(listing, chosen)
     ]
     return Example(
         answers=sum(labels),
         log_weight=log_weight,
-        features=direct[chosen],
-        asked=number[: listing.asked],
+        feature_matrix=direct[chosen],
+        asked=number[: listing.question_size],
         scarcity=matches.scarcity,
         best=matches.best[chosen],
         exact=matches.counts[chosen] > 0,
@@ -133,7 +133,7 @@ def _example(
     )
 
 
-def _spans(listing: Listing, chosen: Sequence[int]) -> list[tuple[int, int]]:
+def _spans(listing: TokenizedList, chosen: Sequence[int]) -> list[tuple[int, int]]:
     return [(int(listing.starts[place]), int(listing.lengths[place])) for place in chosen]
 
 

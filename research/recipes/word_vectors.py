@@ -26,7 +26,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
-from askline.models.vector_formats import read_vectors
+from askline.models.word_vector_formats import read_vectors
 from askline.models.word_vectors import SHIPPED, WordVectors
 from askline.text.words import split_words
 

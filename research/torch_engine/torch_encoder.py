@@ -1,7 +1,7 @@
 """
 A cascade on a GPU, stage by stage: `Cascade(TorchEncoder.load(DIR), Drop(depths, 0.3))`.
 
-It implements `engine/protocols.py`. Candidates lie end to end with no padding between them,
+It implements `engine/layerwise.py`. Candidates lie end to end with no padding between them,
  in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered into
 full batches again, so a dropped candidate costs nothing more. The host knows every length, so it
 waits for the GPU once a stage: for the scores. On a CPU it is the float reference that the
@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askline.engine.protocols import Span
+from askline.engine.layerwise import Span
 from askline.errors import InputError, ModelError
 from askline.training.cascade.cascade_network import CascadeNetwork, load_cascade
 from askline.training.cascade.span_reading import best_spans, windows

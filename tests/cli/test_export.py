@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ..engine.tiny_cascades import layout, trained_folder
+from ..engine.tiny_cascades import tiny_config, trained_folder
 from .conftest import Run
 
 
 @pytest.fixture
 def trained(questions: Path) -> Path:
-    return trained_folder(Path("trained"), layout())
+    return trained_folder(Path("trained"), tiny_config())
 
 
 def test_export_writes_a_folder_that_a_spec_can_name(

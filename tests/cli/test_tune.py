@@ -8,7 +8,7 @@ import pytest
 from askline.tuning import ScoreTable
 
 from ..rankers.cascade_folders import cascade_folder
-from ..tuning.drawn import table
+from ..tuning.random_tables import table
 from .conftest import Run
 
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.engine.convolution import pooled_convolution, pooled_convolutions
+from askline.engine.convolution import ConvolutionLookup, pooled_convolution, pooled_convolutions
+from askline.engine.numpy_ops import FloatArray
 
 
 def test_width_one_by_hand() -> None:
@@ -43,3 +44,85 @@ def test_several_widths_are_each_as_alone() -> None:
     alone = [pooled_convolution(words, lengths, *one) for one in filters]
     together = pooled_convolutions(words, lengths, filters)
     np.testing.assert_allclose(together, np.concatenate(alone, axis=1), atol=1e-5)
+
+
+DIMENSIONS, CHANNELS, FILTERS = 4, 2, 3
+
+
+def _naive(words: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:
+    """One text by the definition: (words, inputs) → (filters,)."""
+    count, width = len(words), weight.shape[2]
+    padded = np.zeros((count + width - 1, words.shape[1]))
+    padded[width // 2 : width // 2 + count] = words
+    windows = [np.einsum("ti,fit->f", padded[at : at + width], weight) for at in range(count)]
+    return np.asarray(np.max(windows, axis=0) + bias)
+
+
+@pytest.fixture(params=[1, 3, 5], ids=lambda width: f"width {width}")
+def taps(
+    request: pytest.FixtureRequest,
+) -> tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray]:
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(50, DIMENSIONS)).astype(np.float32)
+    table[0] = 0
+    weight = rng.normal(size=(FILTERS, DIMENSIONS + CHANNELS, request.param)).astype(np.float32)
+    bias = rng.normal(size=FILTERS).astype(np.float32)
+    return ConvolutionLookup.of(table, weight, bias), table, weight, bias
+
+
+def test_pooled_is_a_convolution_and_a_maximum(
+    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, table, weight, bias = taps
+    rng = np.random.default_rng(1)
+    monkeypatch.setattr("askline.engine.convolution._VALUES_AT_ONCE", 2_048 * FILTERS)
+    # Longer than a block, a block of many, and the shortest.
+    lengths = np.array([1, 5, 2_500, 2, 7, 1, *[30] * 200])
+    words = rng.integers(1, 50, lengths.sum())
+    channels = rng.normal(size=(len(words), CHANNELS)).astype(np.float32)
+    pooled = own.pooled(words, channels, lengths)
+    ends = np.cumsum(lengths)
+    for text, (end, length) in enumerate(zip(ends, lengths, strict=True)):
+        part = slice(end - length, end)
+        inputs = np.concatenate([table[words[part]], channels[part]], axis=1)
+        assert pooled[text] == pytest.approx(_naive(inputs, weight, bias), abs=1e-4)
+
+
+def test_pooled_beside_is_the_same_for_each_pair(
+    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+) -> None:
+    own, table, weight, bias = taps
+    rng = np.random.default_rng(2)
+    words = rng.integers(1, 50, 6)
+    channels = rng.normal(size=(1_000, 6, CHANNELS)).astype(np.float32)
+    pooled = own.pooled_beside(words, channels)
+    for pair in (0, 1, 499, 999):
+        inputs = np.concatenate([table[words], channels[pair]], axis=1)
+        assert pooled[pair] == pytest.approx(_naive(inputs, weight, bias), abs=1e-4)
+
+
+def test_a_text_scores_alike_in_any_company(
+    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+) -> None:
+    own = taps[0]
+    rng = np.random.default_rng(3)
+    words, lengths = rng.integers(1, 50, 60), np.array([20, 30, 10])
+    channels = rng.normal(size=(60, CHANNELS)).astype(np.float32)
+    together = own.pooled(words, channels, lengths)
+    alone = own.pooled(words[20:50], channels[20:50], lengths[1:2])
+    assert together[1] == pytest.approx(alone[0], abs=1e-6)
+
+
+def test_channels_of_the_word_alone_are_part_of_its_taps(
+    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+) -> None:
+    _, table, weight, bias = taps
+    rng = np.random.default_rng(4)
+    beside = rng.normal(size=(49, CHANNELS)).astype(np.float32)
+    words, lengths = rng.integers(0, 49, 12), np.array([4, 1, 7])
+    own = ConvolutionLookup.of_words(table[1:], beside, weight, bias)
+    pooled = own.pooled(words + 1, np.zeros((12, 0), np.float32), lengths)
+    inputs = np.concatenate([table[1:], beside], axis=1)[words]
+    assert pooled[0] == pytest.approx(_naive(inputs[:4], weight, bias), abs=1e-4)
+    assert pooled[2] == pytest.approx(_naive(inputs[5:], weight, bias), abs=1e-4)

@@ -1,18 +1,33 @@
+"""A reader with layers of its own, on the engine."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from askline.engine import encoder as run_module
-from askline.engine.encoder import OnnxEncoder
-from askline.engine.protocols import StagedEncoder, StagedRun
-from askline.errors import InputError
-from askline.models.cascade_config import Head
+from askline.engine.encoder import OnnxEncoder, load_encoder
+from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
+from askline.errors import InputError, ModelError
+from askline.models.cascade_config import Adapter, CascadeConfig, Head, reader_tensors
+from askline.models.folder import ModelFolder
+from askline.rankers.cascade import Cascade
+from askline.rankers.schedule import Keeps
 
-from .tiny_cascades import CANDIDATES, QUESTION, encoder, layout, logits, tensors
+from .tiny_cascades import (
+    CANDIDATES,
+    QUESTION,
+    encoder,
+    logits,
+    runtime_folder,
+    tensors,
+    tiny_config,
+)
 
 LONG = " ".join(f"she wrote novel {number}," for number in range(400))
 ALL = np.arange(len(CANDIDATES))
@@ -28,23 +43,27 @@ def _descend(
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> OnnxEncoder:
-    return encoder(tmp_path / "tiny", layout())
+    return encoder(tmp_path / "tiny", tiny_config())
 
 
 def test_it_is_what_a_cascade_asks_for(tiny: OnnxEncoder) -> None:
-    assert isinstance(tiny, StagedEncoder)
-    assert isinstance(tiny.begin(QUESTION, CANDIDATES), StagedRun)
+    assert isinstance(tiny, LayerwiseEncoder)
+    assert isinstance(tiny.begin(QUESTION, CANDIDATES), LayerwiseRun)
     assert (tiny.depths, tiny.layers) == ((1, 3), 3)
 
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_logits_are_those_of_the_network(tmp_path: Path, head: Head) -> None:
-    of = layout(head)
+    of = tiny_config(head)
     tiny = encoder(tmp_path / "tiny", of)
     found = _descend(tiny, CANDIDATES)
     for row, candidate in enumerate(CANDIDATES):
-        asked = [tiny.tokeniser.first, *tiny.tokeniser.numbers(QUESTION), tiny.tokeniser.separator]
-        said = [*tiny.tokeniser.numbers(candidate), tiny.tokeniser.separator]
+        asked = [
+            tiny.tokenizer.cls_id,
+            *tiny.tokenizer.token_ids(QUESTION),
+            tiny.tokenizer.sep_id,
+        ]
+        said = [*tiny.tokenizer.token_ids(candidate), tiny.tokenizer.sep_id]
         kinds = [0] * len(asked) + [1] * len(said)
         wanted = logits(of, tensors(of), [*asked, *said][:64], kinds[:64])
         if len(kinds) <= 64:
@@ -84,8 +103,8 @@ def test_two_runs_give_the_same_bytes(tiny: OnnxEncoder) -> None:
 
 
 def test_eight_threads_at_once_give_what_one_gives(tmp_path: Path) -> None:
-    one = _descend(encoder(tmp_path / "one", layout(), threads=1), CANDIDATES)
-    shared = encoder(tmp_path / "many", layout(), threads=3)
+    one = _descend(encoder(tmp_path / "one", tiny_config(), threads=1), CANDIDATES)
+    shared = encoder(tmp_path / "many", tiny_config(), threads=3)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: _descend(shared, CANDIDATES), range(24)))
     for each in found:
@@ -96,10 +115,10 @@ def test_a_long_candidate_has_the_score_of_its_best_window(tiny: OnnxEncoder) ->
     run = tiny.begin(QUESTION, ["No.", LONG])
     found = run.advance(np.array([0, 1]), 3)
     assert np.isfinite(found).all()
-    assert run.tokens[1] > len(tiny.tokeniser.numbers(LONG))
-    places = tiny.tokeniser.pieces(LONG)
-    room = 64 - 3 - len(tiny.tokeniser.numbers(QUESTION))
-    parts = [LONG[places[at][1] : places[at + room - 1][2]] for at in run._windows.start[1:]]
+    assert run.tokens[1] > len(tiny.tokenizer.token_ids(LONG))
+    places = tiny.tokenizer.tokens_with_offsets(LONG)
+    room = 64 - 3 - len(tiny.tokenizer.token_ids(QUESTION))
+    parts = [LONG[places[at][1] : places[at + room - 1][2]] for at in run._sequences.start[1:]]
     assert found[1] == pytest.approx(float(_descend(tiny, parts)[1].max()), abs=1e-4)
 
 
@@ -118,7 +137,7 @@ def test_a_depth_without_a_classifier_is_refused(tiny: OnnxEncoder) -> None:
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_reading_points_inside_the_candidate(tmp_path: Path, head: Head) -> None:
-    tiny = encoder(tmp_path / "tiny", layout(head))
+    tiny = encoder(tmp_path / "tiny", tiny_config(head))
     texts = [*CANDIDATES, LONG]
     rows = np.arange(len(texts))
     run = tiny.begin(QUESTION, texts)
@@ -135,7 +154,7 @@ def test_reading_points_inside_the_candidate(tmp_path: Path, head: Head) -> None
 
 
 def test_an_encoder_without_a_reader_reads_nothing(tmp_path: Path) -> None:
-    run = encoder(tmp_path / "tiny", layout(reader=False)).begin(QUESTION, CANDIDATES)
+    run = encoder(tmp_path / "tiny", tiny_config(reader=False)).begin(QUESTION, CANDIDATES)
     run.advance(ALL, 3)
     assert run.read(ALL) == [None] * len(CANDIDATES)
 
@@ -150,3 +169,139 @@ def test_no_candidates_no_scores(tiny: OnnxEncoder) -> None:
 def test_only_what_is_asked_for_is_made_ready(tiny: OnnxEncoder) -> None:
     tiny.begin(QUESTION, CANDIDATES).advance(ALL, 1)
     assert sorted(tiny._ready) == [("embedder", 0, 0), ("pooler", 1, 1), ("scorer", 1, 1)]
+
+
+def _adapted(head: Head = "mean", first: int = 0) -> CascadeConfig:
+    return replace(tiny_config(head), adapter=Adapter(first, 4))
+
+
+def _opened(path: Path, of: CascadeConfig, weights: dict[str, Any]) -> OnnxEncoder:
+    return load_encoder(ModelFolder.open(runtime_folder(path, of, weights), kind="cascade"))
+
+
+def _merged(weights: dict[str, Any]) -> dict[str, Any]:
+    """The same reader as an encoder without an adapter: every sum written out."""
+    made = reader_tensors(weights)
+    for name in [name for name in made if name.startswith("layers") and ".up." in name]:
+        product = made[name].T @ made[name.replace(".up.", ".down.")]
+        whole = name.replace(".up.", ".")
+        made[whole] = made[whole] + product
+    return {
+        name: made[name]
+        for name in tiny_config("mean").shapes() | tiny_config("first").shapes()
+        if name in made
+    }
+
+
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
+@pytest.mark.parametrize("first", [0, 2])
+def test_it_reads_as_the_sum_of_the_weights_would(tmp_path: Path, head: Head, first: int) -> None:
+    of = _adapted(head, first)
+    weights = tensors(of)
+    found = _opened(tmp_path / "adapted", of, weights).begin(QUESTION, CANDIDATES).read(ALL)
+    whole = _opened(tmp_path / "merged", tiny_config(head), _merged(weights))
+    wanted = whole.begin(QUESTION, CANDIDATES).read(ALL)
+    for one, other in zip(found, wanted, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None and other is not None:
+            assert (one.start, one.end) == (other.start, other.end)
+            assert one.score == pytest.approx(other.score, abs=1e-3)
+            assert one.no_answer == pytest.approx(other.no_answer, abs=1e-3)
+
+
+@pytest.mark.parametrize("head", ["first", "mean", "mixed"])
+def test_scores_are_those_of_the_cascade_without_it(tmp_path: Path, head: Head) -> None:
+    of = _adapted(head)
+    weights = tensors(of)
+    plain = {name: weights[name] for name in tiny_config(head).shapes()}
+    scores = []
+    for name, shape, own in (("with", of, weights), ("without", tiny_config(head), plain)):
+        run = _opened(tmp_path / name, shape, own).begin(QUESTION, CANDIDATES)
+        scores.append([run.advance(ALL, depth).tobytes() for depth in (1, 3)])
+        run.read(ALL)
+    assert scores[0] == scores[1]
+
+
+def test_it_may_read_deeper_than_the_last_classifier(tmp_path: Path) -> None:
+    whole = _adapted("mixed")
+    short = whole.up_to(1)
+    weights = tensors(whole)
+    deep = _opened(tmp_path / "deep", whole, weights)
+    flat = _opened(tmp_path / "flat", short, {name: weights[name] for name in short.shapes()})
+    assert (flat.depths, flat.layers) == ((1,), 1)
+    runs = [encoder.begin(QUESTION, CANDIDATES) for encoder in (deep, flat)]
+    scores = [run.advance(ALL, 1).tobytes() for run in runs]
+    assert scores[0] == scores[1]
+    assert runs[0].read(ALL) == runs[1].read(ALL)
+    ranking = Cascade(flat, Keeps((1,))).rank(QUESTION, CANDIDATES)
+    assert len(ranking) == len(CANDIDATES)
+
+
+def test_thin_matrices_in_int8_read_nearly_the_same(tmp_path: Path) -> None:
+    of = _adapted()
+    weights: dict[str, Any] = tensors(of)
+    wanted = _opened(tmp_path / "whole", of, weights).begin(QUESTION, CANDIDATES).read(ALL)
+    for name in [name for name in weights if ".up." in name or ".down." in name]:
+        step = np.abs(weights[name]).max(axis=1) / 127
+        weights[name] = np.rint(weights[name] / step[:, None]).astype(np.int8)
+        weights[f"{name.removesuffix('weight')}scale"] = step
+    found = _opened(tmp_path / "small", of, weights).begin(QUESTION, CANDIDATES).read(ALL)
+    scores = [np.array([one.no_answer for one in spans if one]) for spans in (found, wanted)]
+    assert np.abs(scores[0] - scores[1]).max() < 0.2
+
+
+def test_the_same_is_read_behind_any_depth_and_in_any_company(tmp_path: Path) -> None:
+    of = _adapted()
+    encoder = _opened(tmp_path / "tiny", of, tensors(of))
+    run = encoder.begin(QUESTION, CANDIDATES)
+    at_once = run.read(ALL)
+    run.advance(ALL, 1)
+    run.advance(ALL[:2], 3)
+    again = run.read(ALL[:2])
+    alone = encoder.begin(QUESTION, CANDIDATES[1:2]).read(ALL[:1])
+    for found in (again[1], alone[0]):
+        assert found is not None
+        assert at_once[1] is not None
+        assert (found.start, found.end) == (at_once[1].start, at_once[1].end)
+
+
+def test_a_long_text_is_read_in_longer_windows_than_it_is_ranked_in(tmp_path: Path) -> None:
+    of = replace(tiny_config("mean", positions=512), adapter=Adapter(0, 4))
+    encoder = _opened(tmp_path / "tiny", of, tensors(of))
+    long = "Jane wrote it . " * 200
+    ranked, read = encoder.begin(QUESTION, [long]), encoder.begin_reading([(QUESTION, long)])
+    assert [run._sequences.lengths.max() for run in (ranked, read)] == [256, 384]
+    (span,) = ranked.read(ALL[:1])
+    assert span is not None
+    assert 0 <= span.start < span.end <= len(long)
+
+
+def test_a_ranker_reads_by_it(tmp_path: Path) -> None:
+    of = _adapted()
+    folder = runtime_folder(tmp_path / "tiny", of, tensors(of))
+    ranker = Cascade.load(folder)
+    assert ranker.read(QUESTION, CANDIDATES) == ranker.encoder.begin(QUESTION, CANDIDATES).read(ALL)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda all_: all_.pop("adapter.layers.1.inner.up.weight"), r"up.weight must be \(4, 64\)"),
+        (
+            lambda all_: all_.update({"adapter.layers.0.query.down.weight": np.zeros((3, 32))}),
+            r"query.down.weight must be \(4, 32\), got \(3, 32\)",
+        ),
+        (lambda all_: all_.pop("adapter.layers.2.output_norm.bias"), "output_norm.bias"),
+        (
+            lambda all_: all_.update({"adapter.layers.3.query.bias": np.zeros(32)}),
+            "layers.3.query.bias must be absent",
+        ),
+    ],
+    ids=["missing", "thinner", "norm", "too-many"],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, change: Any, message: str) -> None:
+    of = _adapted()
+    weights: dict[str, Any] = tensors(of)
+    change(weights)
+    with pytest.raises(ModelError, match=message):
+        _opened(tmp_path / "tiny", of, weights)

@@ -5,53 +5,57 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from askline.engine.first_stage import FilterNetwork
-from askline.engine.word_matches import Listing, Matches
+from askline.engine.first_stage import FirstStageNetwork
+from askline.engine.lexical_matches import LexicalMatches, TokenizedList
 from askline.errors import ModelError
-from askline.models.light_config import FEATURES, FilterLayout
+from askline.models.light_config import FEATURES, FirstStageConfig
 from askline.models.word_vectors import WordVectors
 
 WORDS = ("the", "was", "renewed", "cancelled", "show", "harbour", "glades")
 VECTORS = WordVectors.from_rows(WORDS, np.eye(7, 96, dtype=np.float32))
-LAYOUT = FilterLayout(dimensions=96, filters=2, terms=3, hidden=4, feedback=0.0)
+CONFIG = FirstStageConfig(dimensions=96, filters=2, terms=3, hidden=4, feedback=0.0)
 
 
-def _lexical(layout: FilterLayout) -> FilterNetwork:
+def _lexical(config: FirstStageConfig) -> FirstStageNetwork:
     """Weights that look at one feature alone."""
-    tensors = {name: np.zeros(shape, np.float32) for name, shape in layout.shapes().items()}
+    tensors = {name: np.zeros(shape, np.float32) for name, shape in config.shapes().items()}
     tensors["features.scale"] += 1
     tensors["direct.weight"][0, FEATURES.index("covered_here")] = 10
-    return FilterNetwork(layout, tensors)
+    return FirstStageNetwork(config, tensors)
 
 
-def _scores(network: FilterNetwork, *texts: str) -> list[float]:
-    listing = Listing.of("the glades", texts, VECTORS)
+def _scores(network: FirstStageNetwork, *texts: str) -> list[float]:
+    listing = TokenizedList.of("the glades", texts, VECTORS)
     return [float(score) for score in network.scores(listing)]
 
 
 def test_the_second_look_lifts_what_shares_its_subject_with_the_best() -> None:
     texts = ("the glades show", "the show was renewed", "the harbour was renewed")
-    best, same_subject, other = _scores(_lexical(LAYOUT), *texts)
+    best, same_subject, other = _scores(_lexical(CONFIG), *texts)
     assert same_subject == other < best
-    best, same_subject, other = _scores(_lexical(replace(LAYOUT, feedback=1.0)), *texts)
+    best, same_subject, other = _scores(_lexical(replace(CONFIG, feedback=1.0)), *texts)
     assert other < same_subject < best
 
 
 def test_the_second_look_leaves_a_lone_candidate_alone() -> None:
-    first = _scores(_lexical(LAYOUT), "the glades")
-    assert _scores(_lexical(replace(LAYOUT, feedback=5.0)), "the glades") == first
+    first = _scores(_lexical(CONFIG), "the glades")
+    assert _scores(_lexical(replace(CONFIG, feedback=5.0)), "the glades") == first
 
 
 def test_the_convolution_reads_the_first_words_of_a_long_candidate() -> None:
-    network = _lexical(LAYOUT)
+    network = _lexical(CONFIG)
     rng = np.random.default_rng(0)
     tensors = {
         **network.tensors,
         "candidate.weight": rng.normal(size=(2, 100, 5)).astype(np.float32),
     }
-    listing = Listing.of("the glades", ["show " * 64, "show " * 64 + "harbour " * 900], VECTORS)
+    listing = TokenizedList.of(
+        "the glades", ["show " * 64, "show " * 64 + "harbour " * 900], VECTORS
+    )
 
-    short, long = FilterNetwork(LAYOUT, tensors)._candidates(listing, Matches.of(listing))
+    short, long = FirstStageNetwork(CONFIG, tensors)._candidates(
+        listing, LexicalMatches.of(listing)
+    )
     assert short == pytest.approx(long, abs=1e-5)
 
 
@@ -66,6 +70,6 @@ def test_the_convolution_reads_the_first_words_of_a_long_candidate() -> None:
     ids=["features", "zero", "text", "feedback"],
 )
 def test_a_config_that_cannot_be(change: dict[str, object], message: str) -> None:
-    assert FilterLayout.from_config(LAYOUT.as_config()) == LAYOUT
+    assert FirstStageConfig.from_config(CONFIG.as_config()) == CONFIG
     with pytest.raises(ModelError, match=message):
-        FilterLayout.from_config(LAYOUT.as_config() | change)
+        FirstStageConfig.from_config(CONFIG.as_config() | change)

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.engine.lexical_features import features
+from askline.engine.lexical_features import feature_matrix
+from askline.engine.lexical_matches import LexicalMatches, TokenizedList
 from askline.engine.numpy_ops import FloatArray
-from askline.engine.word_matches import Listing, Matches
 from askline.models.light_config import FEATURES
 from askline.models.word_vectors import WordVectors
 
@@ -15,8 +15,8 @@ VECTORS = WordVectors.from_rows(WORDS, np.linalg.qr(_RNG.normal(size=(8, 8)))[0]
 
 
 def _features(question: str, *candidates: str) -> FloatArray:
-    listing = Listing.of(question, candidates, VECTORS)
-    return features(listing, Matches.of(listing))
+    listing = TokenizedList.of(question, candidates, VECTORS)
+    return feature_matrix(listing, LexicalMatches.of(listing))
 
 
 def _column(name: str, question: str, *candidates: str) -> list[float]:

@@ -5,19 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine.encoder import open_session
-from askline.engine.onnx_writer import Graph
+from askline.engine.encoder import create_session
+from askline.engine.onnx_writer import OnnxGraph
 
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
-def _run(graph: Graph, **inputs: Any) -> list[Any]:
-    found: list[Any] = open_session(graph.to_bytes()).run(None, inputs)
+def _run(graph: OnnxGraph, **inputs: Any) -> list[Any]:
+    found: list[Any] = create_session(graph.to_bytes()).run(None, inputs)
     return found
 
 
 def test_a_graph_computes() -> None:
-    graph = Graph()
+    graph = OnnxGraph()
     rows = graph.input("rows", "float32", ("count", 3))
     turned = graph.node("MatMul", rows, graph.constant(ROWS.T))
     graph.output(turned, "out", "float32", ("count", 2))
@@ -26,7 +26,7 @@ def test_a_graph_computes() -> None:
 
 @pytest.mark.parametrize("kind", ["float32", "uint8", "int8", "int32", "int64", "bool", "float16"])
 def test_constants_of_every_kind(kind: str) -> None:
-    graph, value = Graph(), np.array([[0, 1], [2, 3]]).astype(kind)
+    graph, value = OnnxGraph(), np.array([[0, 1], [2, 3]]).astype(kind)
     graph.input("unused", "float32", (1,))
     graph.output(graph.constant(value), "out", kind, (2, 2))
     (found,) = _run(graph, unused=np.zeros(1, np.float32))
@@ -35,7 +35,7 @@ def test_constants_of_every_kind(kind: str) -> None:
 
 
 def test_attributes_of_every_kind() -> None:
-    graph = Graph()
+    graph = OnnxGraph()
     rows = graph.input("rows", "float32", (2, 3))
     filled = graph.node(
         "ConstantOfShape",
@@ -52,7 +52,7 @@ def test_attributes_of_every_kind() -> None:
 
 
 def test_split_makes_parts() -> None:
-    graph = Graph()
+    graph = OnnxGraph()
     rows = graph.input("rows", "float32", (2, 3))
     for number, part in enumerate(graph.split(rows, (1, 2), axis=1)):
         graph.output(part, f"part {number}", "float32", (2, "some"))
@@ -62,6 +62,6 @@ def test_split_makes_parts() -> None:
 
 
 def test_a_small_constant_is_kept_once() -> None:
-    graph = Graph()
+    graph = OnnxGraph()
     assert graph.constant(np.float32(2.0)) == graph.constant(np.float32(2.0))
     assert graph.constant(np.float32(2.0)) != graph.constant(np.array([2.0], np.float32))

@@ -3,7 +3,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.engine.quantization import InputSteps, fit_inputs, quantise_rows, round_rows
+from askline.engine.quantization import (
+    InputQuantization,
+    fit_input_quantization,
+    int4_shapes,
+    pack_int4,
+    quantize_rows,
+    quantize_rows_gptq,
+    unpack_int4,
+)
+from askline.errors import ModelError
 
 RANDOM = np.random.default_rng(0)
 WEIGHT = RANDOM.standard_normal((12, 40)).astype(np.float32)
@@ -21,25 +30,25 @@ def _error(
 
 
 def test_rows_are_rounded_to_the_nearest_step() -> None:
-    whole, scale = quantise_rows(WEIGHT)
+    whole, scale = quantize_rows(WEIGHT)
     assert whole.dtype == np.int8
     assert np.abs(whole).max(axis=1).tolist() == [127] * 12
     assert np.abs(whole * scale[:, None] - WEIGHT).max() <= scale.max() / 2 + 1e-6
 
 
 def test_a_row_of_zeros_stays_zero() -> None:
-    whole, scale = quantise_rows(np.zeros((1, 4), np.float32))
+    whole, scale = quantize_rows(np.zeros((1, 4), np.float32))
     assert not whole.any()
     assert np.isfinite(scale).all()
 
 
 def test_errors_are_made_up_for_on_the_inputs_that_come() -> None:
-    plain = _error(INPUTS, *quantise_rows(WEIGHT, 64))
-    assert _error(INPUTS, *round_rows(WEIGHT, INPUTS)) < plain / 2
+    plain = _error(INPUTS, *quantize_rows(WEIGHT, 64))
+    assert _error(INPUTS, *quantize_rows_gptq(WEIGHT, INPUTS)) < plain / 2
 
 
 def test_two_products_fit_sixteen_bits() -> None:
-    whole, _ = round_rows(WEIGHT * 100, INPUTS)
+    whole, _ = quantize_rows_gptq(WEIGHT * 100, INPUTS)
     assert 2 * 255 * int(np.abs(whole.astype(int)).max()) <= 2**15 - 1
 
 
@@ -49,19 +58,43 @@ def test_two_products_fit_sixteen_bits() -> None:
 def test_inputs_come_back_nearly_the_same(
     inputs: np.ndarray[tuple[int, ...], np.dtype[np.float32]],
 ) -> None:
-    steps = fit_inputs(inputs, [WEIGHT[:5], WEIGHT[5:]])
+    steps = fit_input_quantization(inputs, [WEIGHT[:5], WEIGHT[5:]])
     wanted = inputs @ WEIGHT.T
     assert np.square(steps.rounded(inputs) @ WEIGHT.T - wanted).mean() < 1e-3 * wanted.var()
     assert 0 <= steps.zero <= 255
 
 
 def test_a_large_channel_is_made_smaller() -> None:
-    steps = fit_inputs(LARGE, [WEIGHT])
+    steps = fit_input_quantization(LARGE, [WEIGHT])
     assert steps.smooth is not None
     assert steps.smooth[3] < np.median(steps.smooth) / 4
 
 
 def test_inputs_outside_the_range_are_clipped() -> None:
-    steps = InputSteps(0.1, 100)
+    steps = InputQuantization(0.1, 100)
     found = steps.rounded(np.array([[-1000.0, 0.0, 1000.0]], np.float32))
     assert found == pytest.approx(np.array([[-10.0, 0.0, 15.5]]))
+
+
+def test_a_table_comes_back_within_half_a_step() -> None:
+    table = np.random.default_rng(0).standard_normal((5, 96)).astype(np.float32)
+    packed, steps = pack_int4(table)
+    assert (packed.shape, steps.shape) == int4_shapes(5, 96) == ((5, 48), (5, 3))
+    largest = np.abs(table).reshape(5, 3, 32).max(-1)
+    error = np.abs(unpack_int4(packed, steps) - table).reshape(5, 3, 32).max(-1)
+    assert (error <= largest / 7 * 0.51).all()
+
+
+def test_what_came_back_goes_in_again_without_a_loss() -> None:
+    table = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
+    once = unpack_int4(*pack_int4(table))
+    assert np.array_equal(unpack_int4(*pack_int4(once)), once)
+
+
+def test_rows_of_zeros_stay_zero() -> None:
+    assert not unpack_int4(*pack_int4(np.zeros((2, 32), np.float32))).any()
+
+
+def test_a_table_that_does_not_divide_is_refused() -> None:
+    with pytest.raises(ModelError, match="must have n × 32 columns, got 40"):
+        pack_int4(np.zeros((2, 40), np.float32))

@@ -8,7 +8,7 @@ import pytest
 from askline.engine.tokenizer import WordPiece
 from askline.errors import ModelError
 
-from .tiny_cascades import VOCABULARY, tokeniser
+from .tiny_cascades import VOCABULARY, tokenizer
 
 
 @pytest.fixture
@@ -18,12 +18,12 @@ def pieces(tmp_path: Path) -> WordPiece:
 
 def _load(folder: Path, **options: bool) -> WordPiece:
     path = folder / "tokenizer.json"
-    path.write_text(json.dumps(tokeniser(**options)), encoding="utf-8")
+    path.write_text(json.dumps(tokenizer(**options)), encoding="utf-8")
     return WordPiece.load(path)
 
 
 def _texts(tokens: WordPiece, text: str) -> list[str]:
-    return [VOCABULARY[number] for number in tokens.numbers(text)]
+    return [VOCABULARY[number] for number in tokens.token_ids(text)]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_case_and_accents_stay_where_the_tokeniser_keeps_them(tmp_path: Path) ->
     ids=["plain", "unseen", "combining", "too long"],
 )
 def test_places_point_at_what_was_read(pieces: WordPiece, text: str) -> None:
-    found = pieces.pieces(text)
-    assert [number for number, _, _ in found] == pieces.numbers(text)
+    found = pieces.tokens_with_offsets(text)
+    assert [number for number, _, _ in found] == pieces.token_ids(text)
     ends = [0]
     for number, start, end in found:
         assert ends[-1] <= start < end <= len(text)
@@ -75,8 +75,8 @@ def test_memory_starts_anew_and_changes_nothing(
     pieces: WordPiece, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("askline.engine.tokenizer._REMEMBERED", 2)
-    first = pieces.numbers("who wrote the novel she wrote")
-    assert pieces.numbers("who wrote the novel she wrote") == first
+    first = pieces.token_ids("who wrote the novel she wrote")
+    assert pieces.token_ids("who wrote the novel she wrote") == first
     assert len(pieces._memory) <= 2
 
 
@@ -84,13 +84,13 @@ def test_memory_starts_anew_and_changes_nothing(
     ("change", "message"),
     [
         (lambda it: it["model"].update(type="BPE"), "got \\['BPE', 'BertNormalizer'"),
-        (lambda it: it.update(normalizer=None), "must be a tokeniser of"),
+        (lambda it: it.update(normalizer=None), "must be a tokenizer of"),
         (lambda it: it["model"]["vocab"].pop("[SEP]"), "must have \\[SEP\\]"),
     ],
     ids=["model", "normaliser", "mark"],
 )
 def test_other_tokenisers_are_refused(tmp_path: Path, change: object, message: str) -> None:
-    entries = tokeniser()
+    entries = tokenizer()
     assert callable(change)
     change(entries)
     path = tmp_path / "tokenizer.json"
@@ -123,5 +123,5 @@ def test_the_same_as_hugging_face_s(tmp_path: Path, lower: bool) -> None:
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     for text in TEXTS:
         encoded = theirs.encode(text, add_special_tokens=False)
-        assert own.numbers(text) == encoded.ids
-        assert [(start, end) for _, start, end in own.pieces(text)] == encoded.offsets
+        assert own.token_ids(text) == encoded.ids
+        assert [(start, end) for _, start, end in own.tokens_with_offsets(text)] == encoded.offsets

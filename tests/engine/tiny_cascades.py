@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from askline.engine.encoder import OnnxEncoder, open_encoder
-from askline.models.cascade_config import CascadeLayout, EncoderShape, Head
+from askline.engine.encoder import OnnxEncoder, load_encoder
+from askline.models.cascade_config import CascadeConfig, Head
+from askline.models.encoder_config import EncoderConfig
 from askline.models.folder import ModelFolder, write_folder
 
 FloatArray = NDArray[np.float32]
@@ -35,14 +36,14 @@ _LETTERS = [*string.ascii_lowercase, *string.digits]
 VOCABULARY = [*_MARKS, *_LETTERS, *("##" + one for one in _LETTERS), *string.punctuation, *_WORDS]
 
 
-def layout(head: Head = "first", *, reader: bool = True, positions: int = 64) -> CascadeLayout:
-    shape = EncoderShape(
+def tiny_config(head: Head = "first", *, reader: bool = True, positions: int = 64) -> CascadeConfig:
+    shape = EncoderConfig(
         layers=3, width=32, heads=4, inner=64, vocabulary=len(VOCABULARY), positions=positions
     )
-    return CascadeLayout(shape, (1, 3), head, reader)
+    return CascadeConfig(shape, (1, 3), head, reader)
 
 
-def tensors(of: CascadeLayout, *, seed: int = 0) -> dict[str, FloatArray]:
+def tensors(of: CascadeConfig, *, seed: int = 0) -> dict[str, FloatArray]:
     """Weights of a size that keeps states apart through the layers."""
     random = np.random.default_rng(seed)
     return {
@@ -54,7 +55,7 @@ def tensors(of: CascadeLayout, *, seed: int = 0) -> dict[str, FloatArray]:
     }
 
 
-def tokeniser(*, lower: bool = True) -> dict[str, Any]:
+def tokenizer(*, lower: bool = True) -> dict[str, Any]:
     return {
         "version": "1.0",
         "normalizer": {
@@ -75,22 +76,22 @@ def tokeniser(*, lower: bool = True) -> dict[str, Any]:
     }
 
 
-def runtime_folder(path: Path, of: CascadeLayout, weights: dict[str, Any]) -> Path:
+def runtime_folder(path: Path, of: CascadeConfig, weights: dict[str, Any]) -> Path:
     return write_folder(
         path,
         config=of.to_config(),
         tensors=weights,
         card="# tiny\n",
-        files={"tokenizer.json": json.dumps(tokeniser()).encode()},
+        files={"tokenizer.json": json.dumps(tokenizer()).encode()},
     )
 
 
-def encoder(path: Path, of: CascadeLayout, *, threads: int = 2, seed: int = 0) -> OnnxEncoder:
+def encoder(path: Path, of: CascadeConfig, *, threads: int = 2, seed: int = 0) -> OnnxEncoder:
     folder = runtime_folder(path, of, tensors(of, seed=seed))
-    return open_encoder(ModelFolder.open(folder, kind="cascade"), threads=threads)
+    return load_encoder(ModelFolder.open(folder, kind="cascade"), threads=threads)
 
 
-def trained_folder(path: Path, of: CascadeLayout, *, seed: int = 0) -> Path:
+def trained_folder(path: Path, of: CascadeConfig, *, seed: int = 0) -> Path:
     """A cascade as training writes it."""
     weights = tensors(of, seed=seed)
     path.mkdir()
@@ -114,11 +115,11 @@ def trained_folder(path: Path, of: CascadeLayout, *, seed: int = 0) -> Path:
     save_file(body, path / "model.safetensors")
     save_file(heads, path / "cascade.safetensors")
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    (path / "tokenizer.json").write_text(json.dumps(tokeniser()), encoding="utf-8")
+    (path / "tokenizer.json").write_text(json.dumps(tokenizer()), encoding="utf-8")
     return path
 
 
-def cross_encoder_folder(path: Path, of: CascadeLayout, *, seed: int = 0) -> Path:
+def cross_encoder_folder(path: Path, of: CascadeConfig, *, seed: int = 0) -> Path:
     """The same network with its last classifier alone, as sentence-transformers keeps one."""
     trained_folder(path, of, seed=seed)
     weights = tensors(of, seed=seed)
@@ -140,7 +141,7 @@ def cross_encoder_folder(path: Path, of: CascadeLayout, *, seed: int = 0) -> Pat
 
 
 def logits(
-    of: CascadeLayout, weights: dict[str, FloatArray], tokens: list[int], kinds: list[int]
+    of: CascadeConfig, weights: dict[str, FloatArray], tokens: list[int], kinds: list[int]
 ) -> dict[int, float]:
     """Every classifier on one pair, step by step."""
     states = weights["words.weight"][tokens] + weights["positions.weight"][: len(tokens)]
@@ -149,15 +150,15 @@ def logits(
     for layer in range(of.encoder.layers):
         states = _layer(of, weights, f"layers.{layer}", states)
         if layer + 1 in of.depths:
-            pooled = states[0] if of.reads(layer + 1) == "first" else states.mean(axis=0)
-            for name in of.hidden(layer + 1):
+            pooled = states[0] if of.pooling(layer + 1) == "first" else states.mean(axis=0)
+            for name in of.classifier_layers(layer + 1):
                 pooled = np.tanh(_dense(weights, name, pooled))
             found[layer + 1] = float(_dense(weights, f"classifiers.{layer + 1}.out", pooled)[0])
     return found
 
 
 def _layer(
-    of: CascadeLayout, weights: dict[str, FloatArray], stem: str, states: FloatArray
+    of: CascadeConfig, weights: dict[str, FloatArray], stem: str, states: FloatArray
 ) -> FloatArray:
     heads, width = of.encoder.heads, of.encoder.width // of.encoder.heads
     query, key, value = (

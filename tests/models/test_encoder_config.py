@@ -5,27 +5,28 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from askline.models.encoder_config import EncoderShape, renamed
+from askline.models.encoder_config import EncoderConfig
+from askline.models.huggingface import from_huggingface_names
 
-SHAPE = EncoderShape(layers=2, width=8, heads=2, inner=16, vocabulary=10, positions=12)
+SHAPE = EncoderConfig(layers=2, width=8, heads=2, inner=16, vocabulary=10, positions=12)
 
 
 def test_an_entry_may_leave_out_what_has_a_usual_value() -> None:
     entry = asdict(replace(SHAPE, kinds=1, first_position=2))
-    assert EncoderShape.from_entry(entry) == replace(SHAPE, kinds=1, first_position=2)
+    assert EncoderConfig.from_entry(entry) == replace(SHAPE, kinds=1, first_position=2)
     for name in ("norm_epsilon", "kinds", "first_position"):
         del entry[name]
-    assert EncoderShape.from_entry(entry) == SHAPE
+    assert EncoderConfig.from_entry(entry) == SHAPE
     del entry["width"]
     with pytest.raises(KeyError, match="width"):
-        EncoderShape.from_entry(entry)
+        EncoderConfig.from_entry(entry)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"layers": 0}, "layers must be a whole number of at least 1, got 0"),
-        ({"first_position": -1}, "first_position must be a whole number of at least 0, got -1"),
+        ({"layers": 0}, "layers must be an integer of at least 1, got 0"),
+        ({"first_position": -1}, "first_position must be an integer of at least 0, got -1"),
         ({"heads": 3}, "width must be a multiple of heads, got 8 and 3"),
     ],
     ids=["zero", "negative", "heads"],
@@ -43,7 +44,7 @@ def test_hugging_faces_names_become_ours_and_others_are_left_out() -> None:
         "encoder.layer.2.output.dense.weight": one,
         "pooler.dense.weight": one,
     }
-    assert list(renamed(found, 2)) == [
+    assert list(from_huggingface_names(found, 2)) == [
         "words.weight",
         "layers.1.query.bias",
         "layers.1.output_norm.weight",

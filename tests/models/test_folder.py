@@ -94,7 +94,7 @@ def test_a_missing_config(folder: Path) -> None:
 def test_truncated_weights(folder: Path) -> None:
     path = folder / "weights.safetensors"
     path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(ModelError, match="is damaged or no safetensors file"):
+    with pytest.raises(ModelError, match="is not a valid safetensors file"):
         ModelFolder.open(folder, kind="toy").tensors()
 
 

@@ -7,63 +7,63 @@ import pytest
 
 from askline.errors import InputError, ModelError
 from askline.models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
-    RelationalCNNLayout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
+    RelationalCNNConfig,
 )
 
-LAYOUTS = [
-    CosinetLayout(),
-    CosinetLayout(64, list_layer="bilstm", channels=("related", "exact"), vector_scale=0.5),
-    CompareAggregateLayout(list_layer="rnn", widths=(1, 3)),
-    RelationalCNNLayout(mark=3),
+CONFIGS = [
+    CosinetConfig(),
+    CosinetConfig(64, list_layer="bilstm", channels=("related", "exact"), vector_scale=0.5),
+    CompareAggregateConfig(list_layer="rnn", widths=(1, 3)),
+    RelationalCNNConfig(mark=3),
 ]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
-def test_layout_survives_its_config(layout: Layout) -> None:
-    config = json.loads(json.dumps({**layout.as_config(), "format": 1, "tokeniser": "x"}))
-    assert type(layout).from_config(config) == layout
+@pytest.mark.parametrize("config", CONFIGS, ids=str)
+def test_config_survives_json(config: LightConfig) -> None:
+    entries = json.loads(json.dumps({**config.as_config(), "format": 1, "tokeniser": "x"}))
+    assert type(config).from_config(entries) == config
 
 
 def test_config_of_another_network_is_refused() -> None:
     with pytest.raises(ModelError, match="Expected a cosinet model, got 'relational-cnn'"):
-        CosinetLayout.from_config(RelationalCNNLayout().as_config())
+        CosinetConfig.from_config(RelationalCNNConfig().as_config())
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CosinetLayout(width=4), "width must be odd, got 4"),
-        (lambda: CosinetLayout(0), "dimensions must be at least 1, got 0"),
-        (lambda: CosinetLayout(filters=0), "filters must be at least 1, got 0"),
-        (lambda: CosinetLayout(vector_scale=0.0), "vector_scale must be above 0, got 0.0"),
-        (lambda: CosinetLayout(channels=("exactly",)), "No channel 'exactly'.*'exact'"),
+        (lambda: CosinetConfig(width=4), "width must be odd, got 4"),
+        (lambda: CosinetConfig(0), "dimensions must be at least 1, got 0"),
+        (lambda: CosinetConfig(filters=0), "filters must be at least 1, got 0"),
+        (lambda: CosinetConfig(vector_scale=0.0), "vector_scale must be above 0, got 0.0"),
+        (lambda: CosinetConfig(channels=("exactly",)), "No channel 'exactly'.*'exact'"),
         (
-            lambda: CompareAggregateLayout(list_layer="gru"),  # type: ignore[arg-type]
+            lambda: CompareAggregateConfig(list_layer="gru"),  # type: ignore[arg-type]
             "No list layer 'gru'. Known: bilstm, birnn, lstm, none, rnn",
         ),
     ],
     ids=["width", "dimensions", "filters", "scale", "channel", "list layer"],
 )
-def test_wrong_layout_is_refused(make: Callable[[], Layout], message: str) -> None:
+def test_wrong_config_is_refused(make: Callable[[], LightConfig], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make()
 
 
 @pytest.mark.parametrize(
-    ("layout", "reads", "pair"),
+    ("config", "reads", "pair"),
     [
-        (CosinetLayout(channels=("idf",)), ("idf",), 600),
-        (CompareAggregateLayout(), (), 3000),
-        (RelationalCNNLayout(), ("exact", "exact_idf"), 205),
+        (CosinetConfig(channels=("idf",)), ("idf",), 600),
+        (CompareAggregateConfig(), (), 3000),
+        (RelationalCNNConfig(), ("exact", "exact_idf"), 205),
     ],
     ids=["cosinet", "compare-aggregate", "relational-cnn"],
 )
 def test_what_a_network_reads_and_makes_of_a_pair(
-    layout: CosinetLayout | CompareAggregateLayout | RelationalCNNLayout,
+    config: CosinetConfig | CompareAggregateConfig | RelationalCNNConfig,
     reads: tuple[str, ...],
     pair: int,
 ) -> None:
-    assert (layout.reads, layout.pair) == (reads, pair)
+    assert (config.input_channels, config.pair_size) == (reads, pair)

@@ -57,7 +57,7 @@ def test_restricted_keeps_order_and_drops_the_name(vectors: WordVectors) -> None
 
 
 def test_quantised_is_close(vectors: WordVectors) -> None:
-    small = vectors.quantised()
+    small = vectors.quantized()
     assert small.rows.dtype == np.int8
     assert small.of(WORDS) == pytest.approx(ROWS, abs=4 / 254)
 
@@ -66,7 +66,7 @@ def test_quantised_is_close(vectors: WordVectors) -> None:
 def test_save_and_load_give_the_same_vectors(
     vectors: WordVectors, tmp_path: Path, small: bool
 ) -> None:
-    saved = vectors.quantised() if small else vectors
+    saved = vectors.quantized() if small else vectors
     saved.save(tmp_path / "v.safetensors")
     loaded = WordVectors.load(tmp_path / "v.safetensors")
     asked = [*WORDS, "nowhere"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from askline.models.encoder_config import EncoderShape
+from askline.models.encoder_config import EncoderConfig
 from askline.phrases.phrase_model import PhraseConfig, write_phrase_folder
 
 WORDS = (
@@ -33,7 +33,7 @@ def make_tokeniser() -> Any:
 
 
 def make_config(tokeniser: Any, **changes: Any) -> PhraseConfig:
-    shape = EncoderShape(2, 16, 2, 32, tokeniser.get_vocab_size(), 128)
+    shape = EncoderConfig(2, 16, 2, 32, tokeniser.get_vocab_size(), 128)
     return PhraseConfig(shape, **{"size": 8, "words": 4, "window": 128, "overlap": 80, **changes})
 
 

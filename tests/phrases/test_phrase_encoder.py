@@ -67,7 +67,7 @@ def _norm(states: Floats, weights: dict[str, Floats], name: str) -> Floats:
 
 def test_states_of_a_text_and_of_its_markers_are_the_networks(config: PhraseConfig) -> None:
     weights = make_tensors(config)
-    encoder = PhraseEncoder(config, weights)
+    encoder = PhraseEncoder(config.encoder, weights)
     states, sight = encoder.encode(TOKENS, keep=True)
     marks = encoder.encode_markers(TOKENS[SPANS], SPANS, sight)
     count, pairs = len(TOKENS), 2 * len(SPANS)
@@ -84,7 +84,7 @@ def test_states_of_a_text_and_of_its_markers_are_the_networks(config: PhraseConf
 
 
 def test_markers_do_not_see_each_other(config: PhraseConfig) -> None:
-    encoder = PhraseEncoder(config, make_tensors(config))
+    encoder = PhraseEncoder(config.encoder, make_tensors(config))
     _, sight = encoder.encode(TOKENS, keep=True)
     together = encoder.encode_markers(TOKENS[SPANS], SPANS, sight)
     for at, span in enumerate(SPANS):
@@ -93,7 +93,7 @@ def test_markers_do_not_see_each_other(config: PhraseConfig) -> None:
 
 
 def test_a_text_without_markers_keeps_nothing(config: PhraseConfig) -> None:
-    states, sight = PhraseEncoder(config, make_tensors(config)).encode(TOKENS)
+    states, sight = PhraseEncoder(config.encoder, make_tensors(config)).encode(TOKENS)
     assert states.shape == (len(TOKENS), config.encoder.width)
     assert sight == {}
 
@@ -111,5 +111,5 @@ def test_sight_bars_other_pairs_alone() -> None:
 def test_words_kept_in_int8_have_real_vectors(config: PhraseConfig) -> None:
     table = np.array([[1, -2], [3, 4]], np.int8)
     scale = np.array([0.5, 2.0], np.float32)
-    encoder = PhraseEncoder(config, {"words.weight": table, "words.scale": scale})
+    encoder = PhraseEncoder(config.encoder, {"words.weight": table, "words.scale": scale})
     assert encoder.word_vectors(np.array([1, 0])).tolist() == [[6, 8], [0.5, -1]]

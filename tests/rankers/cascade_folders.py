@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from askline.models.cascade_config import CascadeLayout, EncoderShape
+from askline.models.cascade_config import CascadeConfig
+from askline.models.encoder_config import EncoderConfig
 from askline.models.folder import write_folder
 
 _WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "rock", "lighthouse", "lit", "in", "a", "##s")
@@ -27,8 +28,10 @@ DEPTHS = (2, 3, 4)
 
 
 def cascade_folder(path: Path, **config: Any) -> Path:
-    shape = EncoderShape(layers=4, width=8, heads=2, inner=12, vocabulary=len(_WORDS), positions=48)
-    layout = CascadeLayout(shape, DEPTHS)
+    shape = EncoderConfig(
+        layers=4, width=8, heads=2, inner=12, vocabulary=len(_WORDS), positions=48
+    )
+    layout = CascadeConfig(shape, DEPTHS)
     random = np.random.default_rng(5)
     tensors = {
         name: random.standard_normal(size).astype(np.float32)

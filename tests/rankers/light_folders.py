@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from askline.models.folder import write_folder
-from askline.models.light_config import CompareAggregateLayout, ListLayerKind, RelationalCNNLayout
+from askline.models.light_config import CompareAggregateConfig, ListLayerKind, RelationalCNNConfig
 from askline.models.word_vectors import WordVectors
 from askline.rankers import compare_aggregate, relational_cnn
 
@@ -20,20 +20,20 @@ def vectors() -> WordVectors:
 
 
 def compare_aggregate_folder(path: Path, list_layer: ListLayerKind = "none") -> Path:
-    layout = CompareAggregateLayout(
+    layout = CompareAggregateConfig(
         dimensions=6, filters=4, gate=5, list_layer=list_layer, list_hidden=4
     )
     return _write(path, layout, compare_aggregate.shapes(layout))
 
 
 def relational_cnn_folder(path: Path) -> Path:
-    layout = RelationalCNNLayout(dimensions=6, filters=4, mark=2)
+    layout = RelationalCNNConfig(dimensions=6, filters=4, mark=2)
     return _write(path, layout, relational_cnn.shapes(layout))
 
 
 def _write(
     path: Path,
-    layout: CompareAggregateLayout | RelationalCNNLayout,
+    layout: CompareAggregateConfig | RelationalCNNConfig,
     shapes: dict[str, tuple[int, ...]],
 ) -> Path:
     random = np.random.default_rng(1)

@@ -9,7 +9,7 @@ import pytest
 from askline.engine.cosinet_network import cosinet_shapes
 from askline.errors import ModelError
 from askline.models.folder import write_folder
-from askline.models.light_config import CosinetLayout, FilterLayout, ListLayerKind
+from askline.models.light_config import CosinetConfig, FirstStageConfig, ListLayerKind
 from askline.models.word_vectors import WordVectors
 from askline.rankers.cosinet import Cosinet
 from askline.testing import check_ranker
@@ -36,7 +36,7 @@ def _random(shapes: dict[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
 
 
 def _trained(path: Path, kind: ListLayerKind = "none") -> Path:
-    layout = CosinetLayout(
+    layout = CosinetConfig(
         dimensions=6, filters=4, list_layer=kind, list_hidden=6, channels=("related", "exact")
     )
     tensors = _random(cosinet_shapes(layout))
@@ -44,7 +44,7 @@ def _trained(path: Path, kind: ListLayerKind = "none") -> Path:
 
 
 def _filter(path: Path) -> Path:
-    layout = FilterLayout(dimensions=6, filters=4, terms=3, hidden=5)
+    layout = FirstStageConfig(dimensions=6, filters=4, terms=3, hidden=5)
     tensors = _random(layout.shapes())
     tensors["features.scale"] = np.abs(tensors["features.scale"]) + 1
     return write_folder(path, config=layout.as_config(), tensors=tensors, card="", vectors=VECTORS)
@@ -100,7 +100,7 @@ def test_a_folder_saved_again_scores_the_same(tmp_path: Path) -> None:
     ranker = Cosinet.load(_filter(tmp_path / "one"))
     write_folder(
         tmp_path / "two",
-        config=ranker.network.layout.as_config(),
+        config=ranker.network.config.as_config(),
         tensors=dict(ranker.network.tensors),
         card="",
         vectors=ranker.vectors,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import askline
-from askline.engine import word_matches as pairs
+from askline.engine import lexical_matches as pairs
 from askline.errors import ModelError, SpecError
 from askline.rankers.compare_aggregate import CompareAggregate
 from askline.rankers.relational_cnn import RelationalCNN

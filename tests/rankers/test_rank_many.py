@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from askline.engine.encoder import OnnxEncoder
-from askline.engine.protocols import SharedEncoder, StagedEncoder
+from askline.engine.layerwise import LayerwiseEncoder, SharedEncoder
 from askline.errors import InputError
 from askline.rankers import Cascade, Cut, OriginalOrder, WordOverlapThenOrder
 from askline.rankers.base import Asked
 from askline.rankers.schedule import Drop, Keeps, Learned, Row, Schedule, Step
 from askline.types import Hit, Ranker, Ranking
 
-from ..engine.tiny_cascades import CANDIDATES, QUESTION, encoder, layout
+from ..engine.tiny_cascades import CANDIDATES, QUESTION, encoder, tiny_config
 from .staged_encoders import WordEncoder
 
 LONG = " ".join(f"she wrote novel {number}," for number in range(120))
@@ -35,7 +35,7 @@ LEARNED = Learned((1, 3), (Row(4, ()), Row(16, (Step(1, 4),))))
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> OnnxEncoder:
-    return encoder(tmp_path / "tiny", layout("mean"), threads=2)
+    return encoder(tmp_path / "tiny", tiny_config("mean"), threads=2)
 
 
 def close(found: Sequence[Hit], wanted: Sequence[Hit]) -> None:
@@ -55,7 +55,7 @@ def counts(ranking: Ranking) -> list[tuple[Any, ...]]:
 def test_a_cascade_gives_each_what_it_gives_it_alone(
     tmp_path: Path, head: Any, schedule: Schedule
 ) -> None:
-    engine = encoder(tmp_path / "tiny", layout(head), threads=2)
+    engine = encoder(tmp_path / "tiny", tiny_config(head), threads=2)
     assert isinstance(engine, SharedEncoder)
     ranker = Cascade(engine, schedule)
     for (question, texts), found in zip(REQUESTS, ranker.trace_many(REQUESTS), strict=True):
@@ -64,7 +64,7 @@ def test_a_cascade_gives_each_what_it_gives_it_alone(
         assert counts(found) == counts(wanted)
 
 
-def rankers(engine: StagedEncoder) -> dict[str, Any]:
+def rankers(engine: LayerwiseEncoder) -> dict[str, Any]:
     cascade = Cascade(engine, Drop(engine.depths, 0.5))
     light = WordOverlapThenOrder()
     return {
@@ -123,7 +123,7 @@ def test_a_question_that_waits_keeps_its_states(tiny: OnnxEncoder) -> None:
     held = [states is not None for states in run._states]
     assert all(held)
     assert run.advance(here, 3) == pytest.approx(wanted, abs=1e-4)
-    owned = zip(run._states, run._windows.owner.tolist(), strict=True)
+    owned = zip(run._states, run._sequences.candidate.tolist(), strict=True)
     left = [states for states, owner in owned if owner in there]
     assert left == [None] * len(left)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from askline.engine.encoder import OnnxEncoder, open_encoder
+from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.models.folder import ModelFolder
 from askline.rankers.answer_spans import phrases_in
 from askline.rankers.cascade import Cascade, shipped_folder
@@ -30,7 +30,7 @@ def shipped() -> ModelFolder:
 
 def test_encoder_and_classifiers_are_those_that_were_measured(shipped: ModelFolder) -> None:
     digest = hashlib.sha256()
-    for name, value in sorted(shipped.stored().items()):
+    for name, value in sorted(shipped.stored_tensors().items()):
         if not name.startswith(("adapter.", "reader.")):
             digest.update(name.encode() + value.tobytes())
     assert digest.hexdigest() == MEASURED
@@ -41,11 +41,11 @@ def test_the_folder_is_at_most_forty_megabytes(shipped: ModelFolder) -> None:
 
 
 def test_the_adapter_changes_no_score(shipped: ModelFolder) -> None:
-    adapted = open_encoder(shipped, threads=1)
-    layout = replace(adapted.layout, reader=False, adapter=None)
+    adapted = load_encoder(shipped, threads=1)
+    layout = replace(adapted.config, reader=False, adapter=None)
     tensors = {name: one for name, one in adapted.tensors.items() if "adapter." not in name}
     scores = []
-    for encoder in (adapted, OnnxEncoder(layout, tensors, adapted.tokeniser, adapted.crew)):
+    for encoder in (adapted, OnnxEncoder(layout, tensors, adapted.tokenizer, adapted.workers)):
         run, rows = encoder.begin(QUESTION, TEXTS), np.arange(len(TEXTS))
         scores.append([run.advance(rows, depth).tobytes() for depth in encoder.depths])
     assert scores[0] == scores[1]

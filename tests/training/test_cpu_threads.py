@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from askline.models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
-    RelationalCNNLayout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
+    RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
 from askline.training.light.encoded_questions import encode
@@ -20,7 +20,7 @@ from askline.training.optimizer import Hands, halves, hands
 from askline.types import QuestionSet
 
 CPU = torch.device("cpu")
-SMALL = CosinetLayout(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
+SMALL = CosinetConfig(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
 
 
 @pytest.fixture(params=[1, 2, 3], ids=lambda count: f"{count}-threads")
@@ -71,13 +71,13 @@ def test_rows_without_work_are_dealt_out_too_and_one_row_is_one_part() -> None:
     "layout",
     [
         SMALL,
-        CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="rnn"),
-        RelationalCNNLayout(dimensions=16, filters=8),
+        CompareAggregateConfig(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="rnn"),
+        RelationalCNNConfig(dimensions=16, filters=8),
     ],
     ids=lambda one: one.kind,
 )
 def test_the_weights_do_not_depend_on_the_number_of_threads(
-    threads: int, layout: Layout, vectors: WordVectors, train_questions: QuestionSet
+    threads: int, layout: LightConfig, vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
     numbers = encode(train_questions, vectors, layout)
     recipe = Recipe(epochs=2, batch=16, dropout=0.2)

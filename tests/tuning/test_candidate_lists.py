@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError
-from askline.tuning.candidate_lists import joined, lists_of, places_of
+from askline.tuning.candidate_lists import concatenated, make_lists, ranks_of
 
-from .drawn import table
+from .random_tables import table
 
 
 def test_places_are_best_first_and_equal_scores_keep_their_order() -> None:
-    assert places_of(np.array([[1.0, 3.0, 3.0, 2.0]])).tolist() == [[3, 0, 1, 2]]
+    assert ranks_of(np.array([[1.0, 3.0, 3.0, 2.0]])).tolist() == [[3, 0, 1, 2]]
 
 
 def test_whole_lists_stay_as_they_are() -> None:
     drawn = table(questions=3, size=5)
-    lists = lists_of([drawn], 5)
+    lists = make_lists([drawn], 5)
     assert lists.labels.tolist() == drawn.labels.reshape(3, 5).tolist()
     assert lists.tokens.tolist() == drawn.tokens.reshape(3, 5).tolist()
     order = np.argsort(-drawn.scores.reshape(3, 3, 5), axis=2)
@@ -26,7 +26,7 @@ def test_whole_lists_stay_as_they_are() -> None:
 
 def test_shorter_lists_keep_answers_and_own_candidates() -> None:
     drawn = table(questions=20, size=12)
-    lists = lists_of([drawn], 4)
+    lists = make_lists([drawn], 4)
     assert (lists.labels.sum(axis=1) == 2).all()
     own = (~drawn.added).reshape(20, 12).sum(axis=1)
     tokens = [set(row) for row in (drawn.tokens * ~drawn.added).reshape(20, 12).tolist()]
@@ -35,13 +35,13 @@ def test_shorter_lists_keep_answers_and_own_candidates() -> None:
 
 
 def test_questions_with_too_few_candidates_are_left_out() -> None:
-    assert len(lists_of([table(3, 5), table(4, 8)], 6)) == 4
+    assert len(make_lists([table(3, 5), table(4, 8)], 6)) == 4
     with pytest.raises(InputError, match="No question of the dev sets has 9 candidates"):
-        lists_of([table(3, 5), table(4, 8)], 9)
+        make_lists([table(3, 5), table(4, 8)], 9)
 
 
 def test_a_set_weighs_as_the_root_of_its_size() -> None:
-    weights = lists_of([table(4, 5), table(16, 5)], 5).weights
+    weights = make_lists([table(4, 5), table(16, 5)], 5).weights
     assert weights.sum() == pytest.approx(1)
     assert weights[:4].sum() / weights[4:].sum() == pytest.approx(0.5)
 
@@ -49,28 +49,28 @@ def test_a_set_weighs_as_the_root_of_its_size() -> None:
 def test_a_question_is_in_the_same_fold_at_every_length() -> None:
     uneven = table(4, 6)
     uneven = replace(uneven, sizes=np.array([3, 9, 6, 6]))
-    assert lists_of([uneven], 6, folds=3).folds.tolist() == [1, 2, 0]
+    assert make_lists([uneven], 6, folds=3).folds.tolist() == [1, 2, 0]
 
 
 def test_a_first_stage_holds_for_whole_lists_alone() -> None:
     drawn = table(3, 6, light=True)
-    assert lists_of([drawn], 5).light is None
-    whole = lists_of([drawn], 6)
+    assert make_lists([drawn], 5).light is None
+    whole = make_lists([drawn], 6)
     cut = whole.first(2)
     best = np.sort(np.argsort(-drawn.light.reshape(3, 6), axis=1)[:, :2], axis=1)  # type: ignore[union-attr]
     assert cut.tokens.tolist() == np.take_along_axis(whole.tokens, best, axis=1).tolist()
     assert sorted(cut.places[0, 0].tolist()) == [0, 1]
     with pytest.raises(InputError, match="no scores of a first stage"):
-        lists_of([drawn], 5).first(2)
+        make_lists([drawn], 5).first(2)
 
 
 def test_joined_lists_weigh_the_same() -> None:
-    both = joined([lists_of([table(3, 5)], 5), lists_of([table(9, 5)], 5)])
+    both = concatenated([make_lists([table(3, 5)], 5), make_lists([table(9, 5)], 5)])
     assert both.weights[:3].sum() == pytest.approx(0.5)
     assert len(both) == 12
 
 
 def test_lists_know_the_set_that_they_are_of() -> None:
-    first, second = lists_of([table(2, 5), table(3, 5)], 5), lists_of([table(1, 5)], 5)
+    first, second = make_lists([table(2, 5), table(3, 5)], 5), make_lists([table(1, 5)], 5)
     assert first.sets.tolist() == [0, 0, 1, 1, 1]
-    assert joined([first, second, first]).sets.tolist() == [0, 0, 1, 1, 1, 2, 3, 3, 4, 4, 4]
+    assert concatenated([first, second, first]).sets.tolist() == [0, 0, 1, 1, 1, 2, 3, 3, 4, 4, 4]

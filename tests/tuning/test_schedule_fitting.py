@@ -14,16 +14,16 @@ from askline.errors import InputError, ModelError
 from askline.evaluation.calibration import expected_calibration_error
 from askline.rankers.probability import read_calibration, read_threshold
 from askline.rankers.schedule import Learned
-from askline.tuning import Tuned, tune
+from askline.tuning import TuningResult, tune
 from askline.tuning.depth_calibration import calibrate
-from askline.tuning.plot import svg
-from askline.tuning.schedule_fitting import fingerprint, store, write_report
+from askline.tuning.plot import results_svg
+from askline.tuning.schedule_fitting import fingerprint, save_schedule, write_report
 
-from .drawn import DEPTHS, table
+from .random_tables import DEPTHS, table
 
 
 @pytest.fixture(scope="module")
-def tuned() -> Tuned:
+def tuned() -> TuningResult:
     tables = [
         table(60, 24, seed=1, light=True, name="a"),
         table(30, 24, seed=2, light=True, name="b"),
@@ -31,14 +31,14 @@ def tuned() -> Tuned:
     return tune(tables, budget=0.6, counts=(6, 12, 24), first=True)
 
 
-def test_a_row_for_each_length_and_for_the_cut_of_the_first_stage(tuned: Tuned) -> None:
+def test_a_row_for_each_length_and_for_the_cut_of_the_first_stage(tuned: TuningResult) -> None:
     counts = [row.count for row in tuned.rows]
     assert counts == sorted(counts)
     assert tuned.first in counts
     assert [whole.count for whole in tuned.pipelines] == [24]
 
 
-def test_shorter_lists_keep_no_smaller_share(tuned: Tuned) -> None:
+def test_shorter_lists_keep_no_smaller_share(tuned: TuningResult) -> None:
     for shorter, longer in pairwise(tuned.schedule.rows):
         for depth in DEPTHS[:-1]:
             # As far as whole candidates allow.
@@ -46,11 +46,11 @@ def test_shorter_lists_keep_no_smaller_share(tuned: Tuned) -> None:
             assert shorter.at(depth) >= int(share * shorter.count)
 
 
-def test_the_budget_holds_for_the_longest_lists(tuned: Tuned) -> None:
+def test_the_budget_holds_for_the_longest_lists(tuned: TuningResult) -> None:
     assert tuned.rows[-1].choice.trial.price <= 0.6
 
 
-def test_shorter_lists_may_cost_more_rather_than_lose(tuned: Tuned) -> None:
+def test_shorter_lists_may_cost_more_rather_than_lose(tuned: TuningResult) -> None:
     strict = tune([table(60, 12, seed=1)], budget=0.4, loss=0.01, counts=(6, 12))
     short = strict.rows[0].choice
     assert short.trial.price > 0.4 or short.full.p1 - short.trial.p1 <= 0.01
@@ -85,11 +85,11 @@ def test_a_budget_is_a_share() -> None:
         tune([table()], budget=2)
 
 
-def test_what_is_stored_is_what_is_read(tuned: Tuned, tmp_path: Path) -> None:
+def test_what_is_stored_is_what_is_read(tuned: TuningResult, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"kind": "cascade", "threshold": 0.1}')
     (tmp_path / "weights.safetensors").write_bytes(b"w")
     before = fingerprint(tmp_path)
-    store(tuned, tmp_path)
+    save_schedule(tuned, tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["kind"] == "cascade"
     assert Learned.from_config(DEPTHS, config["schedule"]) == tuned.schedule
@@ -101,12 +101,12 @@ def test_what_is_stored_is_what_is_read(tuned: Tuned, tmp_path: Path) -> None:
     assert fingerprint(tmp_path) != before
 
 
-def test_a_folder_without_a_config_is_refused(tuned: Tuned, tmp_path: Path) -> None:
+def test_a_folder_without_a_config_is_refused(tuned: TuningResult, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="must be a JSON object"):
-        store(tuned, tmp_path)
+        save_schedule(tuned, tmp_path)
 
 
-def test_the_report_is_json_and_a_picture(tuned: Tuned, tmp_path: Path) -> None:
+def test_the_report_is_json_and_a_picture(tuned: TuningResult, tmp_path: Path) -> None:
     figures, picture = write_report(tuned, tmp_path / "new")
     report = json.loads(figures.read_text("utf-8"))
     assert [row["count"] for row in report["rows"]] == [row.count for row in tuned.rows]
@@ -116,10 +116,10 @@ def test_the_report_is_json_and_a_picture(tuned: Tuned, tmp_path: Path) -> None:
     assert ET.fromstring(picture.read_text("utf-8")).tag.endswith("svg")
 
 
-def test_the_picture_has_a_line_and_a_ring_for_each_length(tuned: Tuned) -> None:
-    drawn = svg(tuned)
+def test_the_picture_has_a_line_and_a_ring_for_each_length(tuned: TuningResult) -> None:
+    drawn = results_svg(tuned)
     assert drawn.count("<polyline") == drawn.count("<circle") == len(tuned.rows) + 1
-    assert drawn == svg(tuned)
+    assert drawn == results_svg(tuned)
 
 
 def test_calibration_is_of_each_depth_and_over_own_candidates() -> None:

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from askline.engine.protocols import Span
+from askline.engine.layerwise import Span
 from askline.rankers import Cascade, Cut, Pipeline
 from askline.rankers.base import by_score
 from askline.rankers.schedule import Keeps, Step
-from askline.tuning.candidate_lists import lists_of
+from askline.tuning.candidate_lists import make_lists
 from askline.tuning.schedule_search import levels, measure, search
 from askline.types import Hit
 
-from .drawn import DEPTHS, table
+from .random_tables import DEPTHS, table
 
 
 @dataclass
@@ -75,7 +75,7 @@ def average_precision(labels: Sequence[bool]) -> float:
 def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int) -> None:
     drawn = table(questions=6, size=12, seed=seed, light=True)
     steps = tuple(map(Step, DEPTHS, keeps))
-    trial = measure(lists_of([drawn], 12), ((Step(0, first),) if first else ()) + steps)
+    trial = measure(make_lists([drawn], 12), ((Step(0, first),) if first else ()) + steps)
     judge = Cascade(FromTable(drawn.scores, drawn.tokens), Keeps(DEPTHS, steps))
     assert drawn.light is not None
     light = LightFromTable(drawn.light)
@@ -93,7 +93,7 @@ def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int
 
 def test_every_look_has_its_price() -> None:
     drawn = table(questions=3, size=12, light=True)
-    plain, priced = lists_of([drawn], 12), lists_of([drawn], 12, stage=3.0)
+    plain, priced = make_lists([drawn], 12), make_lists([drawn], 12, stage=3.0)
     steps = (Step(0, 9), Step(2, 6), Step(4, 3))
     assert measure(priced, ()).price == 1
     spent = measure(plain, steps).cost * 6 * 12 + 3 * 3.0  # in layers of a candidate, three looks
@@ -110,7 +110,7 @@ def test_levels_fall_to_one(count: int) -> None:
 
 
 def test_search_begins_with_full_depth_and_measures_every_trial() -> None:
-    lists = lists_of([table(40, 12)], 12)
+    lists = make_lists([table(40, 12)], 12)
     trials = search(lists, budget=0.7)
     assert trials[0].keeps == ()
     assert trials[0].price == pytest.approx(1)
@@ -122,7 +122,7 @@ def test_search_begins_with_full_depth_and_measures_every_trial() -> None:
 
 def test_search_finds_the_best_of_all_small_schedules() -> None:
     """Beside trying everything: the best at each price is found, or one as good."""
-    lists = lists_of([table(60, 9, seed=3)], 9)
+    lists = make_lists([table(60, 9, seed=3)], 9)
     numbers = levels(9)
     everything = [
         measure(lists, [Step(2, a), Step(4, b)]) for a in numbers for b in numbers if b <= a
@@ -135,6 +135,6 @@ def test_search_finds_the_best_of_all_small_schedules() -> None:
 
 
 def test_search_with_a_first_stage_begins_with_its_cut() -> None:
-    trials = search(lists_of([table(40, 12, light=True)], 12), budget=0.6, first=True)
+    trials = search(make_lists([table(40, 12, light=True)], 12), budget=0.6, first=True)
     assert trials[0].keeps == ()
     assert all(trial.keeps[0].depth == 0 for trial in trials[1:])

@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError
-from askline.tuning import ScoreTable
+from askline.rankers import OriginalOrder, WordOverlapThenOrder
+from askline.tuning import ScoreTable, score_set
+from askline.tuning.score_tables import with_first_stage
+from askline.types import Candidate, Question, QuestionSet
 
-from .drawn import table
+from ..rankers.staged_encoders import WordEncoder
+from .random_tables import table
 
 
 @pytest.mark.parametrize("light", [False, True], ids=["alone", "with a first stage"])
@@ -49,3 +53,90 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "u.npz", name="other")
     with pytest.raises(InputError, match="is no score table"):
         ScoreTable.load(tmp_path / "u.npz")
+
+
+SET = QuestionSet(
+    "letters",
+    tuple(
+        Question(
+            f"q{number}",
+            question,
+            (
+                Candidate("0", "x a b", is_answer=True),
+                Candidate("pad:q9/1", "a x x c"),
+                Candidate("2", "x x"),
+            ),
+        )
+        for number, question in enumerate(("a b", "c", "x"))
+    ),
+)
+
+
+def test_every_pair_has_a_score_at_every_depth() -> None:
+    table = score_set(WordEncoder(), SET, model="m", pad=3)
+    assert table.sizes.tolist() == [3, 3, 3]
+    assert table.labels.tolist() == [True, False, False] * 3
+    assert table.added.tolist() == [False, True, False] * 3
+    assert table.scores[:, :3].tolist() == [
+        [-0.5, -0.5, -1.5],
+        [0.5, -0.5, -1.5],
+        [0.5, -0.5, -1.5],
+    ]
+    assert table.tokens[:3].tolist() == [8, 9, 7]
+    assert table.light is None
+
+
+def test_a_first_stage_gives_its_order_and_its_measured_cost() -> None:
+    table = score_set(WordEncoder(), SET, model="m", first=WordOverlapThenOrder())
+    assert table.light is not None
+    assert table.light[:3].tolist() == [0, -1, -2]
+    assert table.light_layers > 0
+
+
+def test_a_scoring_that_was_broken_off_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.npz"
+    whole = score_set(WordEncoder(), SET, model="m", path=path, first=OriginalOrder())
+    ScoreTable.load(path).take(2).save(path)
+    encoder = WordEncoder()
+    steps: list[int] = []
+    again = score_set(
+        encoder,
+        SET,
+        model="m",
+        path=path,
+        first=OriginalOrder(),
+        on_question=lambda: steps.append(1),
+    )
+    assert len(encoder.log) == 3  # one question at three depths
+    assert len(steps) == 3
+    np.testing.assert_array_equal(again.scores, whole.scores)
+    assert ScoreTable.load(path).questions == ("q0", "q1", "q2")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"model": "n"}, {"pad": 5}, {"first": OriginalOrder()}],
+    ids=["weights", "padding", "first stage"],
+)
+def test_scores_of_something_else_are_not_taken_over(
+    tmp_path: Path, other: dict[str, object]
+) -> None:
+    path = tmp_path / "s.npz"
+    score_set(WordEncoder(), SET, model="m", path=path)
+    options: dict[str, object] = {"model": "m", "path": path} | other
+    with pytest.raises(InputError, match="another model or other lists"):
+        score_set(WordEncoder(), SET, **options)  # type: ignore[arg-type]
+
+
+def test_a_table_made_elsewhere_takes_a_first_stage() -> None:
+    table = score_set(WordEncoder(), SET, model="m")
+    lit = with_first_stage(table, SET, OriginalOrder(), layers=0.4)
+    assert lit.light is not None
+    assert (lit.light.tolist(), lit.light_layers) == ([0, -1, -2] * 3, 0.4)
+
+
+def test_a_first_stage_needs_the_lists_of_the_table() -> None:
+    table = score_set(WordEncoder(), SET, model="m")
+    short = replace(SET, questions=SET.questions[:2])
+    with pytest.raises(InputError, match="'q2'.*must have 3 candidates.*no such question"):
+        with_first_stage(table, short, OriginalOrder(), layers=0.4)

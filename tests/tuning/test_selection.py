@@ -7,7 +7,7 @@ import pytest
 
 from askline.rankers.schedule import Step
 from askline.tuning.schedule_search import Trial
-from askline.tuning.selection import Field
+from askline.tuning.selection import TrialTable
 
 QUESTIONS = 100
 WEIGHTS = np.full(QUESTIONS, 1 / QUESTIONS)
@@ -20,9 +20,9 @@ def trial(right: int, cost: float, keep: int, map_: float | None = None) -> Tria
     return Trial((Step(2, keep),), precision, values, np.full(QUESTIONS, cost), precision, WEIGHTS)
 
 
-def field(*trials: Trial, sets: int = 1) -> Field:
+def field(*trials: Trial, sets: int = 1) -> TrialTable:
     questions = np.arange(QUESTIONS)
-    return Field.of(trials, questions % 5, np.minimum(questions // 50, sets - 1))
+    return TrialTable.of(trials, questions % 5, np.minimum(questions // 50, sets - 1))
 
 
 FULL, DEAR, FAIR, POOR = trial(80, 1.0, 9), trial(79, 0.6, 5), trial(70, 0.3, 3), trial(60, 0.1, 1)

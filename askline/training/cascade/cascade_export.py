@@ -25,15 +25,15 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from ...engine.batching import Crew
-from ...engine.encoder import OnnxEncoder, open_session
-from ...engine.graphs import STATES, Sheet
-from ...engine.pair_windows import Windows
+from ...engine.encoder import OnnxEncoder, create_session
+from ...engine.graphs import BATCH_AXES, LayerBuilder
+from ...engine.sequences import TokenSequences
+from ...engine.threads import WorkerThreads
 from ...engine.tokenizer import WordPiece
 from ...errors import InputError, ModelError
-from ...models.cascade_config import CascadeLayout, Precision
+from ...models.cascade_config import CascadeConfig, Precision
 from ...models.folder import write_folder
-from ...models.huggingface import CascadeSource
+from ...models.huggingface import CascadeCheckpoint
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import Pair, quantised
 from ..transformer.pair_network import transformers
@@ -69,37 +69,39 @@ def agreement(found: FloatArray, wanted: FloatArray) -> Agreement:
     return Agreement(largest, 1.0 if same else float(np.corrcoef(found[-1], wanted[-1])[0, 1]))
 
 
-def check_tokens(source: CascadeSource, tokeniser: WordPiece, pairs: Sequence[Pair]) -> None:
+def check_tokens(source: CascadeCheckpoint, tokeniser: WordPiece, pairs: Sequence[Pair]) -> None:
     """Refuse a tokeniser that askline would read otherwise than it was trained."""
     from tokenizers import Tokenizer
 
-    theirs = Tokenizer.from_str(source.tokeniser.decode())
+    theirs = Tokenizer.from_str(source.tokenizer.decode())
     theirs.no_truncation()
     theirs.no_padding()
     for text in (text for pair in pairs for text in pair):
-        found, wanted = tokeniser.numbers(text), theirs.encode(text, add_special_tokens=False).ids
+        found, wanted = tokeniser.token_ids(text), theirs.encode(text, add_special_tokens=False).ids
         if found != wanted:
             raise ModelError(f"{source.path}: {text!r} must be the tokens {wanted}, got {found}.")
 
 
 @torch.inference_mode()
-def torch_scores(source: CascadeSource, tokeniser: WordPiece, pairs: Sequence[Pair]) -> FloatArray:
+def torch_scores(
+    source: CascadeCheckpoint, tokeniser: WordPiece, pairs: Sequence[Pair]
+) -> FloatArray:
     """(depths, pairs) logits by transformers' own BERT; of a long candidate its first window."""
     encoder = _bert(source)
-    scores = np.empty((len(source.layout.depths), len(pairs)), np.float32)
+    scores = np.empty((len(source.config.depths), len(pairs)), np.float32)
     for at, (question, candidate) in enumerate(pairs):
-        positions = source.layout.encoder.positions
-        windows = Windows.of(tokeniser, question, [candidate], positions=positions)
+        positions = source.config.encoder.positions
+        windows = TokenSequences.for_question(tokeniser, question, [candidate], positions=positions)
         numbers, kinds = (torch.from_numpy(one) for one in windows.batch(np.zeros(1, np.int64)))
         states = encoder(
             input_ids=numbers, token_type_ids=kinds, output_hidden_states=True
         ).hidden_states
-        for row, depth in enumerate(source.layout.depths):
+        for row, depth in enumerate(source.config.depths):
             scores[row, at] = _classified(source, depth, states[depth][0])
     return scores
 
 
-def _bert(source: CascadeSource) -> Any:
+def _bert(source: CascadeCheckpoint) -> Any:
     library = transformers()
     config = library.BertConfig.from_pretrained(source.path)
     encoder = library.BertModel(config, add_pooling_layer=False).eval()
@@ -111,49 +113,50 @@ def _bert(source: CascadeSource) -> Any:
     return encoder
 
 
-def _classified(source: CascadeSource, depth: int, states: torch.Tensor) -> float:
+def _classified(source: CascadeCheckpoint, depth: int, states: torch.Tensor) -> float:
     """(tokens, width) → a logit"""
-    pooled = states[0] if source.layout.reads(depth) == "first" else states.mean(dim=0)
-    for name in source.layout.hidden(depth):
+    pooled = states[0] if source.config.pooling(depth) == "first" else states.mean(dim=0)
+    for name in source.config.classifier_layers(depth):
         pooled = torch.tanh(_dense(source, name, pooled))
     return float(_dense(source, f"classifiers.{depth}.out", pooled))
 
 
-def _dense(source: CascadeSource, name: str, inputs: torch.Tensor) -> torch.Tensor:
+def _dense(source: CascadeCheckpoint, name: str, inputs: torch.Tensor) -> torch.Tensor:
     weight, bias = (
         torch.from_numpy(source.tensors[f"{name}.{kind}"]) for kind in ("weight", "bias")
     )
     return torch.nn.functional.linear(inputs, weight, bias)
 
 
-def onnx_file(layout: CascadeLayout, tensors: Mapping[str, NDArray[Any]]) -> bytes:
+def onnx_file(layout: CascadeConfig, tensors: Mapping[str, NDArray[Any]]) -> bytes:
     """The whole network, all classifiers with it."""
-    sheet = Standard(layout, tensors)
-    graph = sheet.graph
+    builder = Standard(layout.encoder, tensors)
+    graph = builder.graph
     numbers, mask, kinds = (
-        graph.input(name, "int64", STATES)
+        graph.input(name, "int64", BATCH_AXES)
         for name in ("input_ids", "attention_mask", "token_type_ids")
     )
-    sheet.hide(mask)
-    states = sheet.embedding(numbers, kinds)
+    builder.hide(mask)
+    states = builder.embedding(numbers, kinds)
     for layer in range(layout.depths[-1]):
-        states = sheet.layer(layer, states)
+        states = builder.layer(layer, states)
         if layer + 1 in layout.depths:
             name = "logits" if layer + 1 == layout.depths[-1] else f"logits_{layer + 1}"
-            graph.output(sheet.classified(layer + 1, states), name, "float32", ("pairs", 1))
+            graph.output(
+                builder.classified(layout, layer + 1, states), name, "float32", ("pairs", 1)
+            )
     if layout.reader:
-        ends = graph.split(sheet.dense("reader", states), (1, 1), axis=2)
+        ends = graph.split(builder.dense("reader", states), (1, 1), axis=2)
         for made, name in zip(ends, ("start_logits", "end_logits"), strict=True):
             axis = graph.constant(np.array([2], np.int64))
-            graph.output(graph.node("Squeeze", made, axis), name, "float32", STATES)
+            graph.output(graph.node("Squeeze", made, axis), name, "float32", BATCH_AXES)
     return graph.to_bytes()
 
 
 @dataclass(slots=True, eq=False)
-class Standard(Sheet):
+class Standard(LayerBuilder):
     """No operator of one runtime's own; padding is left out of attention and means."""
 
-    layout: CascadeLayout
     _shown: str = ""  # (pairs, tokens, 1): 1 for a token, 0 for padding
     _hidden: str = ""  # (pairs, 1, 1, tokens): 0 for a token, far below it for padding
 
@@ -166,9 +169,9 @@ class Standard(Sheet):
         less = node("Sub", wide, const(np.float32(1.0)))
         self._hidden = node("Mul", less, const(np.float32(1e9)))
 
-    def attention(self, query: str, key: str, value: str, sight: str = "") -> str:
+    def attention(self, query: str, key: str, value: str, attention_mask: str = "") -> str:
         node, const = self.graph.node, self.graph.constant
-        heads, width = self.layout.encoder.heads, self.layout.encoder.width
+        heads, width = self.config.heads, self.config.width
         apart = const(np.array([0, 0, heads, width // heads], np.int64))
 
         def turned(states: str, order: list[int]) -> str:
@@ -176,7 +179,7 @@ class Standard(Sheet):
 
         scores = node("MatMul", turned(query, [0, 2, 1, 3]), turned(key, [0, 2, 3, 1]))
         scores = node("Mul", scores, const(np.float32(1.0 / math.sqrt(width // heads))))
-        shares = node("Softmax", node("Add", scores, sight or self._hidden), axis=-1)
+        shares = node("Softmax", node("Add", scores, attention_mask or self._hidden), axis=-1)
         context = node("MatMul", shares, turned(value, [0, 2, 1, 3]))
         together = const(np.array([0, 0, width], np.int64))
         return node("Reshape", node("Transpose", context, perm=[0, 2, 1, 3]), together)
@@ -187,24 +190,24 @@ class Standard(Sheet):
         half = node("Mul", inputs, const(np.float32(0.5)))
         return node("Mul", half, node("Add", bent, const(np.float32(1.0))))
 
-    def dense8(self, name: str, inputs: str, point: str) -> str:
+    def quantized_dense(self, name: str, inputs: str, activation: str) -> str:
         """Rounded and taken back at once, which runtimes know as "QDQ" and compute in int8."""
         node, const = self.graph.node, self.graph.constant
-        scale, zero = self.floats(f"{point}.scale"), const(self.zero(point))
-        rounded = node("DequantizeLinear", self.eight_bits(point, inputs), scale, zero)
+        scale, zero = self.float_constant(f"{activation}.scale"), const(self.zero_point(activation))
+        rounded = node("DequantizeLinear", self.quantized_input(activation, inputs), scale, zero)
         whole = const(self.tensors[f"{name}.weight"].T)
-        weight = node("DequantizeLinear", whole, self.floats(f"{name}.scale"), axis=1)
-        return node("Add", node("MatMul", rounded, weight), self.floats(f"{name}.bias"))
+        weight = node("DequantizeLinear", whole, self.float_constant(f"{name}.scale"), axis=1)
+        return node("Add", node("MatMul", rounded, weight), self.float_constant(f"{name}.bias"))
 
-    def classified(self, depth: int, states: str) -> str:
+    def classified(self, config: CascadeConfig, depth: int, states: str) -> str:
         """(pairs, 1) from the states behind that depth's layer."""
         node, axis = self.graph.node, self.graph.constant(np.array([1], np.int64))
-        if self.layout.reads(depth) == "first":
-            pooled = node("Squeeze", self.first(states), axis)
+        if config.pooling(depth) == "first":
+            pooled = node("Squeeze", self.first_token(states), axis)
         else:
             total = node("ReduceSum", node("Mul", states, self._shown), axis, keepdims=0)
             pooled = node("Div", total, node("ReduceSum", self._shown, axis, keepdims=0))
-        for name in self.layout.hidden(depth):
+        for name in config.classifier_layers(depth):
             pooled = node("Tanh", self.dense(name, pooled))
         return self.dense(f"classifiers.{depth}.out", pooled)
 
@@ -243,7 +246,7 @@ def export(
     are scored by torch and by what was made, whose scores must agree. Classifiers behind
     `last_depth` are left out; their layers stay, and a reader may be trained on them.
     """
-    source, target = CascadeSource.read(folder), Path(to).expanduser()
+    source, target = CascadeCheckpoint.read(folder), Path(to).expanduser()
     source = source if last_depth is None else source.up_to(last_depth)
     if target.exists() and target.resolve() == source.path.resolve():
         raise InputError(f"--out must be another folder than {source.path}, which is read.")
@@ -253,14 +256,14 @@ def export(
     checked = pairs[:: max(1, len(pairs) // _CHECKED)]
     check_tokens(source, tokeniser, checked)
     wanted = torch_scores(source, tokeniser, checked)
-    layout, tensors = source.layout, dict[str, NDArray[Any]](source.tensors)
+    layout, tensors = source.config, dict[str, NDArray[Any]](source.tensors)
     if precision == "int8":
         layout, tensors = quantised(layout, source.tensors, tokeniser, pairs)
     if to_format == "onnx":
         file = onnx_file(layout, tensors)
         found = _by_file(file, layout, tokeniser, checked)
     else:
-        found = _by_engine(OnnxEncoder(layout, tensors, tokeniser, Crew(1)), checked)
+        found = _by_engine(OnnxEncoder(layout, tensors, tokeniser, WorkerThreads(1)), checked)
     near = agreement(found, wanted)
     _refuse_far(near, precision)
     if to_format == "onnx":
@@ -282,23 +285,25 @@ def _by_engine(encoder: OnnxEncoder, pairs: Sequence[Pair]) -> FloatArray:
 
 def _first_window(encoder: OnnxEncoder, question: str, candidate: str) -> str:
     """The part of a candidate that its first window reads; nearly always all of it."""
-    positions = encoder.layout.encoder.positions
-    windows = Windows.of(encoder.tokeniser, question, [candidate], positions=positions)
+    positions = encoder.config.encoder.positions
+    windows = TokenSequences.for_question(
+        encoder.tokenizer, question, [candidate], positions=positions
+    )
     if len(windows) == 1:
         return candidate
-    end = encoder.tokeniser.pieces(candidate)[len(windows.parts[0]) - 2][2]
+    end = encoder.tokenizer.tokens_with_offsets(candidate)[len(windows.suffixes[0]) - 2][2]
     return candidate[:end]
 
 
 def _by_file(
-    file: bytes, layout: CascadeLayout, tokeniser: WordPiece, pairs: Sequence[Pair]
+    file: bytes, layout: CascadeConfig, tokeniser: WordPiece, pairs: Sequence[Pair]
 ) -> FloatArray:
-    session = open_session(file)
+    session = create_session(file)
     names = [f"logits_{depth}" for depth in layout.depths[:-1]] + ["logits"]
     scores = np.empty((len(names), len(pairs)), np.float32)
     for at, (question, candidate) in enumerate(pairs):
         positions = layout.encoder.positions
-        windows = Windows.of(tokeniser, question, [candidate], positions=positions)
+        windows = TokenSequences.for_question(tokeniser, question, [candidate], positions=positions)
         numbers, kinds = windows.batch(np.zeros(1, np.int64))
         inputs = {"input_ids": numbers, "token_type_ids": kinds}
         found = session.run(names, {**inputs, "attention_mask": np.ones_like(numbers)})
@@ -320,9 +325,9 @@ def _refuse_far(near: Agreement, precision: Precision) -> None:
 
 
 def _write_runtime(
-    source: CascadeSource,
+    source: CascadeCheckpoint,
     target: Path,
-    layout: CascadeLayout,
+    layout: CascadeConfig,
     tensors: Mapping[str, NDArray[Any]],
     near: Agreement,
 ) -> None:
@@ -334,11 +339,11 @@ def _write_runtime(
         config={**layout.to_config(), **kept},
         tensors=tensors,
         card=_card(source, near, layout.precision),
-        files={"tokenizer.json": source.tokeniser},
+        files={"tokenizer.json": source.tokenizer},
     )
 
 
-def _write_onnx(source: CascadeSource, target: Path, file: bytes, near: Agreement) -> None:
+def _write_onnx(source: CascadeCheckpoint, target: Path, file: bytes, near: Agreement) -> None:
     target.mkdir(parents=True, exist_ok=True)
     files = {"model.onnx": file, "README.md": _card(source, near, "ONNX").encode()}
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
@@ -349,7 +354,7 @@ def _write_onnx(source: CascadeSource, target: Path, file: bytes, near: Agreemen
             stream.write(content)
 
 
-def _card(source: CascadeSource, near: Agreement, kind: str) -> str:
+def _card(source: CascadeCheckpoint, near: Agreement, kind: str) -> str:
     """The trained folder's card, and what the export did to it."""
     own = source.path / "README.md"
     text = own.read_text(encoding="utf-8").rstrip() if own.is_file() else "# cascade"

@@ -30,7 +30,7 @@ from torch import Tensor, nn
 from ...data import filter_questions
 from ...errors import InputError, ModelError, UnknownNameError
 from ...evaluation import Run, make_qrels, score_run
-from ...models.cascade_config import Head, Read, what_is_read
+from ...models.cascade_config import Head, Pooling, pooling_at
 from ...rankers.base import by_score
 from ...types import QuestionSet
 from ..packing import Packed, PairTemplate, Rows, TokenTable, bert_embed, bert_layer, is_bert, pack
@@ -125,9 +125,9 @@ class CascadeShape:
         if self.head not in HEADS:
             raise UnknownNameError("head", self.head, HEADS)
 
-    def reads(self, depth: int) -> Read:
+    def reads(self, depth: int) -> Pooling:
         """What the classifier at that depth reads."""
-        return what_is_read(self.head, depth, self.depths[-1])
+        return pooling_at(self.head, depth, self.depths[-1])
 
 
 class Scored(NamedTuple):

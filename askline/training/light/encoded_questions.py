@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...engine.lexical_matches import Lexicon, pair_channels
 from ...engine.numpy_ops import FloatArray, IntArray
-from ...engine.word_matches import Lexicon, pair_channels
 from ...errors import InputError
-from ...models.light_config import Layout
+from ...models.light_config import LightConfig
 from ...models.word_vectors import WordVectors
 from ...text.words import split_words
 from ...types import QuestionSet
@@ -157,7 +157,7 @@ class EncodedSet:
 def encode(
     questions: QuestionSet,
     vectors: WordVectors,
-    layout: Layout,
+    layout: LightConfig,
     *,
     device: str = "cpu",
 ) -> EncodedSet:
@@ -180,7 +180,7 @@ def encode(
     lexicon = Lexicon.of(vectors.of(list(number)), vectors.idf(list(number)))
     ask, say = _numbered(asked, number), _numbered(said, number)
     sizes = np.array([len(question.candidates) for question in questions], np.int64)
-    rows = _channels(layout.reads, lexicon, ask, say, sizes)
+    rows = _channels(layout.input_channels, lexicon, ask, say, sizes)
     labels = [float(one.is_answer) for question in questions for one in question.candidates]
     pair_lengths = np.repeat([len(text) for text in ask], sizes)
     return EncodedSet(

@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ...models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
-    RelationalCNNLayout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
+    RelationalCNNConfig,
 )
 from .encoded_questions import Batch, Texts
 from .light_layers import Dropout, ListLayer, PooledConvolution
@@ -40,12 +40,12 @@ __all__ = [
 class Cosinet(nn.Module):
     """Each word with its relatedness to the other text; pairs as product and difference."""
 
-    def __init__(self, layout: CosinetLayout, *, dropout: float = 0.0) -> None:
+    def __init__(self, layout: CosinetConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
         shape = layout.dimensions, len(layout.channels), layout.filters, layout.width
         self.question = PooledConvolution(*shape)
         self.candidate = PooledConvolution(*shape)
-        self.list = ListLayer(layout.list_layer, layout.pair, layout.list_hidden)
+        self.list = ListLayer(layout.list_layer, layout.pair_size, layout.list_hidden)
         self.score = nn.Linear(self.list.outputs, 1)
         self.dropout = Dropout(dropout)
 
@@ -62,13 +62,13 @@ class Cosinet(nn.Module):
 class CompareAggregate(nn.Module):
     """Each word times what it attends to in the other text; convolutions of several widths."""
 
-    def __init__(self, layout: CompareAggregateLayout, *, dropout: float = 0.0) -> None:
+    def __init__(self, layout: CompareAggregateConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.gate = nn.Linear(layout.dimensions, layout.gate)
         self.content = nn.Linear(layout.dimensions, layout.gate)
         self.question = _Convolutions(layout)
         self.candidate = _Convolutions(layout)
-        self.list = ListLayer(layout.list_layer, layout.pair, layout.list_hidden)
+        self.list = ListLayer(layout.list_layer, layout.pair_size, layout.list_hidden)
         self.score = nn.Linear(self.list.outputs, 1)
         self.dropout = Dropout(dropout)
 
@@ -100,7 +100,7 @@ class CompareAggregate(nn.Module):
 class _Convolutions(nn.ModuleList):
     """One convolution for each width, each with tanh and its maximum over positions, joined."""
 
-    def __init__(self, layout: CompareAggregateLayout) -> None:
+    def __init__(self, layout: CompareAggregateConfig) -> None:
         super().__init__(nn.Conv1d(layout.gate, layout.filters, width) for width in layout.widths)
         self.before = max(layout.widths) // 2  # of a window, the greater half
 
@@ -163,15 +163,15 @@ class _Highest(torch.autograd.Function):
 class RelationalCNN(nn.Module):
     """Needs the channels `exact` and `exact_idf`, in this order."""
 
-    def __init__(self, layout: RelationalCNNLayout, *, dropout: float = 0.0) -> None:
+    def __init__(self, layout: RelationalCNNConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
         shape = layout.dimensions, layout.mark, layout.filters, layout.width
         self.mark = nn.Embedding(2, layout.mark)  # not in the other text, in it
         self.question = PooledConvolution(*shape)
         self.candidate = PooledConvolution(*shape)
         self.likeness = nn.Linear(layout.filters, layout.filters, bias=False)
-        self.hidden = nn.Linear(layout.pair, layout.pair)
-        self.score = nn.Linear(layout.pair, 1)
+        self.hidden = nn.Linear(layout.pair_size, layout.pair_size)
+        self.score = nn.Linear(layout.pair_size, 1)
         self.dropout = Dropout(dropout)
 
     def forward(self, batch: Batch) -> Tensor:
@@ -198,13 +198,13 @@ class RelationalCNN(nn.Module):
         return marks
 
 
-def build(layout: Layout, *, dropout: float = 0.0) -> nn.Module:
+def build(layout: LightConfig, *, dropout: float = 0.0) -> nn.Module:
     """The network of a layout, with fresh weights."""
-    if isinstance(layout, CosinetLayout):
+    if isinstance(layout, CosinetConfig):
         return Cosinet(layout, dropout=dropout)
-    if isinstance(layout, CompareAggregateLayout):
+    if isinstance(layout, CompareAggregateConfig):
         return CompareAggregate(layout, dropout=dropout)
-    if isinstance(layout, RelationalCNNLayout):
+    if isinstance(layout, RelationalCNNConfig):
         return RelationalCNN(layout, dropout=dropout)
     raise TypeError(f"No network for {type(layout).__name__}.")
 

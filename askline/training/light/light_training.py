@@ -30,7 +30,7 @@ from ...errors import InputError, ModelError, UnknownNameError
 from ...evaluation import Run, make_qrels, score_run
 from ...evaluation.measures import FloatArray
 from ...models.folder import write_folder
-from ...models.light_config import CompareAggregateLayout, CosinetLayout, Layout
+from ...models.light_config import CompareAggregateConfig, CosinetConfig, LightConfig
 from ...models.word_vectors import WordVectors
 from ...rankers.base import by_score
 from ...text.words import TOKENIZER_NAME
@@ -93,13 +93,13 @@ class Recipe:
             raise InputError(f"seed must be at least 0, got {self.seed}.")
 
 
-def recipe_for(layout: Layout, loss: Loss = "list") -> Recipe:
+def recipe_for(layout: LightConfig, loss: Loss = "list") -> Recipe:
     """What cross-validation on WikiQA's train and dev questions chose for a network."""
-    if isinstance(layout, CosinetLayout):
+    if isinstance(layout, CosinetConfig):
         return (
             Recipe(loss=loss) if layout.list_layer != "none" else Recipe(loss, rate=4e-3, batch=4)
         )
-    if isinstance(layout, CompareAggregateLayout):
+    if isinstance(layout, CompareAggregateConfig):
         return Recipe(loss, rate=5e-4 if layout.list_layer != "none" else 2e-3, batch=4)
     return Recipe(loss, rate=1e-3, batch=4)
 
@@ -193,7 +193,7 @@ class Trained:
     """A network after its last epoch (or with its best one's weights), and how it got there."""
 
     network: nn.Module
-    layout: Layout
+    layout: LightConfig
     recipe: Recipe
     on: str
     """The name of the set it was trained on."""
@@ -206,7 +206,7 @@ class Trained:
 
 
 def train(
-    layout: Layout,
+    layout: LightConfig,
     questions: EncodedSet,
     recipe: Recipe,
     *,
@@ -245,7 +245,7 @@ def train(
     return Trained(network.eval(), layout, recipe, questions.name, tuple(loop.history))
 
 
-def _settings(layout: Layout, questions: EncodedSet, recipe: Recipe) -> str:
+def _settings(layout: LightConfig, questions: EncodedSet, recipe: Recipe) -> str:
     return f"{layout} {recipe} on {len(questions)} questions of {questions.name}"
 
 
@@ -341,7 +341,7 @@ def tensors_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def as_start(tensors: Mapping[str, NDArray[np.float32]], layout: Layout) -> dict[str, Tensor]:
+def as_start(tensors: Mapping[str, NDArray[np.float32]], layout: LightConfig) -> dict[str, Tensor]:
     """Weights out of a folder, for `train(start=…)` with a network of the same layout."""
     own = {_folder_name(name): (name, value) for name, value in build(layout).state_dict().items()}
     shapes = {name: tuple(value.shape) for name, (_, value) in own.items()}

@@ -23,10 +23,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ...engine import graphs
-from ...engine.encoder import open_session
-from ...engine.quantization import from_nibbles, to_nibbles
+from ...engine.encoder import create_session
+from ...engine.quantization import pack_int4, unpack_int4
 from ...errors import ModelError
-from ...models.encoder_config import EncoderShape, renamed
+from ...models.encoder_config import EncoderConfig
+from ...models.huggingface import from_huggingface_names
 from ...phrases.phrase_encoder import KeyValueCache, PhraseEncoder, marker_attention_mask
 from ...phrases.phrase_model import PhraseConfig, PhraseModel, pack, write_phrase_folder
 from ...phrases.tokenization import default_overlap, load_tokenizer
@@ -89,7 +90,7 @@ def trim_positions(state: Mapping[str, Floats], count: int) -> dict[str, Floats]
 def hold_words(network: PhraseNetwork) -> None:
     """Round the words' embeddings to 4 bits and train them no more; the layers learn around it."""
     table = network.encoder.get_input_embeddings().weight
-    rounded = from_nibbles(*to_nibbles(table.detach().float().cpu().numpy()))
+    rounded = unpack_int4(*pack_int4(table.detach().float().cpu().numpy()))
     with torch.no_grad():
         table.copy_(torch.from_numpy(rounded))
     table.requires_grad_(False)
@@ -121,7 +122,7 @@ def quantised_phrases(
     markers of their likeliest phrases, decides the steps. `bits` are those of a word's embedding.
     """
     made = _rest(config, tensors, bits)
-    encoder = PhraseEncoder(config, tensors)
+    encoder = PhraseEncoder(config.encoder, tensors)
     heads = {name: tensors[name] for name in config.heads()}
     model = PhraseModel(config, encoder, heads, tokeniser)
     for layer, read in enumerate(_observed(model, encoder, texts)):
@@ -135,7 +136,7 @@ def _rest(config: PhraseConfig, tensors: Mapping[str, Floats], bits: int) -> Ten
     for name in config.encoder.shapes():
         made[name] = tensors[name].astype(np.float16)
     if bits == 4:
-        made["words.weight"], made["words.scale"] = to_nibbles(tensors["words.weight"])
+        made["words.weight"], made["words.scale"] = pack_int4(tensors["words.weight"])
     else:
         made |= pack({"words.weight": tensors["words.weight"]})
     return made
@@ -148,8 +149,8 @@ def _observed(
     config, tensors = model.config, encoder.tensors
     batches = [read for text in texts for read in _embedded(model, encoder, text)]
     for layer in range(config.encoder.layers):
-        plain = open_session(graphs.observer(config, tensors, layer))
-        beside = open_session(graphs.marker_observer(config, tensors, layer))
+        plain = create_session(graphs.activations_graph(config.encoder, tensors, layer))
+        beside = create_session(graphs.marker_activations_graph(config.encoder, tensors, layer))
         found: list[dict[str, Floats]] = []
         risen: list[_Read] = []
         for text, marks in batches:
@@ -158,12 +159,12 @@ def _observed(
             after = None
             if marks is not None:
                 sight = marker_attention_mask(marks.shape[1] // 2, text.shape[1])
-                given = {"states": marks, "sight": sight, **_seen(tensors, layer, text)}
+                given = {"states": marks, "attention_mask": sight, **_seen(tensors, layer, text)}
                 looked = _run(beside, given)
                 found.append({"input": marks, **looked})
-                after = looked["risen"]
-            risen.append(_Read(seen["risen"], after))
-        yield {name: _flat(found, name) for name in found[0] if name != "risen"}
+                after = looked["output_states"]
+            risen.append(_Read(seen["output_states"], after))
+        yield {name: _flat(found, name) for name in found[0] if name != "output_states"}
         batches = risen
 
 
@@ -294,7 +295,7 @@ def write_runtime(
 
     `texts` as for `export_phrases`; `bits` are those of a word's embedding in int8 folders.
     """
-    found = renamed(state, config.encoder.layers) | {
+    found = from_huggingface_names(state, config.encoder.layers) | {
         name: state[name] for name in config.heads() if name in state
     }
     wanted = config.shapes()
@@ -309,7 +310,7 @@ def write_runtime(
     return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)
 
 
-def runtime_shape(encoder: Any) -> EncoderShape:
+def runtime_shape(encoder: Any) -> EncoderConfig:
     """The encoder as the torch-free runtime runs it; ModelError for one that it cannot run."""
     config = encoder.config
     missing = [theirs for theirs in _SIZES.values() if not hasattr(config, theirs)]
@@ -319,8 +320,8 @@ def runtime_shape(encoder: Any) -> EncoderShape:
         raise _unlike_bert(encoder, f"its hidden_act is {config.hidden_act!r}")
     sizes = {ours: getattr(config, theirs) for ours, theirs in _SIZES.items()}
     sizes["norm_epsilon"] = float(sizes["norm_epsilon"])
-    shape = EncoderShape(**sizes, first_position=first_position(encoder))
-    found = renamed(encoder.state_dict(), shape.layers)
+    shape = EncoderConfig(**sizes, first_position=first_position(encoder))
+    found = from_huggingface_names(encoder.state_dict(), shape.layers)
     wrong = [
         name
         for name, wanted in shape.shapes().items()

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from ...errors import InputError
-from ...models.cascade_config import DENSE, CascadeLayout
+from ...models.cascade_config import CascadeConfig
+from ...models.encoder_config import DENSE_INPUTS
 from ..packing import Packed, bert_layer
 
 __all__ = [
@@ -35,7 +36,7 @@ def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.f
         if tensors[name].dtype == np.int8:
             value *= tensors[f"{stem}.scale"].astype(np.float32)[:, None]
             layer, _, dense = stem.rpartition(".")
-            smooth = tensors.get(f"{layer}.{DENSE.get(dense)}.smooth")
+            smooth = tensors.get(f"{layer}.{DENSE_INPUTS.get(dense)}.smooth")
             value = value if smooth is None else value * smooth
         made[name] = value
     return made
@@ -44,7 +45,7 @@ def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.f
 class AdaptedReader(nn.Module):
     """(question, text) pairs, packed → (tokens, 2) start and end logits."""
 
-    def __init__(self, layout: CascadeLayout, tensors: Mapping[str, NDArray[np.float32]]) -> None:
+    def __init__(self, layout: CascadeConfig, tensors: Mapping[str, NDArray[np.float32]]) -> None:
         """
         Begin as a folder's adapter is, or, where it has none, as its encoder is.
 
@@ -101,7 +102,7 @@ class AdaptedReader(nn.Module):
     def _layer(self, number: int, *, dropout: float) -> Any:
         """A layer with the weights that it has by now, in the shape that `bert_layer` reads."""
         dropped = SimpleNamespace(p=dropout, training=self.training)
-        parts = {name: self._dense(f"layers.{number}.{name}") for name in DENSE}
+        parts = {name: self._dense(f"layers.{number}.{name}") for name in DENSE_INPUTS}
         norms = [self._norm(f"layers.{number}.{name}_norm") for name in ("attention", "output")]
         own = SimpleNamespace(**parts, num_attention_heads=self.layout.encoder.heads)
         output = SimpleNamespace(dense=parts["attended"], LayerNorm=norms[0], dropout=dropped)

@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 
 from ... import data
 from ...data.squad import Paragraph
-from ...engine.quantization import quantise_rows, refit_inputs
+from ...engine.quantization import quantize_rows, refit_input_quantization
 from ...engine.tokenizer import WordPiece
 from ...errors import InputError
-from ...models.cascade_config import DENSE, Adapter, CascadeLayout, check_tensors, reading_tensors
+from ...models.cascade_config import Adapter, CascadeConfig, check_cascade_tensors, reader_tensors
+from ...models.encoder_config import DENSE_INPUTS
 from ...models.folder import ModelFolder, write_folder
 from ..cascade.cascade_examples import reading_set
 from ..cascade.span_reading import Reading, ReadingSet, reading_loss, taught_loss
@@ -59,7 +60,7 @@ class Pieces:
 
     def __call__(self, texts: Sequence[str], **_: object) -> dict[str, list[list[object]]]:
         """Of each text the numbers and the places of its pieces, without marks."""
-        found = [self.tokeniser.pieces(text) for text in texts]
+        found = [self.tokeniser.tokens_with_offsets(text) for text in texts]
         return {
             "input_ids": [[number for number, _, _ in pieces] for pieces in found],
             "offset_mapping": [[(start, end) for _, start, end in pieces] for pieces in found],
@@ -68,7 +69,7 @@ class Pieces:
 
 def template_of(tokeniser: WordPiece) -> PairTemplate:
     """How the runtime joins question and text."""
-    first, between = (np.array([mark]) for mark in (tokeniser.first, tokeniser.separator))
+    first, between = (np.array([mark]) for mark in (tokeniser.cls_id, tokeniser.sep_id))
     return PairTemplate(first, between, between, (0, 0, 0, 1, 1), has_segments=True, padding=0)
 
 
@@ -212,7 +213,7 @@ def carried_over(
     start, what the two encoders differ by is small, and most of it fits into the rank too.
     """
     made = {name: one for name, one in theirs.items() if name.startswith("reader.")}
-    read = reading_tensors(theirs)
+    read = reader_tensors(theirs)
     for name, weight in own.items():
         layer = name.partition(".")[2].partition(".")[0]
         if not name.startswith("layers.") or int(layer) < adapter.first:
@@ -252,18 +253,18 @@ def write_reader(
     Every other tensor is written as it was, byte for byte. In an int8 folder the thin matrices are
     kept in int8, and the steps of what the reader's layers read are fitted to `pairs`.
     """
-    before = CascadeLayout.from_config(folder.config, path=folder.path / "config.json")
+    before = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
     layout = replace(before, reader=True, adapter=adapter)
     stored = {
         name: one
-        for name, one in folder.stored().items()
+        for name, one in folder.stored_tensors().items()
         if not name.startswith(("adapter.", "reader."))
     }
     kept: dict[str, NDArray[Any]] = dict(own)
     if layout.precision == "int8":
         tokeniser = WordPiece.load(folder.path / "tokenizer.json")
         kept = _small(own) | _steps(layout, stored, own, tokeniser, pairs)
-    check_tensors(layout, stored | kept, path=folder.path)
+    check_cascade_tensors(layout, stored | kept, path=folder.path)
     return write_folder(
         to,
         config={**folder.config, **layout.to_config()},
@@ -278,12 +279,12 @@ def _small(own: Mapping[str, FloatArray]) -> dict[str, NDArray[Any]]:
     made: dict[str, NDArray[Any]] = {name: one.astype(np.float16) for name, one in own.items()}
     for name in own:
         if name.endswith((".up.weight", ".down.weight")):
-            made[name], made[f"{name.removesuffix('weight')}scale"] = quantise_rows(own[name])
+            made[name], made[f"{name.removesuffix('weight')}scale"] = quantize_rows(own[name])
     return made
 
 
 def _steps(
-    layout: CascadeLayout,
+    layout: CascadeConfig,
     stored: Mapping[str, NDArray[Any]],
     own: Mapping[str, FloatArray],
     tokeniser: WordPiece,
@@ -294,13 +295,15 @@ def _steps(
         raise InputError("At least one (question, text) pair is needed to fit the reader's steps.")
     whole, first = float_tensors(stored), layout.adapter.first if layout.adapter else 0
     made: dict[str, NDArray[Any]] = {}
-    read = observe(layout, reading_tensors(whole | dict(own)), tokeniser, pairs)
+    read = observe(layout, reader_tensors(whole | dict(own)), tokeniser, pairs)
     for layer, points in enumerate(read):
         for point, inputs in points.items() if layer >= first else ():
             stem = f"layers.{layer}"
-            names = [f"{stem}.{dense}.weight" for dense, reads in DENSE.items() if reads == point]
+            names = [
+                f"{stem}.{dense}.weight" for dense, reads in DENSE_INPUTS.items() if reads == point
+            ]
             weight = np.concatenate([whole[name] for name in names])
-            steps = refit_inputs(inputs, weight, stored.get(f"{stem}.{point}.smooth"))
+            steps = refit_input_quantization(inputs, weight, stored.get(f"{stem}.{point}.smooth"))
             made[f"adapter.{stem}.{point}.scale"] = np.array(steps.scale, np.float32)
             made[f"adapter.{stem}.{point}.zero"] = np.array(steps.zero, np.uint8)
     return made
@@ -340,7 +343,7 @@ def make_reader(
     `on_step` gets the seed, the steps done, all steps, and the loss.
     """
     folder = ModelFolder.open(model, kind="cascade")
-    layout = CascadeLayout.from_config(folder.config, path=folder.path / "config.json")
+    layout = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
     tokeniser = WordPiece.load(folder.path / "tokenizer.json")
     paragraphs = [each for name in sets for each in data.load_paragraphs(name, root=root)]
     examples = every_answer(paragraphs, tokeniser, positions=layout.encoder.positions)
@@ -367,24 +370,24 @@ def make_reader(
     return write_reader(folder, own, how.adapter, to, pairs=pairs, card=card)
 
 
-def _read_by(path: str | PathLike[str], own: CascadeLayout) -> dict[str, NDArray[np.float32]]:
+def _read_by(path: str | PathLike[str], own: CascadeConfig) -> dict[str, NDArray[np.float32]]:
     """All tensors of another cascade with a reader, on an encoder of the same shape."""
     folder = ModelFolder.open(path, kind="cascade")
-    layout = CascadeLayout.from_config(folder.config, path=folder.path / "config.json")
+    layout = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
     if not layout.reader or layout.encoder != own.encoder:
         raise InputError(f"{folder.path} must hold a reader on an encoder of the same shape.")
-    return float_tensors(folder.stored())
+    return float_tensors(folder.stored_tensors())
 
 
 def _loaded(path: str | PathLike[str]) -> AdaptedReader:
     folder = ModelFolder.open(path, kind="cascade")
-    layout = CascadeLayout.from_config(folder.config, path=folder.path / "config.json")
-    return AdaptedReader(layout, float_tensors(folder.stored())).eval()
+    layout = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
+    return AdaptedReader(layout, float_tensors(folder.stored_tensors())).eval()
 
 
-def _start(folder: ModelFolder, layout: CascadeLayout) -> dict[str, NDArray[np.float32]]:
+def _start(folder: ModelFolder, layout: CascadeConfig) -> dict[str, NDArray[np.float32]]:
     """The folder's weights in float; without a reader, one that marks nothing yet."""
-    found = float_tensors(folder.stored())
+    found = float_tensors(folder.stored_tensors())
     start = {name: one for name, one in found.items() if not name.startswith("adapter.")}
     if not layout.reader:
         start["reader.weight"] = np.zeros((2, layout.encoder.width), np.float32)

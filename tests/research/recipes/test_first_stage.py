@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from askline.models.folder import write_folder
-from askline.models.light_config import FilterLayout
+from askline.models.light_config import FirstStageConfig
 from askline.models.word_vectors import WordVectors
 from askline.rankers.cosinet import Cosinet
 from askline.types import Candidate, Question, QuestionSet
@@ -21,7 +21,7 @@ WORDS = ("the", "of", "was", "in", "built", "lit", "tower", "lamp", "sea", "keep
 VECTORS = WordVectors.from_rows(
     WORDS, np.linalg.qr(np.random.default_rng(0).normal(size=(16, 16)))[0][:11].astype(np.float32)
 )
-LAYOUT = FilterLayout(dimensions=16, filters=5, width=5, terms=4, hidden=6, feedback=0.0)
+LAYOUT = FirstStageConfig(dimensions=16, filters=5, width=5, terms=4, hidden=6, feedback=0.0)
 
 
 def _question(number: int, text: str, *candidates: tuple[str, bool]) -> Question:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from askline.engine.protocols import StagedEncoder, StagedRun
+from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.errors import InputError, ModelError
 from askline.rankers.cascade import Cascade
 from askline.rankers.schedule import Drop, Keeps
@@ -41,10 +41,10 @@ def scores_of(network: CascadeNetwork, tokeniser: Any, texts: list[str]) -> Any:
 def test_stages_give_the_scores_of_one_pass(
     encoder: TorchEncoder, network: CascadeNetwork, tokeniser: Any
 ) -> None:
-    assert isinstance(encoder, StagedEncoder)
+    assert isinstance(encoder, LayerwiseEncoder)
     expected = scores_of(network, tokeniser, TEXTS)
     run = encoder.begin(QUESTION, TEXTS)
-    assert isinstance(run, StagedRun)
+    assert isinstance(run, LayerwiseRun)
     assert (encoder.depths, encoder.layers) == ((1, 2, 4), 4)
     np.testing.assert_allclose(run.advance(np.arange(5), 1), expected[0], atol=1e-5)
     kept = np.array([3, 0, 2])  # in an order of its own

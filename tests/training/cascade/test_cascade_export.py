@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine.encoder import open_encoder, open_session
+from askline.engine.encoder import create_session, load_encoder
 from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError, ModelError
 from askline.models.cascade_config import Head, Precision
 from askline.models.folder import ModelFolder
-from askline.models.huggingface import CascadeSource
+from askline.models.huggingface import CascadeCheckpoint
 from askline.training.cascade import cascade_export as export_cascade
 from askline.training.cascade.cascade_export import export, torch_scores
 from askline.training.post_training_quantization import some_pairs
@@ -22,7 +22,7 @@ from ...engine.tiny_cascades import (
     CANDIDATES,
     QUESTION,
     cross_encoder_folder,
-    layout,
+    tiny_config,
     trained_folder,
 )
 
@@ -33,13 +33,13 @@ PRECISIONS: list[Precision] = ["int8", "float32"]
 
 @pytest.mark.parametrize("head", HEADS)
 def test_float_scores_are_torch_s(tmp_path: Path, head: Head) -> None:
-    folder = trained_folder(tmp_path / "trained", layout(head, positions=128))
+    folder = trained_folder(tmp_path / "trained", tiny_config(head, positions=128))
     made = export(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
     assert made.agreement.largest < 1e-4
     wanted = torch_scores(
-        CascadeSource.read(folder), WordPiece.load(folder / "tokenizer.json"), PAIRS
+        CascadeCheckpoint.read(folder), WordPiece.load(folder / "tokenizer.json"), PAIRS
     )
-    encoder = open_encoder(ModelFolder.open(made.path, kind="cascade"))
+    encoder = load_encoder(ModelFolder.open(made.path, kind="cascade"))
     run, rows = encoder.begin(QUESTION, CANDIDATES), np.arange(len(CANDIDATES))
     found = np.stack([run.advance(rows, depth) for depth in encoder.depths])
     assert np.abs(found - wanted).max() < 1e-4
@@ -47,17 +47,17 @@ def test_float_scores_are_torch_s(tmp_path: Path, head: Head) -> None:
 
 @pytest.mark.parametrize("head", HEADS)
 def test_int8_is_small_and_near(tmp_path: Path, head: Head) -> None:
-    folder = trained_folder(tmp_path / "trained", layout(head))
+    folder = trained_folder(tmp_path / "trained", tiny_config(head))
     made = export(folder, tmp_path / "made", pairs=PAIRS)
     whole = export(folder, tmp_path / "whole", precision="float32", pairs=PAIRS)
     assert made.agreement.correlation > 0.99
     assert made.bytes < whole.bytes / 2
     opened = ModelFolder.open(made.path, kind="cascade")
     assert opened.config["precision"] == "int8"
-    stored = opened.stored()
+    stored = opened.stored_tensors()
     assert {stored[f"layers.1.{name}.weight"].dtype.name for name in ("key", "outer")} == {"int8"}
     assert stored["classifiers.3.out.weight"].dtype == np.float16
-    run = open_encoder(opened).begin(QUESTION, CANDIDATES)
+    run = load_encoder(opened).begin(QUESTION, CANDIDATES)
     assert np.isfinite(run.advance(np.arange(len(CANDIDATES)), 3)).all()
     assert "correlation" in (made.path / "README.md").read_text(encoding="utf-8")
 
@@ -65,9 +65,9 @@ def test_int8_is_small_and_near(tmp_path: Path, head: Head) -> None:
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("head", HEADS)
 def test_onnx_allows_padding(tmp_path: Path, precision: Precision, head: Head) -> None:
-    folder = trained_folder(tmp_path / "trained", layout(head))
+    folder = trained_folder(tmp_path / "trained", tiny_config(head))
     made = export(folder, tmp_path / "made", precision=precision, to_format="onnx", pairs=PAIRS)
-    session = open_session((made.path / "model.onnx").read_bytes())
+    session = create_session((made.path / "model.onnx").read_bytes())
     names = [one.name for one in session.get_outputs()]
     assert names == ["logits_1", "logits", "start_logits", "end_logits"]
     numbers = np.array([[2, 9, 3, 7, 3, 0, 0], [2, 9, 3, 7, 8, 9, 3]])
@@ -81,7 +81,7 @@ def test_onnx_allows_padding(tmp_path: Path, precision: Precision, head: Head) -
 
 @pytest.mark.parametrize("to_format", ["askline", "onnx"])
 def test_an_export_may_end_before_the_last_classifier(tmp_path: Path, to_format: Any) -> None:
-    folder = trained_folder(tmp_path / "trained", layout("mixed", reader=False))
+    folder = trained_folder(tmp_path / "trained", tiny_config("mixed", reader=False))
     made = export(
         folder, tmp_path / "made", precision="float32", to_format=to_format, last_depth=1,
         pairs=PAIRS,
@@ -90,12 +90,12 @@ def test_an_export_may_end_before_the_last_classifier(tmp_path: Path, to_format:
     if to_format == "askline":
         opened = ModelFolder.open(made.path, kind="cascade")
         assert (opened.config["depths"], opened.config["head"]) == ([1], "mean")
-        assert "layers.2.outer.weight" in opened.stored()
-        assert "classifiers.3.out.weight" not in opened.stored()
+        assert "layers.2.outer.weight" in opened.stored_tensors()
+        assert "classifiers.3.out.weight" not in opened.stored_tensors()
 
 
 def test_a_cross_encoder_is_exported_as_both(tmp_path: Path) -> None:
-    folder = cross_encoder_folder(tmp_path / "cross", layout())
+    folder = cross_encoder_folder(tmp_path / "cross", tiny_config())
     made = export(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
     assert ModelFolder.open(made.path, kind="cascade").config["depths"] == [3]
     onnx = export(folder, tmp_path / "onnx", precision="float32", to_format="onnx", pairs=PAIRS)
@@ -106,7 +106,7 @@ def test_a_cross_encoder_is_exported_as_both(tmp_path: Path) -> None:
 
 
 def test_what_training_learnt_beside_the_weights_is_kept(tmp_path: Path) -> None:
-    folder = trained_folder(tmp_path / "trained", layout())
+    folder = trained_folder(tmp_path / "trained", tiny_config())
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config["askline_cascade"]["threshold"] = 0.25
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
@@ -118,7 +118,7 @@ def test_what_training_learnt_beside_the_weights_is_kept(tmp_path: Path) -> None
 def test_an_export_that_differs_from_torch_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, precision: Precision
 ) -> None:
-    folder = trained_folder(tmp_path / "trained", layout())
+    folder = trained_folder(tmp_path / "trained", tiny_config())
     drawn = np.random.default_rng(0).standard_normal((2, len(PAIRS))).astype(np.float32)
     monkeypatch.setattr(export_cascade, "torch_scores", lambda *_: drawn)
     with pytest.raises(ModelError, match="scores must"):
@@ -127,13 +127,13 @@ def test_an_export_that_differs_from_torch_is_refused(
 
 
 def test_the_folder_that_is_read_is_not_written(tmp_path: Path) -> None:
-    folder = trained_folder(tmp_path / "trained", layout())
+    folder = trained_folder(tmp_path / "trained", tiny_config())
     with pytest.raises(InputError, match="must be another folder"):
         export(folder, folder, pairs=PAIRS)
 
 
 def test_an_export_without_pairs_cannot_be_checked(tmp_path: Path) -> None:
-    folder = trained_folder(tmp_path / "trained", layout())
+    folder = trained_folder(tmp_path / "trained", tiny_config())
     with pytest.raises(InputError, match="At least one"):
         export(folder, tmp_path / "made", pairs=[])
 

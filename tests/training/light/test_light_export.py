@@ -12,10 +12,10 @@ import pytest
 from askline.errors import ModelError
 from askline.models.folder import ModelFolder
 from askline.models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
-    RelationalCNNLayout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
+    RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
 from askline.rankers.compare_aggregate import CompareAggregate
@@ -34,19 +34,19 @@ from askline.training.light.light_training import (
 )
 from askline.types import Candidate, Question, QuestionSet
 
-CA = CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_hidden=6)
-COSINET = CosinetLayout(
+CA = CompareAggregateConfig(dimensions=16, gate=10, filters=8, list_hidden=6)
+COSINET = CosinetConfig(
     dimensions=16, filters=8, list_hidden=6, channels=("related", "exact", "idf", "exact_idf")
 )
-CASES: list[tuple[Layout, Callable[[Path], ScoringRanker]]] = [
+CASES: list[tuple[LightConfig, Callable[[Path], ScoringRanker]]] = [
     *((replace(CA, list_layer=kind), CompareAggregate.load) for kind in ("none", "rnn", "birnn")),
     *((replace(CA, list_layer=kind), CompareAggregate.load) for kind in ("lstm", "bilstm")),
-    (RelationalCNNLayout(dimensions=16, filters=8), RelationalCNN.load),
+    (RelationalCNNConfig(dimensions=16, filters=8), RelationalCNN.load),
     *((replace(COSINET, list_layer=kind), Cosinet.load) for kind in ("none", "birnn", "lstm")),
 ]
 
 
-def _train(layout: Layout, questions: QuestionSet, vectors: WordVectors) -> Trained:
+def _train(layout: LightConfig, questions: QuestionSet, vectors: WordVectors) -> Trained:
     return train(layout, encode(questions, vectors, layout), Recipe(epochs=1, rate=5e-3))
 
 
@@ -54,7 +54,7 @@ def _train(layout: Layout, questions: QuestionSet, vectors: WordVectors) -> Trai
     ("layout", "load"), CASES, ids=lambda one: getattr(one, "list_layer", getattr(one, "kind", ""))
 )
 def test_numpy_and_torch_give_the_same_scores(
-    layout: Layout,
+    layout: LightConfig,
     load: Callable[[Path], ScoringRanker],
     vectors: WordVectors,
     train_questions: QuestionSet,
@@ -76,7 +76,7 @@ def test_numpy_and_torch_give_the_same_scores(
 def test_card_says_what_the_model_is_made_of(
     vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
 ) -> None:
-    layout = RelationalCNNLayout(dimensions=16, filters=8)
+    layout = RelationalCNNConfig(dimensions=16, filters=8)
     trained = _train(layout, replace(train_questions, name="wikiqa:train"), vectors)
     export(trained, tmp_path / "model", vectors=vectors, command="askline train …")
     card = (tmp_path / "model" / "README.md").read_text("utf-8")

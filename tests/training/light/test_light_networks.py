@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from askline.models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
-    RelationalCNNLayout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
+    RelationalCNNConfig,
 )
 from askline.training.light.light_networks import _Convolutions, build, parameter_count
 
@@ -29,7 +29,7 @@ def _plainly(layers: nn.ModuleList, words: Tensor, inside: Tensor) -> Tensor:
 @pytest.mark.parametrize("widths", [(1,), (2,), (1, 2, 3, 4), (1, 2, 3, 4, 5)], ids=str)
 def test_values_and_gradients_are_those_of_conv1d_and_maximum(widths: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    layers = _Convolutions(CompareAggregateLayout(gate=6, filters=4, widths=widths))
+    layers = _Convolutions(CompareAggregateConfig(gate=6, filters=4, widths=widths))
     lengths = torch.tensor([3, 1, 9, 2, 5])
     inside = torch.arange(9) < lengths[:, None]
     start = torch.randn(5, 9, 6) * inside[..., None]
@@ -45,19 +45,19 @@ def test_values_and_gradients_are_those_of_conv1d_and_maximum(widths: tuple[int,
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
-COUNTS: list[tuple[Layout, int]] = [
-    (CosinetLayout(), 904_201),
-    (CosinetLayout(list_layer="rnn"), 1_174_501),
-    (CosinetLayout(list_layer="birnn"), 1_129_501),
-    (CosinetLayout(list_layer="lstm"), 1_986_301),
-    (CosinetLayout(list_layer="bilstm"), 1_806_301),
-    (CompareAggregateLayout(), 2_886_601),
-    (CompareAggregateLayout(list_layer="rnn"), 5_045_401),
-    (CompareAggregateLayout(list_layer="birnn"), 4_865_401),
-    (CompareAggregateLayout(list_layer="lstm"), 11_529_001),
-    (CompareAggregateLayout(list_layer="bilstm"), 10_809_001),
-    (RelationalCNNLayout(), 357_646),
-    (CosinetLayout(channels=("related", "exact", "idf")), 904_201 + 2 * 2 * 5 * 300),
+COUNTS: list[tuple[LightConfig, int]] = [
+    (CosinetConfig(), 904_201),
+    (CosinetConfig(list_layer="rnn"), 1_174_501),
+    (CosinetConfig(list_layer="birnn"), 1_129_501),
+    (CosinetConfig(list_layer="lstm"), 1_986_301),
+    (CosinetConfig(list_layer="bilstm"), 1_806_301),
+    (CompareAggregateConfig(), 2_886_601),
+    (CompareAggregateConfig(list_layer="rnn"), 5_045_401),
+    (CompareAggregateConfig(list_layer="birnn"), 4_865_401),
+    (CompareAggregateConfig(list_layer="lstm"), 11_529_001),
+    (CompareAggregateConfig(list_layer="bilstm"), 10_809_001),
+    (RelationalCNNConfig(), 357_646),
+    (CosinetConfig(channels=("related", "exact", "idf")), 904_201 + 2 * 2 * 5 * 300),
 ]
 
 
@@ -66,9 +66,9 @@ COUNTS: list[tuple[Layout, int]] = [
     COUNTS,
     ids=lambda value: (
         f"{value.kind}-{getattr(value, 'list_layer', '')}"
-        if isinstance(value, Layout)
+        if isinstance(value, LightConfig)
         else str(value)
     ),
 )
-def test_parameter_count(layout: Layout, expected: int) -> None:
+def test_parameter_count(layout: LightConfig, expected: int) -> None:
     assert parameter_count(build(layout)) == expected

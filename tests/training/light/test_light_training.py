@@ -13,24 +13,24 @@ import torch
 
 from askline.errors import InputError
 from askline.models.light_config import (
-    CompareAggregateLayout,
-    CosinetLayout,
-    Layout,
-    RelationalCNNLayout,
+    CompareAggregateConfig,
+    CosinetConfig,
+    LightConfig,
+    RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
 from askline.training.light.encoded_questions import encode
 from askline.training.light.light_training import DevSet, Recipe, Trained, train
 from askline.types import QuestionSet
 
-SMALL = CosinetLayout(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
-LAYOUTS: list[Layout] = [
+SMALL = CosinetConfig(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
+LAYOUTS: list[LightConfig] = [
     replace(SMALL, list_layer="none"),
     SMALL,
     replace(SMALL, list_layer="lstm", channels=("related", "exact", "idf", "exact_idf")),
-    CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_layer="none"),
-    CompareAggregateLayout(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="bilstm"),
-    RelationalCNNLayout(dimensions=16, filters=8),
+    CompareAggregateConfig(dimensions=16, gate=10, filters=8, list_layer="none"),
+    CompareAggregateConfig(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="bilstm"),
+    RelationalCNNConfig(dimensions=16, filters=8),
 ]
 QUICK = Recipe(rate=5e-3, epochs=6, batch=4)
 
@@ -44,7 +44,7 @@ def _weights(trained: Trained) -> dict[str, list[float]]:
     "layout", LAYOUTS, ids=lambda one: f"{one.kind}-{getattr(one, 'list_layer', '')}"
 )
 def test_every_network_learns_to_see_overlap(
-    layout: Layout,
+    layout: LightConfig,
     loss: str,
     vectors: WordVectors,
     train_questions: QuestionSet,
@@ -170,7 +170,7 @@ def test_vectors_of_another_length_are_refused(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
     with pytest.raises(InputError, match="takes vectors of 300 dimensions, got 16"):
-        encode(train_questions, vectors, CosinetLayout())
+        encode(train_questions, vectors, CosinetConfig())
 
 
 def test_batch_of_questions_scores_as_each_alone(

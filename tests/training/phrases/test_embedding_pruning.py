@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from askline.engine.quantization import from_nibbles, to_nibbles
+from askline.engine.quantization import pack_int4, unpack_int4
 from askline.training.phrases.phrase_export import hold_words, trim_positions, trim_words
 from askline.training.phrases.phrase_network import PhraseNetwork
 from askline.training.transformer.pair_network import read_encoder
@@ -75,5 +75,5 @@ def test_held_words_fit_into_4_bits_and_stay(bert_folder: Path) -> None:
     hold_words(network)
     found = table.detach().numpy()
     assert not table.requires_grad
-    assert np.array_equal(from_nibbles(*to_nibbles(found)), found)
+    assert np.array_equal(unpack_int4(*pack_int4(found)), found)
     assert 0 < float(torch.abs(table - before).max()) < float(before.abs().max()) / 7

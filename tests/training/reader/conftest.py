@@ -11,7 +11,14 @@ from askline.engine.tokenizer import WordPiece
 from askline.models.folder import ModelFolder
 from askline.training.post_training_quantization import quantised
 
-from ...engine.tiny_cascades import CANDIDATES, QUESTION, layout, runtime_folder, tensors, tokeniser
+from ...engine.tiny_cascades import (
+    CANDIDATES,
+    QUESTION,
+    runtime_folder,
+    tensors,
+    tiny_config,
+    tokenizer,
+)
 from ..cascade.conftest import squad_file
 
 __all__ = ["squad_file"]
@@ -21,10 +28,10 @@ PAIRS = [(QUESTION, text) for text in CANDIDATES]
 
 @pytest.fixture(params=["float32", "int8"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> ModelFolder:
-    of = layout("mean", positions=128)
+    of = tiny_config("mean", positions=128)
     weights = tensors(of)
     if request.param == "int8":
         path = tmp_path / "tokenizer.json"
-        path.write_text(json.dumps(tokeniser()), encoding="utf-8")
+        path.write_text(json.dumps(tokenizer()), encoding="utf-8")
         of, weights = quantised(of, weights, WordPiece.load(path), PAIRS)
     return ModelFolder.open(runtime_folder(tmp_path / "start", of, weights), kind="cascade")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from askline.engine.encoder import open_encoder
+from askline.engine.encoder import load_encoder
 from askline.engine.spans import best_span
 from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError
-from askline.models.cascade_config import Adapter, CascadeLayout
+from askline.models.cascade_config import Adapter, CascadeConfig
 from askline.models.folder import ModelFolder
 from askline.training.packing import TokenTable, pack
 from askline.training.reader.reader_network import AdaptedReader, float_tensors
@@ -32,7 +32,7 @@ from askline.training.reader.reader_training import (
 )
 
 from ...engine.tiny_cascades import CANDIDATES, QUESTION, runtime_folder, tensors
-from ...engine.tiny_cascades import layout as tiny
+from ...engine.tiny_cascades import tiny_config as tiny
 from .conftest import PAIRS
 
 ADAPTER = Adapter(1, 4)
@@ -41,8 +41,10 @@ TEXTS = [text for text in CANDIDATES if text]
 
 def _reader(folder: ModelFolder, adapter: Adapter = ADAPTER) -> AdaptedReader:
     torch.manual_seed(0)
-    layout = CascadeLayout.from_config(folder.config, path=folder.path)
-    made = AdaptedReader(replace(layout, adapter=adapter), float_tensors(folder.stored())).eval()
+    layout = CascadeConfig.from_config(folder.config, path=folder.path)
+    made = AdaptedReader(
+        replace(layout, adapter=adapter), float_tensors(folder.stored_tensors())
+    ).eval()
     with torch.no_grad():
         for value in made.own.values():  # away from where it starts
             value.add_(0.1 * torch.randn_like(value))
@@ -74,18 +76,18 @@ def test_the_engine_reads_what_torch_reads(folder: ModelFolder, tmp_path: Path, 
     path = write_reader(
         folder, reader.tensors(), adapter, tmp_path / "to", pairs=PAIRS, card="# tiny\n"
     )
-    encoder = open_encoder(ModelFolder.open(path, kind="cascade"))
+    encoder = load_encoder(ModelFolder.open(path, kind="cascade"))
     spans = encoder.begin(QUESTION, TEXTS).read(np.arange(len(TEXTS)))
     found = [span.no_answer for span in spans if span]
     near = 1e-3 if folder.config["precision"] == "float32" else 0.5
-    assert np.abs(np.subtract(found, _no_answers(reader, encoder.tokeniser))).max() < near
+    assert np.abs(np.subtract(found, _no_answers(reader, encoder.tokenizer))).max() < near
 
 
 def test_all_else_is_written_as_it_was(folder: ModelFolder, tmp_path: Path) -> None:
     own = _reader(folder).tensors()
     path = write_reader(folder, own, ADAPTER, tmp_path / "to", pairs=PAIRS, card="# tiny\n")
     made = ModelFolder.open(path, kind="cascade")
-    before, after = folder.stored(), made.stored()
+    before, after = folder.stored_tensors(), made.stored_tensors()
     for name in before.keys() - own.keys():
         assert before[name].dtype == after[name].dtype
         assert before[name].tobytes() == after[name].tobytes()
@@ -106,11 +108,11 @@ def test_a_second_reader_takes_the_place_of_the_first(folder: ModelFolder, tmp_p
 
 
 def test_it_starts_as_the_encoder_is(folder: ModelFolder) -> None:
-    layout = CascadeLayout.from_config(folder.config, path=folder.path)
-    start = float_tensors(folder.stored())
+    layout = CascadeConfig.from_config(folder.config, path=folder.path)
+    start = float_tensors(folder.stored_tensors())
     tokeniser = _tokeniser(folder)
     fresh = AdaptedReader(replace(layout, adapter=Adapter(0, 2)), start).eval()
-    encoder = open_encoder(folder)
+    encoder = load_encoder(folder)
     spans = encoder.begin(QUESTION, TEXTS).read(np.arange(len(TEXTS)))
     near = 1e-3 if layout.precision == "float32" else 0.5
     wanted = [span.no_answer for span in spans if span]
@@ -140,9 +142,9 @@ def _paragraphs(path: Path) -> Any:
 
 
 def test_training_leaves_what_it_started_from_alone(folder: ModelFolder, squad_file: Path) -> None:
-    start, tokeniser = float_tensors(folder.stored()), _tokeniser(folder)
+    start, tokeniser = float_tensors(folder.stored_tensors()), _tokeniser(folder)
     before = {name: value.copy() for name, value in start.items()}
-    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    layout = CascadeConfig.from_config(folder.config, path=folder.path)
     reader = AdaptedReader(replace(layout, adapter=ADAPTER), start)
     examples = every_answer(_paragraphs(squad_file), tokeniser, positions=128)
     fit_reader(reader, examples, template_of(tokeniser), ReaderRecipe(epochs=1, batch=2))
@@ -171,7 +173,7 @@ def test_a_reader_is_made_from_a_folder_and_a_file(
         command="askline train reader", on_step=lambda seed, done, *_: steps.append((seed, done)),
     )  # fmt: skip
     assert steps == [(seed, done) for seed in (0, 1) for done in (1, 2, 3, 4)]
-    spans = open_encoder(ModelFolder.open(path, kind="cascade")).begin(QUESTION, TEXTS)
+    spans = load_encoder(ModelFolder.open(path, kind="cascade")).begin(QUESTION, TEXTS)
     assert None not in spans.read(np.arange(len(TEXTS)))
     card = (path / "README.md").read_text(encoding="utf-8")
     assert "An adapter of rank 4 on all layers from 2 on" in card
@@ -197,15 +199,15 @@ def test_a_reader_is_carried_over_to_another_encoder(
 ) -> None:
     own = _reader(folder).tensors()
     before = write_reader(folder, own, ADAPTER, tmp_path / "one", pairs=PAIRS, card="")
-    theirs = float_tensors(ModelFolder.open(before, kind="cascade").stored())
-    here = float_tensors(folder.stored())
+    theirs = float_tensors(ModelFolder.open(before, kind="cascade").stored_tensors())
+    here = float_tensors(folder.stored_tensors())
     moved = {
         name: one + 0.01 if name.startswith("layers.") and one.ndim == 2 else one
         for name, one in here.items()
     }  # by one and the same number, which is a matrix of rank 1
     wide = Adapter(1, 5)
     found = carried_over(theirs, moved, wide)
-    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    layout = CascadeConfig.from_config(folder.config, path=folder.path)
     there = AdaptedReader(replace(layout, adapter=ADAPTER), theirs).eval()
     carried = AdaptedReader(replace(layout, adapter=wide), moved | found).eval()
     for layer in (1, 2):
@@ -242,8 +244,8 @@ def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
 
 
 def test_a_layout_without_an_adapter_is_refused(folder: ModelFolder) -> None:
-    layout = CascadeLayout.from_config(folder.config, path=folder.path)
+    layout = CascadeConfig.from_config(folder.config, path=folder.path)
     with pytest.raises(InputError, match="A reader with an adapter is needed"):
-        AdaptedReader(layout, float_tensors(folder.stored()))
+        AdaptedReader(layout, float_tensors(folder.stored_tensors()))
     with pytest.raises(InputError, match="rate must be above 0"):
         ReaderRecipe(rate=0)

@@ -7,7 +7,7 @@ from click.testing import CliRunner, Result
 
 from askline.cli.train_reader import reader
 from askline.errors import InputError, ModelError
-from askline.models.cascade_config import Adapter, CascadeLayout
+from askline.models.cascade_config import Adapter, CascadeConfig
 from askline.models.folder import ModelFolder
 
 
@@ -26,7 +26,7 @@ def test_command_writes_the_folder_with_a_reader_and_another_that_it_taught(
     run(*basic, *short, "--teacher", first, "--seed", "1", "--seed", "2", "--out", second)
     for path, adapter in ((first, Adapter(1, 3)), (second, Adapter(0, 3))):
         opened = ModelFolder.open(path, kind="cascade")
-        assert CascadeLayout.from_config(opened.config, path=path).adapter == adapter
+        assert CascadeConfig.from_config(opened.config, path=path).adapter == adapter
         assert "The cascade's own weights are as they were." in (path / "README.md").read_text()
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "LayerwiseEncoder",
+    "LayerwiseRun",
     "SharedEncoder",
     "SharedRun",
     "Span",
-    "StagedEncoder",
-    "StagedRun",
     "Unhurried",
 ]
 
@@ -37,7 +37,7 @@ class Span:
 
 
 @runtime_checkable
-class StagedRun(Protocol):
+class LayerwiseRun(Protocol):
     """The state of one question. It belongs to one thread and is thrown away with its ranking."""
 
     @property
@@ -68,7 +68,7 @@ class StagedRun(Protocol):
 
 
 @runtime_checkable
-class StagedEncoder(Protocol):
+class LayerwiseEncoder(Protocol):
     """An encoder with a classifier at several depths. Any number of threads may begin runs."""
 
     @property
@@ -81,7 +81,7 @@ class StagedEncoder(Protocol):
         """Full depth: the last that has a classifier."""
         ...
 
-    def begin(self, question: str, candidates: Sequence[str]) -> StagedRun:
+    def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
         """
         Tokenise once, for all depths.
 
@@ -96,7 +96,7 @@ class SharedRun(Protocol):
 
     @property
     def tokens(self) -> NDArray[np.int64]:
-        """As a `StagedRun` has it."""
+        """As a `LayerwiseRun` has it."""
         ...
 
     def advance(
@@ -107,7 +107,7 @@ class SharedRun(Protocol):
         stop: Callable[[], bool] | None = None,
         waiting: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
-        """As a `StagedRun` does; those that are `waiting` may be named again though they rest."""
+        """As a `LayerwiseRun`; rows that are `waiting` stay available for later calls."""
         ...
 
 

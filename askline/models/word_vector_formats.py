@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, Problem
 from ..text.words import normalize
-from .word_vectors import UnknownRule, WordVectors, cached, rarity_by_place
+from .word_vectors import UnknownRule, WordVectors, rarity_by_rank, read_cached
 
 __all__ = [
     "read_vectors",
@@ -51,7 +51,7 @@ def read_vectors(
         rarity = _rarity(list(collected.forms), collected.rows)
         words, rows = collected.result()
     else:
-        words, rows = cached(
+        words, rows = read_cached(
             file, Path(cache).expanduser(), lambda: _read(file, language).result(), language
         )
         rarity = _rarity(words, words)
@@ -67,7 +67,7 @@ def _rarity(words: list[str], kept: Iterable[str]) -> NDArray[np.float32]:
     if len(words) > 1 and words == sorted(words):  # then the order says nothing of how common
         return np.ones(sum(1 for _ in kept), np.float32)
     place = {word: row for row, word in enumerate(words)}
-    return rarity_by_place(len(words))[[place[word] for word in kept]]
+    return rarity_by_rank(len(words))[[place[word] for word in kept]]
 
 
 @dataclass(slots=True)

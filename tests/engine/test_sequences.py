@@ -6,56 +6,58 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from askline.engine.pair_windows import Windows
+from askline.engine.sequences import TokenSequences
 from askline.engine.tokenizer import WordPiece
 
-from .tiny_cascades import tokeniser
+from .tiny_cascades import tokenizer
 
 
 @pytest.fixture
 def pieces(tmp_path: Path) -> WordPiece:
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(tokeniser()), encoding="utf-8")
+    path.write_text(json.dumps(tokenizer()), encoding="utf-8")
     return WordPiece.load(path)
 
 
 def test_a_pair_is_marked_question_and_candidate(pieces: WordPiece) -> None:
-    windows = Windows.of(pieces, "who wrote", ["it", "emma wrote it"], positions=64)
-    who, wrote, it = pieces.numbers("who wrote it")
+    windows = TokenSequences.for_question(
+        pieces, "who wrote", ["it", "emma wrote it"], positions=64
+    )
+    who, wrote, it = pieces.token_ids("who wrote it")
     numbers, kinds = windows.batch(np.array([0]))
-    assert numbers.tolist() == [[pieces.first, who, wrote, pieces.separator, it, pieces.separator]]
+    assert numbers.tolist() == [[pieces.cls_id, who, wrote, pieces.sep_id, it, pieces.sep_id]]
     assert kinds.tolist() == [[0, 0, 0, 0, 1, 1]]
     assert windows.tokens(2).tolist() == [6, 8]
 
 
 def test_no_token_of_a_long_candidate_is_left_out(pieces: WordPiece) -> None:
     candidate = " ".join(f"{number}" for number in range(1000))
-    windows = Windows.of(pieces, "who", ["it", candidate, "she"], positions=64 * 3)
-    numbers = pieces.numbers(candidate)
+    windows = TokenSequences.for_question(pieces, "who", ["it", candidate, "she"], positions=64 * 3)
+    numbers = pieces.token_ids(candidate)
     seen = set[int]()
-    for part, owner, start in zip(windows.parts, windows.owner, windows.start, strict=True):
+    for part, owner, start in zip(windows.suffixes, windows.candidate, windows.start, strict=True):
         if owner == 1:
             own = part[:-1].tolist()
             assert numbers[start : start + len(own)] == own
             seen |= set(range(start, start + len(own)))
     assert seen == set(range(len(numbers)))
     assert windows.lengths.max() == 64 * 3
-    assert windows.tokens(3)[1] == windows.lengths[windows.owner == 1].sum()
+    assert windows.tokens(3)[1] == windows.lengths[windows.candidate == 1].sum()
 
 
 def test_windows_of_a_candidate_overlap(pieces: WordPiece) -> None:
-    windows = Windows.of(pieces, "who", ["it " * 400], positions=256)
-    ends = windows.start + windows.lengths - len(windows.heads[0]) - 1
+    windows = TokenSequences.for_question(pieces, "who", ["it " * 400], positions=256)
+    ends = windows.start + windows.lengths - len(windows.prefixes[0]) - 1
     assert (ends[:-1] - windows.start[1:] >= 64).all()
 
 
 def test_a_question_is_cut_at_half_a_sequence(pieces: WordPiece) -> None:
-    windows = Windows.of(pieces, "it " * 5000, ["she wrote"], positions=64)
-    assert len(windows.heads[0]) == 2 + (64 - 3) // 2
-    assert windows.lengths.tolist() == [len(windows.heads[0]) + 3]
+    windows = TokenSequences.for_question(pieces, "it " * 5000, ["she wrote"], positions=64)
+    assert len(windows.prefixes[0]) == 2 + (64 - 3) // 2
+    assert windows.lengths.tolist() == [len(windows.prefixes[0]) + 3]
 
 
 def test_an_empty_candidate_has_a_window(pieces: WordPiece) -> None:
-    windows = Windows.of(pieces, "", ["", "it"], positions=64)
+    windows = TokenSequences.for_question(pieces, "", ["", "it"], positions=64)
     assert len(windows) == 2
     assert windows.tokens(2).tolist() == [3, 4]

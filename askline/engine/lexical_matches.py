@@ -21,14 +21,14 @@ import numpy as np
 
 from ..models.word_vectors import WordVectors
 from ..text.words import TEXT_SEPARATOR, split_words, split_words_flat
-from .numpy_ops import FloatArray, IntArray, product
+from .numpy_ops import FloatArray, IntArray, matmul
 
 __all__ = [
-    "Block",
+    "LexicalMatches",
     "Lexicon",
-    "Listing",
-    "Matches",
-    "Pairs",
+    "PairBlock",
+    "PairFeatures",
+    "TokenizedList",
     "pair_channels",
 ]
 
@@ -91,7 +91,7 @@ _NEARLY_SAME = 0.99  # for different words: 1 means the very word
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listing:
+class TokenizedList:
     """
     Texts as numbered words, the question's distinct words first.
 
@@ -102,14 +102,14 @@ class Listing:
     vectors: FloatArray  # (distinct, dimensions), of length 1
     rarity: FloatArray  # (distinct,)
     question: IntArray  # (words of the question,), repeated ones repeated
-    asked: int  # how many of the distinct words the question has
-    row: IntArray  # the candidates' words, one candidate after the other
+    question_size: int  # how many of the distinct words the question has
+    words: IntArray  # the candidates' words, one candidate after the other
     lengths: IntArray  # (candidates,)
     starts: IntArray  # (candidates,)
     owner: IntArray  # (row,) which candidate a word belongs to
 
     @classmethod
-    def of(cls, question: str, candidates: Sequence[str], vectors: WordVectors) -> Listing:
+    def of(cls, question: str, candidates: Sequence[str], vectors: WordVectors) -> TokenizedList:
         """Number the words and look each distinct one up."""
         distinct, row, lengths = _numbered((question, *candidates))
         table, rarity = vectors.look_up(distinct)
@@ -153,7 +153,7 @@ def _numbered(texts: Sequence[str]) -> tuple[list[str], IntArray, IntArray]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Matches:
+class LexicalMatches:
     """How the question's distinct words and the candidates' words meet."""
 
     related: FloatArray  # (asked, distinct): 1 for the very word, else cosine or shared start
@@ -163,18 +163,18 @@ class Matches:
     scarcity: FloatArray  # (asked,) in the list, near 0 for a word that all have, near 1 for none
 
     @classmethod
-    def of(cls, listing: Listing) -> Matches:
+    def of(cls, listing: TokenizedList) -> LexicalMatches:
         """Compare each question word with each distinct word once, then look up."""
-        asked, size = listing.asked, len(listing.lengths)
-        cosine = product(listing.vectors, listing.vectors[:asked].T)  # (distinct, asked)
+        asked, size = listing.question_size, len(listing.lengths)
+        cosine = matmul(listing.vectors, listing.vectors[:asked].T)  # (distinct, asked)
         related = np.clip(cosine.T, 0.0, _NEARLY_SAME, order="C")
         _raise_inflections(related, listing.distinct, asked)
         real = np.array([word != "" for word in listing.distinct[:asked]])
         related[np.arange(asked), np.arange(asked)] = real
         # One question word at a time: its row is short and stays in the nearest cache.
-        best = [np.maximum.reduceat(one.take(listing.row), listing.starts) for one in related]
-        hit = listing.row < asked
-        cells = listing.owner[hit] * asked + listing.row[hit]
+        best = [np.maximum.reduceat(one.take(listing.words), listing.starts) for one in related]
+        hit = listing.words < asked
+        cells = listing.owner[hit] * asked + listing.words[hit]
         counts = np.bincount(cells, minlength=size * asked).reshape(size, asked) * real
         having = (counts > 0).sum(axis=0)
         scarcity = np.log1p((size - having + 0.5) / (having + 0.5)) / np.log1p(size + 1.0)
@@ -215,18 +215,18 @@ _WORDS_AT_ONCE = 8_192  # bounds memory: a block has about as many padded words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class PairBlock:
     """Some candidates of about one length, padded with the zero word."""
 
     rows: IntArray  # (block,) which candidates
     words: IntArray  # (block, longest)
     lengths: IntArray  # (block,)
-    asked: FloatArray  # (block, question words, channels)
-    said: FloatArray  # (block, longest, channels)
+    question_channels: FloatArray  # (block, question words, channels)
+    candidate_channels: FloatArray  # (block, longest, channels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
+class PairFeatures:
     """All pairs of one question. Every text has at least one word, the zero word if no other."""
 
     lexicon: Lexicon
@@ -234,8 +234,8 @@ class Pairs:
     words: IntArray  # the candidates' words in a row
     starts: IntArray  # (candidates,)
     lengths: IntArray  # (candidates,)
-    asked: FloatArray  # (candidates, question words, channels)
-    said: FloatArray  # (words in a row, channels)
+    question_channels: FloatArray  # (candidates, question words, channels)
+    candidate_channels: FloatArray  # (words in a row, channels)
 
     @classmethod
     def of(
@@ -245,7 +245,7 @@ class Pairs:
         vectors: WordVectors,
         *,
         channels: Sequence[str],
-    ) -> Pairs:
+    ) -> PairFeatures:
         """Number the distinct words, look them up once, compute the channels."""
         texts = [split_words(text) for text in (question, *candidates)]
         number = {
@@ -259,7 +259,7 @@ class Pairs:
         asked, said = pair_channels(channels, lexicon, ask, flat, starts)
         return cls(lexicon, ask, flat, starts, lengths, asked, said)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[PairBlock]:
         """The candidates, shortest first, in blocks that waste little on padding."""
         order = np.argsort(self.lengths, kind="stable")
         while len(order):
@@ -269,10 +269,10 @@ class Pairs:
             yield self._block(order[:count])
             order = order[count:]
 
-    def _block(self, rows: IntArray) -> Block:
+    def _block(self, rows: IntArray) -> PairBlock:
         lengths = self.lengths[rows]
         place = np.arange(lengths.max())
         inside = place < lengths[:, None]
         at = np.where(inside, self.starts[rows, None] + place, 0)
-        said = self.said[at] * inside[..., None]
-        return Block(rows, self.words[at] * inside, lengths, self.asked[rows], said)
+        said = self.candidate_channels[at] * inside[..., None]
+        return PairBlock(rows, self.words[at] * inside, lengths, self.question_channels[rows], said)

@@ -3,19 +3,19 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.engine.list_layers import list_shapes, read_list
+from askline.engine.recurrent_layer import apply_list_layer, list_layer_shapes
 from askline.models.light_config import ListLayerKind
 
 
 def _drawn(kind: ListLayerKind, inputs: int, hidden: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
-    shapes = list_shapes(kind, inputs, hidden)
+    shapes = list_layer_shapes(kind, inputs, hidden)
     return {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
 
 
 def test_no_layer_hands_the_pairs_on() -> None:
     pairs = np.ones((3, 2), np.float32)
-    assert read_list("none", {}, pairs) is pairs
+    assert apply_list_layer("none", {}, pairs) is pairs
 
 
 def test_rnn_by_hand() -> None:
@@ -28,7 +28,7 @@ def test_rnn_by_hand() -> None:
     }
     first = np.tanh(2 * 1 + 0.75)
     second = np.tanh(2 * -1 + 0.75 - first)
-    found = read_list("rnn", tensors, np.array([[1], [-1]], np.float32))
+    found = apply_list_layer("rnn", tensors, np.array([[1], [-1]], np.float32))
     np.testing.assert_allclose(found[:, 0], [first, second], atol=1e-6)
 
 
@@ -45,15 +45,15 @@ def test_layer_is_torchs(kind: ListLayerKind) -> None:
     pairs = np.random.default_rng(1).standard_normal((7, 5)).astype(np.float32)
     with torch.inference_mode():
         expected = layer(torch.from_numpy(pairs)[None])[0][0].numpy()
-    np.testing.assert_allclose(read_list(kind, tensors, pairs), expected, atol=1e-5)
+    np.testing.assert_allclose(apply_list_layer(kind, tensors, pairs), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["birnn", "bilstm"])
 def test_both_directions_read_the_whole_list(kind: ListLayerKind) -> None:
     pairs = np.random.default_rng(2).standard_normal((4, 5)).astype(np.float32)
-    before = read_list(kind, _drawn(kind, 5, 6), pairs)
+    before = apply_list_layer(kind, _drawn(kind, 5, 6), pairs)
     pairs[-1] += 1
-    after = read_list(kind, _drawn(kind, 5, 6), pairs)
+    after = apply_list_layer(kind, _drawn(kind, 5, 6), pairs)
     assert np.array_equal(before[0, :3], after[0, :3])  # forwards: the past alone
     assert not np.array_equal(before[0, 3:], after[0, 3:])
 
@@ -61,4 +61,4 @@ def test_both_directions_read_the_whole_list(kind: ListLayerKind) -> None:
 def test_large_inputs_do_not_overflow() -> None:
     pairs = np.full((2, 5), 1e4, np.float32)
     with np.errstate(all="raise", under="ignore"):
-        assert np.isfinite(read_list("lstm", _drawn("lstm", 5, 6), pairs)).all()
+        assert np.isfinite(apply_list_layer("lstm", _drawn("lstm", 5, 6), pairs)).all()

@@ -13,7 +13,7 @@ from .tokenizer import WordPiece
 
 __all__ = [
     "IntArray",
-    "Windows",
+    "TokenSequences",
 ]
 
 IntArray = NDArray[np.int64]
@@ -23,35 +23,35 @@ _MARKS = 3  # [CLS] question [SEP] candidate [SEP]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Windows:
+class TokenSequences:
     """The sequences of all candidates, in their order. A candidate has at least one."""
 
-    heads: tuple[IntArray, ...]
+    prefixes: tuple[IntArray, ...]
     """What each begins with: the first mark, the question, a separator."""
-    parts: tuple[IntArray, ...]
+    suffixes: tuple[IntArray, ...]
     """What is each one's own: its part of the candidate, and a separator."""
-    owner: IntArray
+    candidate: IntArray
     """The candidate of each window."""
     start: IntArray
     """The token of the candidate that each window begins with."""
     lengths: IntArray
 
     @classmethod
-    def of(
-        cls, tokeniser: WordPiece, question: str, candidates: Sequence[str], *, positions: int
-    ) -> Windows:
+    def for_question(
+        cls, tokenizer: WordPiece, question: str, candidates: Sequence[str], *, positions: int
+    ) -> TokenSequences:
         """Of one question."""
-        return cls.of_all(tokeniser, [(question, candidates)], positions=positions)
+        return cls.for_requests(tokenizer, [(question, candidates)], positions=positions)
 
     @classmethod
-    def of_all(
+    def for_requests(
         cls,
-        tokeniser: WordPiece,
+        tokenizer: WordPiece,
         requests: Iterable[tuple[str, Sequence[str]]],
         *,
         positions: int,
         longest: int = _LONGEST,
-    ) -> Windows:
+    ) -> TokenSequences:
         """
         Tokenise all, each text once; candidates are numbered through all questions.
 
@@ -62,13 +62,13 @@ class Windows:
         owner, start = list[int](), list[int]()
         rows = count()
         for question, candidates in requests:
-            asked = tokeniser.numbers(question)[: (longest - _MARKS) // 2]
-            head = np.array([tokeniser.first, *asked, tokeniser.separator], np.int64)
+            asked = tokenizer.token_ids(question)[: (longest - _MARKS) // 2]
+            head = np.array([tokenizer.cls_id, *asked, tokenizer.sep_id], np.int64)
             room = longest - _MARKS - len(asked)
             for candidate, row in zip(candidates, rows, strict=False):
-                numbers = tokeniser.numbers(candidate)
+                numbers = tokenizer.token_ids(candidate)
                 for first in _starts(len(numbers), room, overlap):
-                    own = [*numbers[first : first + room], tokeniser.separator]
+                    own = [*numbers[first : first + room], tokenizer.sep_id]
                     parts.append(np.array(own, np.int64))
                     heads.append(head)
                     owner.append(row)
@@ -81,19 +81,19 @@ class Windows:
 
     def __len__(self) -> int:
         """The number of windows."""
-        return len(self.parts)
+        return len(self.suffixes)
 
     def tokens(self, candidates: int) -> IntArray:
         """(candidates,) what each costs a layer."""
-        return np.bincount(self.owner, self.lengths, candidates).astype(np.int64)
+        return np.bincount(self.candidate, self.lengths, candidates).astype(np.int64)
 
     def batch(self, which: IntArray) -> tuple[IntArray, IntArray]:
         """(windows, tokens) numbers and kinds of windows that are all of one length."""
         numbers = np.empty((len(which), int(self.lengths[which[0]])), np.int64)
         kinds = np.zeros_like(numbers)
         for row, one in enumerate(which.tolist()):
-            begin = len(self.heads[one])
-            numbers[row, :begin], numbers[row, begin:] = self.heads[one], self.parts[one]
+            begin = len(self.prefixes[one])
+            numbers[row, :begin], numbers[row, begin:] = self.prefixes[one], self.suffixes[one]
             kinds[row, begin:] = 1
         return numbers, kinds
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from askline.errors import DataError
-from askline.models.vector_formats import read_vectors
+from askline.models.word_vector_formats import read_vectors
 
 GLOVE = "the 0.1 0.2\nsea 1 -2\nat sea 3 4\n"
 WORD2VEC = "3 2\n" + GLOVE

@@ -10,12 +10,12 @@ from ..models.light_config import ListLayerKind
 from .numpy_ops import FloatArray
 
 __all__ = [
-    "list_shapes",
-    "read_list",
+    "apply_list_layer",
+    "list_layer_shapes",
 ]
 
 
-def read_list(
+def apply_list_layer(
     kind: ListLayerKind, tensors: Mapping[str, FloatArray], pairs: FloatArray
 ) -> FloatArray:
     """
@@ -32,8 +32,8 @@ def read_list(
     return np.concatenate([forward, read(tensors, pairs[::-1], "_reverse")[::-1]], axis=1)
 
 
-def list_shapes(kind: ListLayerKind, inputs: int, hidden: int) -> dict[str, tuple[int, ...]]:
-    """The tensors that `read_list` takes; `hidden` is the size of both directions together."""
+def list_layer_shapes(kind: ListLayerKind, inputs: int, hidden: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the tensors of `apply_list_layer`; `hidden` covers both directions."""
     if kind == "none":
         return {}
     both = kind.startswith("bi")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askline.engine.batching import Crew, equal_batches
-from askline.engine.pair_windows import IntArray
+from askline.engine.sequences import IntArray
+from askline.engine.threads import WorkerThreads, equal_length_batches
 
 
 def _batches(
@@ -15,7 +15,7 @@ def _batches(
 ) -> list[IntArray]:
     sizes = np.array(lengths, np.int64)
     known = np.array(levels or [0] * len(lengths), np.int64)
-    return equal_batches(np.arange(len(lengths)) + 100, sizes, known, threads=threads)
+    return equal_length_batches(np.arange(len(lengths)) + 100, sizes, known, threads=threads)
 
 
 def test_every_window_once_in_batches_of_one_length_and_level() -> None:
@@ -48,25 +48,25 @@ def test_no_windows_no_batches() -> None:
     assert _batches([]) == []
 
 
-def _work_off(batches: int, threads: int, stop: Callable[[], bool] | None = None) -> list[int]:
+def _run_all(batches: int, threads: int, stop: Callable[[], bool] | None = None) -> list[int]:
     done: list[int] = []
     given = [np.array([number], np.int64) for number in range(batches)]
-    Crew(threads).work_off(given, lambda batch: done.append(int(batch[0])), stop=stop)
+    WorkerThreads(threads).run_all(given, lambda batch: done.append(int(batch[0])), stop=stop)
     return sorted(done)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_all_batches_are_done(threads: int) -> None:
-    assert _work_off(20, threads) == list(range(20))
+    assert _run_all(20, threads) == list(range(20))
 
 
 def test_stop_is_asked_before_each_batch() -> None:
     answers = iter([False, False, True])
-    assert _work_off(20, 1, stop=lambda: next(answers)) == [0, 1]
+    assert _run_all(20, 1, stop=lambda: next(answers)) == [0, 1]
 
 
 def test_stop_at_once_does_nothing() -> None:
-    assert _work_off(20, 2, stop=lambda: True) == []
+    assert _run_all(20, 2, stop=lambda: True) == []
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -75,20 +75,20 @@ def test_what_goes_wrong_in_a_thread_reaches_the_caller(threads: int) -> None:
         raise RuntimeError("wrong")
 
     with pytest.raises(RuntimeError, match="wrong"):
-        Crew(threads).work_off([np.array([one]) for one in range(8)], work)
+        WorkerThreads(threads).run_all([np.array([one]) for one in range(8)], work)
 
 
 def test_a_caller_does_not_wait_for_threads_that_others_keep_busy() -> None:
-    crew, release, done = Crew(2), threading.Event(), list[int]()
+    crew, release, done = WorkerThreads(2), threading.Event(), list[int]()
     first, second = (np.array([one], np.int64) for one in (1, 2))
 
     def hold(_: IntArray) -> None:
         release.wait(10)
 
-    busy = [threading.Thread(target=crew.work_off, args=([first, second], hold)) for _ in range(2)]
+    busy = [threading.Thread(target=crew.run_all, args=([first, second], hold)) for _ in range(2)]
     for thread in busy:
         thread.start()
-    crew.work_off([first, second], lambda batch: done.append(int(batch[0])))
+    crew.run_all([first, second], lambda batch: done.append(int(batch[0])))
     assert done == [1, 2]
     release.set()
     for thread in busy:

@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from .pair_windows import IntArray
+from .sequences import IntArray
 
 __all__ = [
-    "Crew",
-    "equal_batches",
+    "WorkerThreads",
+    "equal_length_batches",
 ]
 
 _TOKENS = 384  # of a batch: a larger one is no faster, and a deadline waits for one batch
@@ -24,7 +24,7 @@ Stop = Callable[[], bool]
 Batch = TypeVar("Batch")
 
 
-def equal_batches(
+def equal_length_batches(
     windows: IntArray, lengths: IntArray, levels: IntArray, *, threads: int
 ) -> list[IntArray]:
     """
@@ -51,7 +51,7 @@ def _cut(group: IntArray, most: int) -> Iterator[IntArray]:
     yield from np.array_split(group, -(-len(group) // most))
 
 
-class Crew:
+class WorkerThreads:
     """
     A fixed number of threads for any number of callers.
 
@@ -64,7 +64,7 @@ class Crew:
         self.threads = threads or _cores()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="askline")
 
-    def work_off(
+    def run_all(
         self,
         batches: Sequence[Batch],
         work: Callable[[Batch], None],
