@@ -16,24 +16,12 @@ from pathlib import Path
 import click
 
 from askline.errors import AsklineError, InputError, MissingExtraError
-from research.tables import (
-    QUICK,
-    RUNS,
-    Done,
-    ResultFiles,
-    Run,
-    Section,
-    Written,
-    carry_out,
-    checkout,
-    sections,
-    write_report,
-)
+from research.runs import QUICK, RUNS, Outcome, Run, checkout, run_all
+from research.tables import STATES, ReportTable, ResultFiles, Written, report_tables, write_report
 
 __all__ = ["reproduce"]
 
 _EXTRAS = {"pytrec_eval": "eval", "torch": "train"}
-_STATES = ("measured", "in part", "not yet measured", "not to be had")
 
 
 class _InputProblem(click.ClickException):
@@ -88,7 +76,7 @@ def reproduce(
     """
     papers = tuple(name.strip() for name in only.split(",")) if only else ()
     own = out / "results"
-    done: list[Done] = []
+    done: list[Outcome] = []
     try:
         if quick:
             _check_extras()
@@ -96,8 +84,8 @@ def reproduce(
             files = ResultFiles(own)
         else:
             kept = results or checkout() / "research" / "results"
-            shown = sections(ResultFiles(kept), papers)
-            needed = {line.run for section in shown for line in section.lines}
+            shown = report_tables(ResultFiles(kept), papers)
+            needed = {row.run for table in shown for row in table.rows}
             if run_first:
                 chosen = [run for run in RUNS.values() if not papers or run.name in needed]
                 done = _run(chosen, data, given, own)
@@ -120,7 +108,9 @@ def _check_extras() -> None:
             raise MissingExtraError("A quick run", extra)
 
 
-def _run(runs: Iterable[Run], data: Path | None, given: tuple[str, ...], own: Path) -> list[Done]:
+def _run(
+    runs: Iterable[Run], data: Path | None, given: tuple[str, ...], own: Path
+) -> list[Outcome]:
     if data is None:
         raise InputError("Runs need the datasets. Name their folder with --data or ASKLINE_DATA.")
     paths = {"data": data}
@@ -129,11 +119,11 @@ def _run(runs: Iterable[Run], data: Path | None, given: tuple[str, ...], own: Pa
         if not mark or not path:
             raise InputError(f"--given must be NAME=PATH, got {text!r}.")
         paths[name] = Path(path)
-    return carry_out(list(runs), paths, own, tell=lambda text: click.echo(text, err=True))
+    return run_all(list(runs), paths, own, log=lambda text: click.echo(text, err=True))
 
 
 def _print_summary(written: Written) -> None:
-    rows = [("table", *_STATES), *map(_row, written.sections)]
+    rows = [("table", *STATES), *map(_row, written.tables)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *counts in rows:
         cells = [text.rjust(width) for text, width in zip(counts, widths[1:], strict=True)]
@@ -144,9 +134,9 @@ def _print_summary(written: Written) -> None:
     click.echo(f"Wrote {written.markdown} and {written.html}.", err=True)
 
 
-def _row(section: Section) -> tuple[str, ...]:
-    table = section.table
-    counts = (sum(line.state == state for line in section.lines) for state in _STATES)
+def _row(found: ReportTable) -> tuple[str, ...]:
+    table = found.table
+    counts = (sum(row.state == state for row in found.rows) for state in STATES)
     return (f"{table.paper}, {table.number}", *(str(count or "") for count in counts))
 
 

@@ -1,9 +1,9 @@
 """
-No figure without a run behind it.
+Every figure in a Markdown table comes from a result file.
 
-The rule for Markdown tables: a figure with a decimal point stands in one of the result files that
-its page names (`research/results/NAME.json`), rounded as the page rounds it, or a paper prints it.
-`research/results.md` is made from the files and compared as a whole.
+A figure with a decimal point must be in one of the result files that its page names
+(`research/results/NAME.json`), rounded as on the page, or in a published table.
+`research/results.md` is generated from the files and compared as a whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from research.tables import ResultFiles, page, published, with_headline
+from research.make_results import with_readme_table
+from research.tables import ResultFiles, page, published
 
 ROOT = Path(__file__).parent.parent
 MADE = ROOT / "research" / "results.md"
@@ -107,7 +108,9 @@ def test_the_page_of_results_is_made_from_the_files() -> None:
 
 def test_the_readmes_table_is_made_from_the_files() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    assert with_headline(text, ResultFiles(ROOT / "research" / "results")) == text, "run: make docs"
+    assert with_readme_table(text, ResultFiles(ROOT / "research" / "results")) == text, (
+        "run: make docs"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,39 +1,31 @@
 """
-Every figure of the papers beside ours, and the runs that make ours.
+The papers' tables beside our figures.
 
-`published.json` has what the papers print; `links/` ties each row to a place in a result file or to
-the reason why there is none; `runs.py` names the commands; the rest puts both on a page.
+`published.json` holds what the papers print. The `*_rows` modules map each row to a figure in a
+result file, or give the reason why there is none. `report` and `html` write the pages.
 """
 
 from __future__ import annotations
 
-from .headline import headline, with_headline
-from .lines import Cell, Line, Section, sections
-from .places import Figure, Place, ResultFiles
 from .published import Published, papers, published
 from .report import Written, page, write_report
-from .runs import QUICK, RUNS, Done, Run, carry_out, checkout
+from .report_rows import STATES, Cell, ReportRow, ReportTable, report_tables
+from .result_files import Figure, JsonPath, ResultFiles, json_path
 
 __all__ = [
-    "QUICK",
-    "RUNS",
+    "STATES",
     "Cell",
-    "Done",
     "Figure",
-    "Line",
-    "Place",
+    "JsonPath",
     "Published",
+    "ReportRow",
+    "ReportTable",
     "ResultFiles",
-    "Run",
-    "Section",
     "Written",
-    "carry_out",
-    "checkout",
-    "headline",
+    "json_path",
     "page",
     "papers",
     "published",
-    "sections",
-    "with_headline",
+    "report_tables",
     "write_report",
 ]

@@ -1,4 +1,4 @@
-"""The report as one HTML file: tables and pictures, no scripts, nothing to fetch."""
+"""The report as one HTML file: tables and charts, no scripts, no external files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from .about import origins
-from .lines import Cell, Line, Section
-from .places import ResultFiles
-from .plots import charts
+from research.runs import RUNS
+
+from .charts import charts
 from .published import papers
-from .runs import RUNS
-from .texts import Notes, difference, ours, printed, shown_measures
+from .report_rows import (
+    Cell,
+    Notes,
+    ReportRow,
+    ReportTable,
+    column_heading,
+    difference_text,
+    measured_text,
+    provenance,
+    published_text,
+)
+from .result_files import ResultFiles
 
 __all__ = ["html"]
 
@@ -42,9 +51,9 @@ code { font-size: 13px; } nav a { margin-right: 14px; } a { color: var(--series-
 """
 
 
-def html(results: ResultFiles, sections: Sequence[Section], *, banner: str = "") -> str:
+def html(results: ResultFiles, tables: Sequence[ReportTable], *, banner: str = "") -> str:
     """The whole page."""
-    body = "\n".join(_body(results, sections, banner))
+    body = "\n".join(_body(results, tables, banner))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -53,92 +62,92 @@ def html(results: ResultFiles, sections: Sequence[Section], *, banner: str = "")
     )
 
 
-def _body(results: ResultFiles, sections: Sequence[Section], banner: str) -> Iterator[str]:
-    yield "<h1>Every table of the papers, beside ours</h1>"
+def _body(results: ResultFiles, tables: Sequence[ReportTable], banner: str) -> Iterator[str]:
+    yield "<h1>Every table of the papers beside our figures</h1>"
     if banner:
         yield f"<p><strong>{escape(banner)}</strong></p>"
     yield (
-        "<p>For each measure: what the paper prints, what was measured here, and the difference. "
-        "± is the deviation over seeds; a range in brackets is the 95 % bootstrap interval over "
-        "questions. Below a rule stand rows of ours that no paper has.</p>"
+        "<p>For each measure: the published value, our value, and the difference. ± is the standard "
+        "deviation over seeds; a range in parentheses is the 95 % bootstrap interval over "
+        "questions. Rows below the line are in no paper.</p>"
     )
-    shown = dict.fromkeys(section.table.paper for section in sections)
+    shown = dict.fromkeys(section.table.paper for section in tables)
     links = (f'<a href="#{paper}">{escape(papers()[paper])}</a>' for paper in shown)
     yield f"<nav>{''.join(links)}</nav>"
-    pictures = charts(results, sections)
+    pictures = charts(results, tables)
     if pictures:
-        yield "<h2>Pictures</h2>"
+        yield "<h2>Charts</h2>"
         yield from pictures
     for paper in shown:
         yield f'<h2 id="{paper}">{escape(papers()[paper])}</h2>'
-        for section in sections:
+        for section in tables:
             if section.table.paper == paper:
                 yield from _section(section)
-    yield from _origins(results, sections)
+    yield from _provenance_table(results, tables)
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: ReportTable) -> Iterator[str]:
     table = section.table
     yield f"<h3>{escape(f'{table.number}: {table.title}')} <small>{escape(table.on)}</small></h3>"
-    stand_in = section.stand_in and f"{section.stand_in}; figures of other data are not subtracted"
-    for text in (stand_in, table.note, section.short):
+    replacement = section.replacement and f"{section.replacement}; differences are not shown"
+    for text in (replacement, table.note, section.remark):
         if text:
             yield f"<p>{_prose(text.rstrip('.'))}.</p>"
     heads = "".join(
-        f'<th colspan="3">{escape(shown_measures(measure))}</th>' for measure in table.measures
+        f'<th colspan="3">{escape(column_heading(measure))}</th>' for measure in table.measures
     )
     kinds = '<th class="soft">paper</th><th>ours</th><th></th>' * len(table.measures)
     yield (
         '<div class="wide"><table><thead>'
-        f'<tr><th></th>{heads}<th>seeds</th><th class="left">differs</th></tr>'
+        f'<tr><th></th>{heads}<th>seeds</th><th class="left">note</th></tr>'
         f"<tr><th></th>{kinds}<th></th><th></th></tr></thead>"
     )
-    notes, fair = Notes(), not section.stand_in
-    yield f"<tbody>{''.join(_row(line, notes, fair) for line in section.lines)}</tbody>"
+    notes, comparable = Notes(), not section.replacement
+    yield f"<tbody>{''.join(_row(row, notes, comparable) for row in section.rows)}</tbody>"
     if section.extras:
-        extras = "".join(_row(line, notes, fair) for line in section.extras)
+        extras = "".join(_row(row, notes, comparable) for row in section.extras)
         yield f'<tbody class="extra">{extras}</tbody>'
     yield "</table></div>"
-    told = "".join(f"<li>{mark}: {_prose(text)}.</li>" for mark, text in notes.told())
-    yield f"<ul>{told}{''.join(_commands([*section.lines, *section.extras]))}</ul>"
+    listed = "".join(f"<li>{mark}: {_prose(text)}.</li>" for mark, text in notes.listed())
+    yield f"<ul>{listed}{''.join(_commands([*section.rows, *section.extras]))}</ul>"
 
 
 def _prose(text: str) -> str:
-    """Text with what stands between backticks set as code."""
+    """Escaped text, with backticks turned into code elements."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
-def _row(line: Line, notes: Notes, fair: bool) -> str:
-    cells = "".join(_cells(cell, fair) for cell in line.cells)
-    absent = ' class="absent"' if line.state in ("not to be had", "not yet measured") else ""
-    told = ": ".join(filter(None, (line.state if absent else "", notes.mark(line.differs))))
-    seeds = line.seeds or ""
+def _row(row: ReportRow, notes: Notes, comparable: bool) -> str:
+    cells = "".join(_cells(cell, comparable) for cell in row.cells)
+    absent = ' class="absent"' if row.state in ("not available", "not yet measured") else ""
+    listed = ": ".join(filter(None, (row.state if absent else "", notes.mark(row.note))))
+    seeds = row.seeds or ""
     return (
-        f"<tr{absent}><td>{escape(line.name)}</td>{cells}<td>{seeds}</td>"
-        f'<td class="left">{escape(told)}</td></tr>'
+        f"<tr{absent}><td>{escape(row.name)}</td>{cells}<td>{seeds}</td>"
+        f'<td class="left">{escape(listed)}</td></tr>'
     )
 
 
-def _cells(cell: Cell, fair: bool) -> str:
-    """A difference is told where the data are the same."""
-    apart = difference(cell) if fair else ""
+def _cells(cell: Cell, comparable: bool) -> str:
+    """Published value, our value and, if the data are the same, the difference."""
+    apart = difference_text(cell) if comparable else ""
     kind = (
         ("up" if (cell.difference or 0) >= 0 else "down") if _is_quality(cell.measure) else "soft"
     )
     return (
-        f'<td class="soft">{escape(printed(cell))}</td>'
-        f"<td><strong>{escape(ours(cell.ours, cell.measure))}</strong></td>"
+        f'<td class="soft">{escape(published_text(cell))}</td>'
+        f"<td><strong>{escape(measured_text(cell.ours, cell.measure))}</strong></td>"
         f'<td class="{kind}">{apart}</td>'
     )
 
 
 def _is_quality(measure: str) -> bool:
-    """Whether more of it is better; counts and times are neither good nor bad."""
+    """Whether a higher value is better; counts and times get no color."""
     return any(name in measure for name in ("MAP", "MRR", "P@1", "EM", "F1"))
 
 
-def _commands(lines: Iterable[Line]) -> Iterator[str]:
-    for name in dict.fromkeys(line.run for line in lines if line.run):
+def _commands(rows: Iterable[ReportRow]) -> Iterator[str]:
+    for name in dict.fromkeys(row.run for row in rows if row.run):
         run = RUNS[name]
         yield (
             f"<li><code>{escape(run.command)}</code> "
@@ -146,12 +155,12 @@ def _commands(lines: Iterable[Line]) -> Iterator[str]:
         )
 
 
-def _origins(results: ResultFiles, sections: Sequence[Section]) -> Iterator[str]:
-    yield "<h2>Where the figures come from</h2>"
+def _provenance_table(results: ResultFiles, tables: Sequence[ReportTable]) -> Iterator[str]:
+    yield "<h2>Provenance of the figures</h2>"
     heads = ("file", "made", "commit", "machine", "packages")
     head = "".join(f'<th class="left">{name}</th>' for name in heads)
     yield f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>'
-    for own in origins(results, sections):
+    for own in provenance(results, tables):
         cells = (
             f"research/results/{own.file}.json",
             own.time,

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import research.reproduce as program
+from research import runs
 from research.reproduce import reproduce
-from research.tables import Run, runs
+from research.runs import Run
 
 
 def test_the_report_is_made_from_the_files_of_the_clone(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_the_report_is_made_from_the_files_of_the_clone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--only", "cosnet"], "Did you mean 'cosinet'"),
         (["--run"], "--data"),
@@ -31,17 +32,17 @@ def test_the_report_is_made_from_the_files_of_the_clone(tmp_path: Path) -> None:
     ],
     ids=["paper", "data", "given"],
 )
-def test_what_cannot_be_used_is_said(
-    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_unusable_options_are_reported(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ASKLINE_DATA", raising=False)
     done = CliRunner().invoke(reproduce, ["--out", str(tmp_path), *arguments])
     assert done.exit_code == 2
-    assert told in done.output
+    assert message in done.output
 
 
 @pytest.mark.parametrize(("module", "extra"), [("torch", "train"), ("pytrec_eval", "eval")])
-def test_quick_says_at_once_what_is_not_installed(
+def test_quick_reports_a_missing_extra_before_the_first_run(
     module: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "find_spec", lambda name: None if name == module else object())
@@ -65,7 +66,7 @@ def test_quick_runs_stay_in_their_own_folder(
     assert "quick run" in (tmp_path / "o" / "results.md").read_text("utf-8")
 
 
-def test_a_failed_run_is_told_after_the_report(
+def test_a_failed_run_is_reported_after_the_report_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in list(runs.QUICK):

@@ -1,4 +1,4 @@
-"""The report: joined rows, Markdown, HTML, pictures."""
+"""The report: joined rows, Markdown, HTML and charts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from askline.errors import UnknownNameError
-from research.tables import (
-    Cell,
-    Figure,
-    ResultFiles,
-    papers,
-    sections,
-    with_headline,
-    write_report,
+from research.make_results import BEGIN, END, with_readme_table
+from research.tables import Cell, Figure, ResultFiles, papers, report_tables, write_report
+from research.tables.charts import Axis, Chart, Series
+from research.tables.report_rows import (
+    difference_text,
+    measured_text,
+    number_text,
+    published_text,
 )
-from research.tables.chart import Axis, Chart, Series
-from research.tables.headline import BEGIN, END
-from research.tables.texts import difference, number, ours, printed
 
 LIGHT = {
     "environment": {"time": "2026-01-02T03:04:05+00:00", "commit": "abc", "cpu": "a chip"},
@@ -50,18 +47,16 @@ def results(tmp_path: Path) -> ResultFiles:
     return ResultFiles(tmp_path)
 
 
-def test_html_sets_code_as_code_and_colours_quality_alone(
-    results: ResultFiles, tmp_path: Path
-) -> None:
+def test_html_formats_code_and_colors_only_quality(results: ResultFiles, tmp_path: Path) -> None:
     page = write_report(results, tmp_path / "out").html.read_text("utf-8")
     assert "<code>askline data</code> reads it" in page
     assert page.count('<td class="down">−1.95</td>') == 1
     assert "`" not in page
 
 
-def test_rows_are_joined_and_their_state_told(results: ResultFiles) -> None:
-    table = next(own for own in sections(results) if own.table.id == "cosinet-4")
-    lines = {line.name: line for line in table.lines}
+def test_rows_are_joined_and_have_a_state(results: ResultFiles) -> None:
+    table = next(own for own in report_tables(results) if own.table.id == "cosinet-4")
+    lines = {line.name: line for line in table.rows}
     assert lines["Cosinet"].state == "measured"
     assert lines["Cosinet"].seeds == 5
     assert lines["Cosinet"].cells[0].difference == pytest.approx(-1.95)
@@ -70,16 +65,16 @@ def test_rows_are_joined_and_their_state_told(results: ResultFiles) -> None:
     assert table.extras[0].state == "in part"
 
 
-def test_rows_that_cannot_be_had_say_why(results: ResultFiles) -> None:
-    table = next(own for own in sections(results) if own.table.id == "cascade-3-gpd")
-    assert {line.state for line in table.lines} == {"not to be had"}
-    assert all("GPD" in line.differs for line in table.lines)
+def test_rows_that_are_not_available_give_a_reason(results: ResultFiles) -> None:
+    table = next(own for own in report_tables(results) if own.table.id == "cascade-3-gpd")
+    assert {line.state for line in table.rows} == {"not available"}
+    assert all("GPD" in line.note for line in table.rows)
 
 
 def test_only_some_papers(results: ResultFiles) -> None:
-    assert {own.table.paper for own in sections(results, ["report"])} == {"report"}
+    assert {own.table.paper for own in report_tables(results, ["report"])} == {"report"}
     with pytest.raises(UnknownNameError, match="cosnet"):
-        sections(results, ["cosnet"])
+        report_tables(results, ["cosnet"])
 
 
 def test_report_is_written_in_both_forms(results: ResultFiles, tmp_path: Path) -> None:
@@ -100,7 +95,7 @@ def test_report_is_written_in_both_forms(results: ResultFiles, tmp_path: Path) -
     assert all(f'id="{paper}"' in page for paper in papers())
 
 
-def test_pictures_are_whole_and_without_figures_left_out(
+def test_charts_are_valid_and_left_out_without_figures(
     results: ResultFiles, tmp_path: Path
 ) -> None:
     page = write_report(results, tmp_path / "out").html.read_text("utf-8")
@@ -120,22 +115,26 @@ def test_pictures_are_whole_and_without_figures_left_out(
         (74.755, "MAP", "74.75"),
     ],
 )
-def test_numbers_as_a_reader_sees_them(value: float, measure: str, text: str) -> None:
-    assert number(value, measure) == text
+def test_number_format(value: float, measure: str, text: str) -> None:
+    assert number_text(value, measure) == text
 
 
-def test_cells_as_a_reader_sees_them() -> None:
+def test_cell_format() -> None:
     cell = Cell("MAP", 70.95, 0.6, Figure(69.0, interval=(65.04, 73.0)))
-    assert (printed(cell), ours(cell.ours, "MAP"), difference(cell)) == (
+    assert (published_text(cell), measured_text(cell.ours, "MAP"), difference_text(cell)) == (
         "70.95 ± 0.6",
         "69.00 (65.0 to 73.0)",
         "−1.95",
     )
     nothing = Cell("MAP", None, None, None)
-    assert (printed(nothing), ours(None, "MAP"), difference(nothing)) == ("–", "–", "")
+    assert (published_text(nothing), measured_text(None, "MAP"), difference_text(nothing)) == (
+        "–",
+        "–",
+        "",
+    )
 
 
-def test_axes_hold_what_is_drawn() -> None:
+def test_axes_contain_all_values() -> None:
     axis = Axis("x").fitted([83.1, 84.9])
     assert axis.low is not None
     assert axis.high is not None
@@ -147,7 +146,7 @@ def test_axes_hold_what_is_drawn() -> None:
     assert Axis("x", log=True).fitted([3, 2_000]).ticks == [1, 10, 100, 1_000, 10_000]
 
 
-def test_a_chart_without_points_is_nothing() -> None:
+def test_a_chart_without_points_is_empty() -> None:
     assert Chart("t", Axis("x"), Axis("y"), ()).svg() == ""
 
 
@@ -156,7 +155,7 @@ def test_names_in_a_chart_are_escaped() -> None:
     ET.fromstring(chart.svg())
 
 
-def test_the_readmes_table_stands_between_its_marks(tmp_path: Path) -> None:
+def test_the_readme_table_is_replaced_between_its_marks(tmp_path: Path) -> None:
     quality = [{"system": "bm25", "P@1": 36.6, "MAP": 50.04, "MB": 0.0}]
     rows = [
         {"system": "bm25", "candidates": 100, "ms p50": 3.25, "MB": 0.0},
@@ -164,17 +163,17 @@ def test_the_readmes_table_stands_between_its_marks(tmp_path: Path) -> None:
     ]
     (tmp_path / "peers.json").write_text(json.dumps({"quality": quality, "rows": rows}))
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    made = with_headline(page, ResultFiles(tmp_path))
+    made = with_readme_table(page, ResultFiles(tmp_path))
     assert "| bm25 | 36.6 / 50.0 | – | 3.2 | – | 1,250 | 0 |" in made
     assert "old" not in made
     assert made.startswith("before\n")
     assert made.endswith(f"{END}\nafter\n")
-    assert with_headline(made, ResultFiles(tmp_path)) == made
-    assert with_headline("no marks", ResultFiles(tmp_path)) == "no marks"
-    assert with_headline(page, ResultFiles(tmp_path / "none")) == page
+    assert with_readme_table(made, ResultFiles(tmp_path)) == made
+    assert with_readme_table("no marks", ResultFiles(tmp_path)) == "no marks"
+    assert with_readme_table(page, ResultFiles(tmp_path / "none")) == page
 
 
-def test_more_series_than_colours_can_be_told_apart() -> None:
+def test_more_series_than_colors_are_distinguishable() -> None:
     series = tuple(Series(str(k), ((1.0, k), (2.0, k + 1.0)), line=True) for k in range(9))
     picture = ET.fromstring(Chart("t", Axis("x"), Axis("y"), series).svg())
     lines = [own for own in picture.iter() if own.tag.endswith("polyline")]

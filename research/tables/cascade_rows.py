@@ -1,62 +1,69 @@
-"""The Cascade Transformer's tables (Soldaini and Moschitti, 2020)."""
+"""Rows of the Cascade Transformer's tables (Soldaini and Moschitti, 2020)."""
 
 from __future__ import annotations
 
 import re
 
-from ..places import Place, place
-from .link import Absent, Extra, Link, Measured, TableLinks
-from .selectors import adapted, general
+from .result_files import JsonPath, json_path
+from .row_mapping import (
+    NO_ASNQ,
+    NO_GPD,
+    OTHER_SYSTEM,
+    Absent,
+    ExtraRow,
+    Measured,
+    RowSource,
+    TableMapping,
+    adapted,
+    general,
+)
 
 __all__ = ["TABLES"]
 
 _DEPTHS = (4, 6, 8, 10, 12)
 _ALPHAS = (0.3, 0.4, 0.5)
-_NO_ASNQ = Absent("ASNQ is not among the data at hand; `askline data` reads it")
-_NO_GPD = Absent("GPD has never been published")
-_OTHERS = Absent("another group's system, not made anew here")
 _ENCODER = "a MiniLM encoder of 33 M parameters and 49,000 questions, not RoBERTa-base and ASNQ"
 _SMALL = f"the first layers of {_ENCODER}; transferred in one run of one epoch"
 _AT = {"MAP": 0, "MRR": 1, "P@1": 2}
 
 
-def trained(part: str, question_set: str, row: str, measure: str) -> Place:
+def trained(part: str, question_set: str, row: str, measure: str) -> JsonPath:
     """What an earlier cascade's training measured, by depth or drop ratio."""
-    return place("cascade_training", part, question_set, row, _AT[measure])
+    return json_path("cascade_training", part, question_set, row, _AT[measure])
 
 
-def _adapted(question_set: str, row: str, measure: str, to: str = "shipped") -> Place:
+def _adapted(question_set: str, row: str, measure: str, to: str = "shipped") -> JsonPath:
     own = ("adapted", to, question_set, row, _AT[measure])
-    return place("cascade_runs", *own, seeds=3)
+    return json_path("cascade_runs", *own, seeds=3)
 
 
-def _shipped(question_set: str, row: str, measure: str) -> Place:
+def _shipped(question_set: str, row: str, measure: str) -> JsonPath:
     """The cascade that ships, with the classifier behind its last layer, which does not."""
-    return place("cascade_runs", "test-shipped", question_set, row, _AT[measure])
+    return json_path("cascade_runs", "test-shipped", question_set, row, _AT[measure])
 
 
 def _counts(name: str) -> Measured:
     own = ("sets", name, "answerable")
     keys = ("questions", "candidates a question", "answers a question")
     return Measured(
-        tuple(place("sets", *own, key) for key in keys),
+        tuple(json_path("sets", *own, key) for key in keys),
         "answerable questions of the published files" if "trecqa" in name else "",
     )
 
 
-def _table_1() -> dict[str, Link]:
-    rows: dict[str, Link] = {}
+def _table_1() -> dict[str, RowSource]:
+    rows: dict[str, RowSource] = {}
     for split in ("train", "dev", "test"):
         trec = "trecqa:train-all" if split == "train" else f"trecqa-clean:{split}"
-        rows |= {f"ASNQ {split}": _NO_ASNQ, f"GPD {split}": _NO_GPD}
+        rows |= {f"ASNQ {split}": NO_ASNQ, f"GPD {split}": NO_GPD}
         rows |= {f"TrecQA {split}": _counts(trec), f"WikiQA {split}": _counts(f"wikiqa:{split}")}
     return rows
 
 
 def _monolithic(depth: int) -> Measured:
-    def own(task: str, measure: str) -> Place:
+    def own(task: str, measure: str) -> JsonPath:
         chosen = {"depth": depth, "start": "one run of one epoch"}
-        return place("transformers", "rows", f"adapt_{task}", chosen, "test", measure)
+        return json_path("transformers", "rows", f"adapt_{task}", chosen, "test", measure)
 
     pairs = [(task, measure) for task in ("wikiqa", "trecqa") for measure in ("MAP", "MRR")]
     return Measured(tuple(own(*pair) for pair in pairs), _SMALL, "transformers")
@@ -83,26 +90,26 @@ def _cascade(depth: int) -> Measured:
 
 def _as_shipped(row: str) -> Measured:
     sets = ("wikiqa-test", "trec-test")
-    places = [_shipped(name, row, measure) for name in sets for measure in ("MAP", "MRR")]
-    return Measured(tuple(places), "neither set was trained on", "cascade_runs")
+    paths = [_shipped(name, row, measure) for name in sets for measure in ("MAP", "MRR")]
+    return Measured(tuple(paths), "neither set was trained on", "cascade_runs")
 
 
 def _to_trecqa(depth: int) -> Measured:
-    places = [_adapted("trec-test", str(depth), name, "trecqa") for name in ("MAP", "MRR")]
-    own = (None, None, *places)
+    paths = [_adapted("trec-test", str(depth), name, "trecqa") for name in ("MAP", "MRR")]
+    own = (None, None, *paths)
     return Measured(own, "TRAIN-ALL, whose labels are automatic, three seeds", "cascade_runs")
 
 
 def _by_loss(part: str, depth: int) -> Measured:
-    places = [trained(part, "wikiqa-test", str(depth), measure) for measure in ("MAP", "MRR")]
-    return Measured((*places, None, None), "the same start and steps on WikiQA, one seed")
+    paths = [trained(part, "wikiqa-test", str(depth), measure) for measure in ("MAP", "MRR")]
+    return Measured((*paths, None, None), "the same start and steps on WikiQA, one seed")
 
 
 _PADDED = "WikiQA test with each question's candidates padded to 400 stands in place of ASNQ"
 _ON_400 = "wikiqa-test-400"
 
 
-def _long(row: str, cost: Place | None) -> Measured:
+def _long(row: str, cost: JsonPath | None) -> Measured:
     return Measured(
         (
             _shipped(_ON_400, row, "MAP"),
@@ -116,9 +123,9 @@ def _long(row: str, cost: Place | None) -> Measured:
     )
 
 
-def _cost(alpha: float) -> Place:
+def _cost(alpha: float) -> JsonPath:
     row = f"alpha {alpha}"
-    return place("cascade_runs", "test-shipped", _ON_400, row, 3, scale=100, shift=-100)
+    return json_path("cascade_runs", "test-shipped", _ON_400, row, 3, scale=100, shift=-100)
 
 
 _TITLE = "WikiQA, 243 questions, 400 candidates"
@@ -126,7 +133,7 @@ _TITLE = "WikiQA, 243 questions, 400 candidates"
 
 def _in_sequence(alpha: float) -> Measured:
     own = "in sequence (SR), at 4, 6, 8, 10, 12"
-    cost = place("cascade_cost", own, str(alpha), scale=100, shift=-100)
+    cost = json_path("cascade_cost", own, str(alpha), scale=100, shift=-100)
     return Measured(
         (None, None, None, None, cost),
         "the cost follows from the rule; five encoders of their own were not run one after another",
@@ -134,17 +141,17 @@ def _in_sequence(alpha: float) -> Measured:
     )
 
 
-def _tuned(name: str, row: str) -> Extra:
+def _tuned(name: str, row: str) -> ExtraRow:
     own = (_TITLE, {"row": re.compile(row)})
-    return Extra(
+    return ExtraRow(
         name,
         Measured(
             (
-                place("cascade_cost", *own, "MAP"),
+                json_path("cascade_cost", *own, "MAP"),
                 None,
-                place("cascade_cost", *own, "P@1"),
+                json_path("cascade_cost", *own, "P@1"),
                 None,
-                place("cascade_cost", *own, "token-layers", scale=100, shift=-100),
+                json_path("cascade_cost", *own, "token-layers", scale=100, shift=-100),
             ),
             "the schedule was tuned on dev sets; cost is counted in token-layers of the ten layers "
             "that it ships with",
@@ -167,7 +174,7 @@ _FULL = Measured(
     f"other data; the general transformer, {_ENCODER}; not adapted",
     "transformers",
 )
-_TABLE_3: dict[str, Link] = {
+_TABLE_3: dict[str, RowSource] = {
     **{f"MT {depth} layers": _NO_SHALLOW for depth in _DEPTHS[:-1]},
     "MT 12 layers": _FULL,
     **{f"SR α {alpha}": _in_sequence(alpha) for alpha in _ALPHAS},
@@ -178,21 +185,21 @@ _TABLE_3: dict[str, Link] = {
 
 
 def _grid(which: str) -> Measured:
-    return Measured((place("cascade_grid", "P@1", which),), f"other data; {_ENCODER}")
+    return Measured((json_path("cascade_grid", "P@1", which),), f"other data; {_ENCODER}")
 
 
-TABLES: dict[str, TableLinks] = {
-    "cascade-1": TableLinks(_table_1(), run="sets"),
-    "cascade-2": TableLinks(
+TABLES: dict[str, TableMapping] = {
+    "cascade-1": TableMapping(_table_1(), run="sets"),
+    "cascade-2": TableMapping(
         {
-            "CA1, Wang and Jiang 2016": _OTHERS,
-            "CA2, Yoon et al. 2019": _OTHERS,
+            "CA1, Wang and Jiang 2016": OTHER_SYSTEM,
+            "CA2, Yoon et al. 2019": OTHER_SYSTEM,
             "TANDA-base of Garg et al.": _TANDA,
             **{f"TANDA {depth} layers": _monolithic(depth) for depth in _DEPTHS},
             **{f"CT {depth} layers": _cascade(depth) for depth in _DEPTHS},
         },
         run="cascade_training",
-        short="Adapted to WikiQA, the cascade is above the paper's with every number of layers. "
+        remark="Adapted to WikiQA, the cascade is above the paper's with every number of layers. "
         "TrecQA, which it is not adapted to, stays 0.5 and 0.7 points below with 10 and 12 layers, "
         "and adapting to it (below the rule) gains nothing but with 6. "
         "The classifier at 12 is not part of what ships: the one at 10 is better on dev sets. "
@@ -200,13 +207,19 @@ TABLES: dict[str, TableLinks] = {
         "before: classifiers that are trained together gain early what drawn ones give up.",
         extras=(
             *(
-                Extra(f"as shipped, {depth} layers", _as_shipped(str(depth)))
+                ExtraRow(f"as shipped, {depth} layers", _as_shipped(str(depth)))
                 for depth in (2, 3, *_DEPTHS)
             ),
-            *(Extra(f"as shipped, α {alpha}", _as_shipped(f"alpha {alpha}")) for alpha in _ALPHAS),
-            *(Extra(f"adapted to TrecQA, {depth} layers", _to_trecqa(depth)) for depth in _DEPTHS),
             *(
-                Extra(f"{label}, {depth} layers", _by_loss(part, depth))
+                ExtraRow(f"as shipped, α {alpha}", _as_shipped(f"alpha {alpha}"))
+                for alpha in _ALPHAS
+            ),
+            *(
+                ExtraRow(f"adapted to TrecQA, {depth} layers", _to_trecqa(depth))
+                for depth in _DEPTHS
+            ),
+            *(
+                ExtraRow(f"{label}, {depth} layers", _by_loss(part, depth))
                 for part, label in (
                     ("joint", "all classifiers at once"),
                     ("drawn", "one drawn a batch, as in the paper"),
@@ -215,11 +228,11 @@ TABLES: dict[str, TableLinks] = {
             ),
         ),
     ),
-    "cascade-3": TableLinks(
+    "cascade-3": TableMapping(
         _TABLE_3,
         run="cascade_training",
-        stand_in=_PADDED,
-        short="What compares is what dropping loses against full depth: at α 0.3, 0.4 and 0.5 the "
+        replacement=_PADDED,
+        remark="What compares is what dropping loses against full depth: at α 0.3, 0.4 and 0.5 the "
         "paper's P@1 loses 0.3, 0.7 and 0.8 points; here it loses none on lists padded to 400 "
         "(SQuAD-sent, TrecQA and 1,300 candidates: `research/results/cascade_cost.json`).",
         extras=(
@@ -230,23 +243,25 @@ TABLES: dict[str, TableLinks] = {
                 _tuned(f"α {alpha} behind every classifier", f"α {alpha} at all")
                 for alpha in _ALPHAS
             ),
-            Extra("as shipped, 2 layers", _long("2", None)),
-            Extra("as shipped, 3 layers", _long("3", None)),
+            ExtraRow("as shipped, 2 layers", _long("2", None)),
+            ExtraRow("as shipped, 3 layers", _long("3", None)),
         ),
     ),
-    "cascade-3-gpd": TableLinks(dict.fromkeys(_TABLE_3, _NO_GPD)),
-    "cascade-figure-2": TableLinks(
+    "cascade-3-gpd": TableMapping(dict.fromkeys(_TABLE_3, NO_GPD)),
+    "cascade-figure-2": TableMapping(
         {
             "the best of all settings": _grid("best"),
             "the worst of all settings": _grid("worst"),
         },
         run="cascade_grid",
-        stand_in="Four dev sets with 20 candidates a question stand in place of GPD's; on lists "
+        replacement="Four dev sets with 20 candidates a question stand in place of GPD's; on lists "
         "padded to 400 no setting loses anything",
         extras=(
-            Extra(
+            ExtraRow(
                 "nothing dropped",
-                Measured((place("cascade_grid", "full depth", "P@1"),), f"other data; {_ENCODER}"),
+                Measured(
+                    (json_path("cascade_grid", "full depth", "P@1"),), f"other data; {_ENCODER}"
+                ),
             ),
         ),
     ),

@@ -1,8 +1,8 @@
 """
-The runs behind the rows: what each needs, and the command that makes its result file.
+Runs behind the rows of the tables: the command that makes each result file.
 
-In a command, `{name}` is a path that whoever runs it gives: `data` is the folder of the datasets,
-the others are named by what they hold. A run whose paths are not all given is left out.
+In a command, `{name}` is a path that the caller gives: `data` is the folder of the datasets, the
+others are named by their content. A run without all of its paths is skipped.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
-__all__ = ["QUICK", "RUNS", "Done", "Run", "carry_out", "checkout"]
+__all__ = ["QUICK", "RUNS", "Outcome", "Run", "checkout", "run_all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,30 +26,30 @@ class Run:
 
     name: str
     arguments: str
-    """Of `python`."""
+    """Arguments of `python`."""
     takes: str
     """Time and machine."""
 
     @property
     def command(self) -> str:
-        """As it is typed."""
+        """The command line."""
         return f"python {self.arguments}"
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The paths to give."""
+        """Names of the paths that the caller must give."""
         fields = (field for _, field, _, _ in string.Formatter().parse(self.arguments))
         return tuple(dict.fromkeys(field for field in fields if field))
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """What became of a run."""
+class Outcome:
+    """The result of a run."""
 
     run: Run
     seconds: float
     problem: str = ""
-    """Why it was left out or failed; empty when all went well."""
+    """Why it was skipped or failed; empty on success."""
 
 
 def _runs(*runs: Run) -> dict[str, Run]:
@@ -123,40 +124,38 @@ QUICK: dict[str, Run] = _runs(
 
 def checkout() -> Path:
     """Return the root of the clone, from which the commands run."""
-    return Path(__file__).resolve().parents[2]
+    return Path(__file__).resolve().parents[1]
 
 
-def carry_out(
+def run_all(
     runs: Sequence[Run],
     given: Mapping[str, Path],
     results: Path,
     *,
-    tell: Callable[[str], None] = lambda _: None,
-) -> list[Done]:
-    """Run one after another; result files go to `results`, what they print beside them."""
+    log: Callable[[str], None] = lambda _: None,
+) -> list[Outcome]:
+    """Run one after another; result files and logs are written to `results`."""
     results.mkdir(parents=True, exist_ok=True)
-    done = []
+    outcomes = []
     for run in runs:
         missing = [name for name in run.needs if name not in given]
         if missing:
-            done.append(Done(run, 0.0, f"not given: {', '.join(missing)}"))
+            outcomes.append(Outcome(run, 0.0, f"not given: {', '.join(missing)}"))
         else:
-            tell(f"{run.command} ({run.takes})")
-            done.append(_carry_out(run, given, results))
-        tell(f"{run.name}: {done[-1].problem or f'{done[-1].seconds:.0f} s'}")
-    return done
+            log(f"{run.command} ({run.takes})")
+            outcomes.append(_execute(run, given, results))
+        log(f"{run.name}: {outcomes[-1].problem or f'{outcomes[-1].seconds:.0f} s'}")
+    return outcomes
 
 
-def _carry_out(run: Run, given: Mapping[str, Path], results: Path) -> Done:
-    from time import monotonic
-
+def _execute(run: Run, given: Mapping[str, Path], results: Path) -> Outcome:
     paths = {name: str(path.resolve()) for name, path in given.items()}
     arguments = [part.format_map(paths) for part in shlex.split(run.arguments)]
     settings = os.environ | {"ASKLINE_RESULTS": str(results.resolve())}
     settings |= {"ASKLINE_DATA": paths["data"]} if "data" in paths else {}
     begun = monotonic()
-    log = results / f"{run.name}.log"
-    with log.open("w", encoding="utf-8") as stream:
+    path = results / f"{run.name}.log"
+    with path.open("w", encoding="utf-8") as stream:
         ended = subprocess.run(
             [sys.executable, *arguments],
             cwd=checkout(),
@@ -164,5 +163,5 @@ def _carry_out(run: Run, given: Mapping[str, Path], results: Path) -> Done:
             stdout=stream,
             stderr=subprocess.STDOUT,
         )
-    problem = f"failed with exit code {ended.returncode}, see {log}" if ended.returncode else ""
-    return Done(run, monotonic() - begun, problem)
+    problem = f"failed with exit code {ended.returncode}, see {path}" if ended.returncode else ""
+    return Outcome(run, monotonic() - begun, problem)

@@ -1,11 +1,13 @@
-"""What the papers print: every table whole, every row tied to something."""
+"""Published tables are complete, and every row is mapped to a figure or to a reason."""
 
 from __future__ import annotations
 
 import pytest
 
-from research.tables import RUNS, Published, papers, published
-from research.tables.links import LINKS, Absent, Measured
+from research.runs import RUNS
+from research.tables import Published, papers, published
+from research.tables.report_rows import TABLE_MAPPINGS
+from research.tables.row_mapping import Absent, Measured
 
 TABLES = published()
 IDS = [table.id for table in TABLES]
@@ -19,28 +21,28 @@ def test_rows_have_a_value_for_every_measure(table: Published) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=IDS)
-def test_every_row_is_tied_to_a_figure_or_to_a_reason(table: Published) -> None:
-    links = LINKS[table.id]
-    assert list(links.rows) == [row.name for row in table.rows] or set(links.rows) == {
+def test_every_row_is_mapped_to_a_figure_or_to_a_reason(table: Published) -> None:
+    mapping = TABLE_MAPPINGS[table.id]
+    assert list(mapping.rows) == [row.name for row in table.rows] or set(mapping.rows) == {
         row.name for row in table.rows
     }
-    for name, link in links.rows.items():
-        if isinstance(link, Absent):
-            assert link.reason
+    for name, source in mapping.rows.items():
+        if isinstance(source, Absent):
+            assert source.reason
             continue
-        assert len(link.places) == len(table.measures), name
-        assert (link.run or links.run) in RUNS, name
+        assert len(source.paths) == len(table.measures), name
+        assert (source.run or mapping.run) in RUNS, name
 
 
-def test_no_link_is_left_over() -> None:
-    assert set(LINKS) == set(IDS)
+def test_no_mapping_is_left_over() -> None:
+    assert set(TABLE_MAPPINGS) == set(IDS)
 
 
 def test_extras_fit_their_table() -> None:
     for table in TABLES:
-        for extra in LINKS[table.id].extras:
-            assert isinstance(extra.link, Measured)
-            assert len(extra.link.places) == len(table.measures), (table.id, extra.name)
+        for extra in TABLE_MAPPINGS[table.id].extras:
+            assert isinstance(extra.source, Measured)
+            assert len(extra.source.paths) == len(table.measures), (table.id, extra.name)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +57,6 @@ def test_extras_fit_their_table() -> None:
         ("phrases-2", "EfficientQA", (74.9, 83.1)),
     ],
 )
-def test_some_figures_as_the_papers_have_them(
-    table: str, row: str, values: tuple[float, ...]
-) -> None:
+def test_figures_agree_with_the_papers(table: str, row: str, values: tuple[float, ...]) -> None:
     own = next(each for each in TABLES if each.id == table)
     assert next(each for each in own.rows if each.name == row).values == values

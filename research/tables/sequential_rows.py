@@ -1,17 +1,24 @@
-"""The Sequential rerankers' tables (Matsubara, Vu and Moschitti, 2020)."""
+"""Rows of the Sequential rerankers' tables (Matsubara, Vu and Moschitti, 2020)."""
 
 from __future__ import annotations
 
-from ..places import Place, place
-from .cosinet import light
-from .link import Absent, Extra, Link, Measured, TableLinks
-from .selectors import adapted, general
+from .result_files import JsonPath, json_path
+from .row_mapping import (
+    NO_ASNQ,
+    NO_GPD,
+    OTHER_SYSTEM,
+    Absent,
+    ExtraRow,
+    Measured,
+    RowSource,
+    TableMapping,
+    adapted,
+    general,
+    light,
+)
 
 __all__ = ["TABLES"]
 
-_NO_ASNQ = Absent("ASNQ is not among the data at hand; `askline data` reads it")
-_NO_GPD = Absent("GPD has never been published")
-_OTHERS = Absent("another group's system, not made anew here")
 _NO_LARGE = Absent("no encoder of that size was trained; the small one stands with BERT-base")
 _SELECTOR = "the cascade at full depth, ten layers and 29.8 M parameters, in place of BERT-base"
 _CA = "; CA learnt from SQuADShifts, then from WikiQA"
@@ -29,48 +36,46 @@ def _padded(count: int) -> str:
     return f"wikiqa:test padded to {count}"
 
 
-def after(first: str, keep: int, count: int) -> Place:
+def after(first: str, keep: int, count: int) -> JsonPath:
     """P@1 of the selector on what a first stage keeps."""
     own = (_padded(count), first, "kept", str(keep))
-    return place("sequential", *own, "P@1", interval=(*own, "95 %"))
+    return json_path("sequential", *own, "P@1", interval=(*own, "95 %"))
 
 
-def _all(count: int) -> Place:
-    return place(
+def _all(count: int) -> JsonPath:
+    return json_path(
         "sequential", _padded(count), "all", "P@1", interval=(_padded(count), "all", "95 %")
     )
 
 
-def _third(count: int) -> Place:
+def _third(count: int) -> JsonPath:
     own = (_padded(count), "all, every third question")
-    return place("sequential", *own, "P@1", interval=(*own, "95 %"))
+    return json_path("sequential", *own, "P@1", interval=(*own, "95 %"))
 
 
-def _seconds(spec: str, count: int) -> Place:
+def _seconds(spec: str, count: int) -> JsonPath:
     chosen = {"system": spec, "candidates": count}
-    return place("peers", "rows", chosen, "ms p50", scale=0.001)
+    return json_path("peers", "rows", chosen, "ms p50", scale=0.001)
 
 
-def _table(count: int) -> dict[str, Link]:
-    differs = f"other data; {_SELECTOR}; seconds are of two CPU cores, the paper's of a V100"
+def _table(count: int) -> dict[str, RowSource]:
+    note = f"other data; {_SELECTOR}; seconds are of two CPU cores, the paper's of a V100"
     return {
         "BERT-base after Jaccard": Measured(
-            (after("jaccard", 100, count), _seconds("jaccard % 100 >> cascade", count)), differs
+            (after("jaccard", 100, count), _seconds("jaccard % 100 >> cascade", count)), note
         ),
         "BERT-base after CA": Measured(
             (after("compare-aggregate", 100, count), None),
-            differs + _CA + (_THIRD if count > 400 else ""),
+            note + _CA + (_THIRD if count > 400 else ""),
         ),
-        "BERT-base on all": Measured(
-            (_all(count), _seconds("cascade, full depth", count)), differs
-        ),
+        "BERT-base on all": Measured((_all(count), _seconds("cascade, full depth", count)), note),
     }
 
 
-def _extras(count: int) -> tuple[Extra, ...]:
+def _extras(count: int) -> tuple[ExtraRow, ...]:
     named = {"BM25": "bm25", "idf-overlap": "idf-overlap", "Cosinet": "cosinet"}
     return tuple(
-        Extra(
+        ExtraRow(
             f"after {name}, {keep} kept",
             Measured((after(spec, keep, count), None), _SELECTOR),
         )
@@ -79,9 +84,9 @@ def _extras(count: int) -> tuple[Extra, ...]:
     )
 
 
-def _curve() -> tuple[Extra, ...]:
+def _curve() -> tuple[ExtraRow, ...]:
     return tuple(
-        Extra(
+        ExtraRow(
             f"{name}, {keep} kept",
             Measured(
                 (after(spec, keep, 1300),), _SELECTOR + (_CA + _THIRD if name == "CA" else "")
@@ -106,38 +111,38 @@ _BERT_2 = Measured(
     "transformers",
 )
 
-TABLES: dict[str, TableLinks] = {
-    "sequential-1": TableLinks({"GPD": _NO_GPD, "ASNQ": _NO_ASNQ, "ASNQ++": _NO_ASNQ}),
-    "sequential-2": TableLinks(
+TABLES: dict[str, TableMapping] = {
+    "sequential-1": TableMapping({"GPD": NO_GPD, "ASNQ": NO_ASNQ, "ASNQ++": NO_ASNQ}),
+    "sequential-2": TableMapping(
         {
-            "CA, Wang and Jiang": _OTHERS,
-            "CA + LM + LC, Yoon et al.": _OTHERS,
+            "CA, Wang and Jiang": OTHER_SYSTEM,
+            "CA + LM + LC, Yoon et al.": OTHER_SYSTEM,
             "CA": _CA_2,
             "BERT-base": _BERT_2,
         },
         run="transformers",
     ),
-    "sequential-3": TableLinks(
+    "sequential-3": TableMapping(
         dict.fromkeys(
-            ("Jaccard 100", "Jaccard 200", "Jaccard 250", "Jaccard 300", "CA 100", "all"), _NO_GPD
+            ("Jaccard 100", "Jaccard 200", "Jaccard 250", "Jaccard 300", "CA 100", "all"), NO_GPD
         )
     ),
-    "sequential-4": TableLinks(
+    "sequential-4": TableMapping(
         _table(400)
         | dict.fromkeys(
             ("BERT-large after Jaccard", "BERT-large after CA", "BERT-large on all"), _NO_LARGE
         ),
         run="sequential",
-        stand_in="WikiQA test padded to 400 candidates stands in place of ASNQ",
+        replacement="WikiQA test padded to 400 candidates stands in place of ASNQ",
         extras=_extras(400),
     ),
-    "sequential-5": TableLinks(
+    "sequential-5": TableMapping(
         _table(1300),
         run="sequential",
-        stand_in="WikiQA test padded to 1,300 candidates stands in place of ASNQ++",
+        replacement="WikiQA test padded to 1,300 candidates stands in place of ASNQ++",
         extras=_extras(1300),
     ),
-    "sequential-figure-2": TableLinks(
+    "sequential-figure-2": TableMapping(
         {
             "Jaccard, 100 kept": Measured((after("jaccard", 100, 1300),), _SELECTOR),
             "CA, 100 kept": Measured(
@@ -146,9 +151,9 @@ TABLES: dict[str, TableLinks] = {
             "all": Measured((_all(1300),), _SELECTOR),
         },
         run="sequential",
-        stand_in="WikiQA test padded to 1,300 candidates stands in place of ASNQ",
+        replacement="WikiQA test padded to 1,300 candidates stands in place of ASNQ",
         extras=(
-            Extra(
+            ExtraRow(
                 "all, every third question",
                 Measured((_third(1300),), _SELECTOR),
             ),

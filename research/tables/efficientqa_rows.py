@@ -1,13 +1,12 @@
-"""EfficientQA's tables (Chaybouti, Saghe and Shabou, 2021)."""
+"""Rows of EfficientQA's tables (Chaybouti, Saghe and Shabou, 2021)."""
 
 from __future__ import annotations
 
-from ..places import Place, Step, place
-from .link import Absent, Extra, Measured, TableLinks
+from .result_files import JsonPath, Step, json_path
+from .row_mapping import OTHER_SYSTEM, Absent, ExtraRow, Measured, TableMapping
 
 __all__ = ["TABLES"]
 
-_OTHERS = Absent("another group's system, not made anew here")
 _EXTRACTOR = "a MiniLM encoder and 29,500 questions, where the paper has RoBERTa-base and 88,000"
 _PHRASES = "a MiniLM encoder and 29,500 questions and 17,400 pairs, where the paper has 88,000"
 _WHOLE = (
@@ -16,8 +15,8 @@ _WHOLE = (
 _READER = "the cascade's reading head, 33 M parameters, trained on 29,500 questions"
 
 
-def _both(file: str, *steps: Step, scale: float = 1.0) -> tuple[Place, Place]:
-    found = (place(file, *steps, measure, scale=scale) for measure in ("EM", "F1"))
+def _both(file: str, *steps: Step, scale: float = 1.0) -> tuple[JsonPath, JsonPath]:
+    found = (json_path(file, *steps, measure, scale=scale) for measure in ("EM", "F1"))
     exact, soft = found
     return exact, soft
 
@@ -34,8 +33,8 @@ def _open(row: str) -> Measured:
 
 _MINI = "all-MiniLM-L6-v2"
 
-TABLES: dict[str, TableLinks] = {
-    "phrases-1": TableLinks(
+TABLES: dict[str, TableMapping] = {
+    "phrases-1": TableMapping(
         {
             "classic, independent ends": _extracted(_MINI, "classic", "joint"),
             "classic, beam": _extracted(_MINI, "classic", "beam"),
@@ -43,20 +42,20 @@ TABLES: dict[str, TableLinks] = {
         },
         run="phrase_extractor",
         extras=(
-            Extra("start, then end, the best pairs", _extracted(_MINI, "conditional", "joint")),
-            Extra(
+            ExtraRow("start, then end, the best pairs", _extracted(_MINI, "conditional", "joint")),
+            ExtraRow(
                 "start, then end, 12 layers",
                 _extracted("ms-marco-MiniLM-L-12-v2", "conditional", "beam"),
             ),
-            Extra(
+            ExtraRow(
                 "the shipped model's own, the best pairs",
                 Measured(_both("phrases", "rows", "candidates hold it"), _PHRASES, "phrases"),
             ),
         ),
     ),
-    "phrases-2": TableLinks(
+    "phrases-2": TableMapping(
         {
-            **dict.fromkeys(("LSTM + SA", "LSTM + SA + ELMo", "DENSPI", "Ocean-Q"), _OTHERS),
+            **dict.fromkeys(("LSTM + SA", "LSTM + SA + ELMo", "DENSPI", "Ocean-Q"), OTHER_SYSTEM),
             "EfficientQA": Measured(_both("phrases", "rows", "nearest"), _PHRASES),
             "RoBERTa that reads with the question": Measured(
                 _both("reading", "squad1:dev"), _READER, "reading"
@@ -64,12 +63,12 @@ TABLES: dict[str, TableLinks] = {
         },
         run="phrases",
         extras=(
-            Extra("all paragraphs, the nearest phrase", _open("nearest phrase")),
-            Extra("all paragraphs, phrases and a judge", _open("nearest phrases, judged")),
-            Extra("all paragraphs, sentences first", _open("sentences first, then read")),
+            ExtraRow("all paragraphs, the nearest phrase", _open("nearest phrase")),
+            ExtraRow("all paragraphs, phrases and a judge", _open("nearest phrases, judged")),
+            ExtraRow("all paragraphs, sentences first", _open("sentences first, then read")),
         ),
     ),
-    "phrases-3": TableLinks(
+    "phrases-3": TableMapping(
         {
             "EfficientQA": Measured(
                 _both("phrases_fr", "rows", "nearest"),

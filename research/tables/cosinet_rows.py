@@ -1,14 +1,22 @@
-"""Cosinet's tables (Bonadiman and Moschitti, 2020)."""
+"""Rows of Cosinet's tables (Bonadiman and Moschitti, 2020) and of the project report."""
 
 from __future__ import annotations
 
-from ..places import Place, place
-from .link import Absent, Extra, Link, Measured, TableLinks
-from .selectors import adapted, general
+from .result_files import JsonPath, json_path
+from .row_mapping import (
+    OTHER_SYSTEM,
+    Absent,
+    ExtraRow,
+    Measured,
+    RowSource,
+    TableMapping,
+    adapted,
+    general,
+    light,
+)
 
-__all__ = ["TABLES", "light"]
+__all__ = ["TABLES"]
 
-_OTHERS = Absent("another group's system, not made anew here")
 _NO_NQ = Absent("Natural Questions is not among the data at hand; `askline data` reads it")
 _VECTORS = (
     "word vectors are MiniLM's, of 300 dimensions and 8 bits, where the paper has Numberbatch's"
@@ -23,29 +31,24 @@ _BASELINES = {"RR": "rr", "WO": "wo", "WO + RR": "wo+rr"}
 _BASELINE_RUN = "sets"
 
 
-def baseline(question_set: str, spec: str, measure: str) -> Place:
+def baseline(question_set: str, spec: str, measure: str) -> JsonPath:
     """A baseline with its interval over questions."""
     own = ("baselines", question_set, spec)
-    return place("sets", *own, measure, interval=(*own, f"{measure} 95 %"))
+    return json_path("sets", *own, measure, interval=(*own, f"{measure} 95 %"))
 
 
-def light(table: str, row: str, measure: str) -> Place:
-    """A light ranker's test figure, mean and deviation over seeds."""
-    own = (table, {"row": row})
-    name = f"test {measure}"
-    return place("light_rankers", *own, name, deviation=(*own, f"{name} ±"), seeds=(*own, "seeds"))
-
-
-def _light(table: str, row: str, *measures: str) -> tuple[Place, ...]:
-    about = (place("light_rankers", table, {"row": row}, key) for key in ("parameters", "seconds"))
+def _light(table: str, row: str, *measures: str) -> tuple[JsonPath, ...]:
+    about = (
+        json_path("light_rankers", table, {"row": row}, key) for key in ("parameters", "seconds")
+    )
     return (*(light(table, row, measure) for measure in measures), *about)
 
 
-def _baselines(question_set: str, *measures: str, padding: int, differs: str) -> dict[str, Link]:
+def _baselines(question_set: str, *measures: str, padding: int, note: str) -> dict[str, RowSource]:
     return {
         name: Measured(
             (*(baseline(question_set, spec, measure) for measure in measures), *[None] * padding),
-            _WO if name == "WO" else differs,
+            _WO if name == "WO" else note,
             _BASELINE_RUN,
         )
         for name, spec in _BASELINES.items()
@@ -56,13 +59,15 @@ _WO = "ties are put in a random order by a fixed seed; the paper does not say it
 _WORDS = "words are split by askline, where the paper has spaCy 2.1"
 
 
-def _networks(table: str, *measures: str, differs: str, lists: tuple[str, ...]) -> dict[str, Link]:
+def _networks(
+    table: str, *measures: str, note: str, lists: tuple[str, ...]
+) -> dict[str, RowSource]:
     names = [
         name
         for base in ("Cosinet", "CA")
         for name in (base, f"{base} list", *(f"{base} list + {layer}" for layer in lists))
     ]
-    return {name: Measured(_light(table, name, *measures), differs) for name in names}
+    return {name: Measured(_light(table, name, *measures), note) for name in names}
 
 
 def _table_2(name: str) -> Measured:
@@ -71,11 +76,11 @@ def _table_2(name: str) -> Measured:
         *(("all", key) for key in ("candidates a question", "question words", "candidate words")),
         *(("answerable", "random", key) for key in ("P@1", "MAP")),
     ]
-    places = [place("sets", "sets", name, *steps) for steps in counts]
+    paths = [json_path("sets", "sets", name, *steps) for steps in counts]
     for spec in ("wo", "rr", "wo+rr"):
-        places += [baseline(name, spec, measure) for measure in ("P@1", "MAP")]
+        paths += [baseline(name, spec, measure) for measure in ("P@1", "MAP")]
     return Measured(
-        tuple(places),
+        tuple(paths),
         "words and sentences are split by askline; the random order is worked out over the "
         "questions with an answer, and neither they nor all questions give the paper's",
     )
@@ -90,19 +95,19 @@ _EXTRA_WIKIQA = (
 )
 
 
-def _extra(table: str, name: str, *measures: str) -> Extra:
+def _extra(table: str, name: str, *measures: str) -> ExtraRow:
     more = f"trained on the SQuAD-like sets first; {_VECTORS}" if _FIRST in name else _VECTORS
-    return Extra(name, Measured(_light(table, name, *measures), more))
+    return ExtraRow(name, Measured(_light(table, name, *measures), more))
 
 
 _BERT_WIKIQA = Measured(
     (
         *(
-            place("transformers", "rows", "report_head", {}, "test", measure)
+            json_path("transformers", "rows", "report_head", {}, "test", measure)
             for measure in ("MAP", "MRR")
         ),
-        place("transformers", "rows", "report_head", {}, "parameters"),
-        place("transformers", "rows", "report_head", {}, "seconds"),
+        json_path("transformers", "rows", "report_head", {}, "parameters"),
+        json_path("transformers", "rows", "report_head", {}, "seconds"),
     ),
     "a MiniLM encoder of 12 layers and 33 M parameters trained on WikiQA alone, "
     "where the paper has BERT-base with 110 M",
@@ -119,31 +124,73 @@ _BERT_SQUAD = Measured(
     "transformers",
 )
 
-TABLES: dict[str, TableLinks] = {
-    "cosinet-2": TableLinks(
+
+def _head(part: str, measure: str) -> JsonPath:
+    return json_path("transformers", "rows", "report_head", {}, part, measure)
+
+
+def _bert(part: str) -> Measured:
+    return Measured(
+        (_head(part, "MAP"), _head(part, "MRR")),
+        "the report's head on a MiniLM encoder of 33 M parameters, trained on WikiQA alone",
+        "transformers",
+    )
+
+
+_ROWS: dict[str, RowSource] = {
+    "BERT baseline, train": Absent("figures on what a model was trained on are not measured here"),
+    "BERT baseline, dev": _bert("dev"),
+    "BERT baseline": _bert("test"),
+    **{
+        name: Measured(
+            tuple(light("wikiqa", f"Cosinet list + {name}", key) for key in ("MAP", "MRR")),
+            "word vectors are MiniLM's; averaged over five seeds",
+        )
+        for name in ("RNN", "BiRNN", "LSTM", "BiLSTM")
+    },
+}
+
+_REPORT = TableMapping(
+    _ROWS,
+    run="light_rankers",
+    extras=(
+        ExtraRow(
+            "the general transformer, not adapted",
+            Measured(
+                tuple(general("WikiQA", key) for key in ("MAP", "MRR")),
+                "never trained on WikiQA",
+                "transformers",
+            ),
+        ),
+    ),
+)
+
+
+TABLES: dict[str, TableMapping] = {
+    "cosinet-2": TableMapping(
         {
             "WikiQA": _table_2("wikiqa:test"),
             "SQuAD-sent": _table_2("squad2:dev"),
             "NQ-LA": _NO_NQ,
         },
         run="sets",
-        short="Word overlap on SQuAD-sent is 13 points above the paper's. It is not the ties, "
+        remark="Word overlap on SQuAD-sent is 13 points above the paper's. It is not the ties, "
         "whose order moves it by one point at most. What counts as a word there is not told.",
     ),
-    "cosinet-3": TableLinks(
+    "cosinet-3": TableMapping(
         {
-            **_baselines("wikiqa:test", "MAP", "MRR", padding=0, differs=_WORDS),
+            **_baselines("wikiqa:test", "MAP", "MRR", padding=0, note=_WORDS),
             **dict.fromkeys(
                 ("Tay et al. 2018", "Sha et al. 2018", "Bian et al. 2017", "Yoon et al. 2018"),
-                _OTHERS,
+                OTHER_SYSTEM,
             ),
-            "Wang and Jiang 2016": _OTHERS,
+            "Wang and Jiang 2016": OTHER_SYSTEM,
             "Wang and Jiang 2016, run again": Measured(
                 (light("wikiqa", "CA", "MAP"), light("wikiqa", "CA", "MRR")),
                 f"the re-implementation as the paper's own CA row has it; {_VECTORS}",
                 "light_rankers",
             ),
-            "Lai et al. 2019": _OTHERS,
+            "Lai et al. 2019": OTHER_SYSTEM,
             "Garg et al. 2019": Measured(
                 tuple(adapted("wikiqa", measure) for measure in ("MAP", "MRR")),
                 "transfer and adapt with 33 M parameters and 49,000 questions, where the paper's "
@@ -153,34 +200,34 @@ TABLES: dict[str, TableLinks] = {
         },
         run="light_rankers",
     ),
-    "cosinet-4": TableLinks(
+    "cosinet-4": TableMapping(
         {
-            **_baselines("wikiqa:test", "MAP", "MRR", padding=2, differs=_WORDS),
-            **_networks("wikiqa", "MAP", "MRR", differs=_VECTORS, lists=_LISTS),
+            **_baselines("wikiqa:test", "MAP", "MRR", padding=2, note=_WORDS),
+            **_networks("wikiqa", "MAP", "MRR", note=_VECTORS, lists=_LISTS),
             "BERT-base": _BERT_WIKIQA,
         },
         run="light_rankers",
-        short="Cosinet without a layer over the list falls short by 2.0 and 0.7 points of MAP, the "
+        remark="Cosinet without a layer over the list falls short by 2.0 and 0.7 points of MAP, the "
         "BiRNN by 0.9, about a deviation. The networks are not the reason: trained on the "
         "SQuAD-like sets first, with the same word vectors, these rows are 2.2, 3.4 and 2.1 above "
         "the paper.",
         extras=tuple(_extra("wikiqa", name, "MAP", "MRR") for name in _EXTRA_WIKIQA),
     ),
-    "cosinet-5": TableLinks(
+    "cosinet-5": TableMapping(
         {
-            **_baselines("squad2:dev", "P@1", "MRR", padding=2, differs=_WORDS),
-            **_networks("squad", "P@1", "MRR", differs=_SQUAD, lists=("BiRNN",)),
+            **_baselines("squad2:dev", "P@1", "MRR", padding=2, note=_WORDS),
+            **_networks("squad", "P@1", "MRR", note=_SQUAD, lists=("BiRNN",)),
             "BERT-base": _BERT_SQUAD,
         },
         run="light_rankers",
-        short="The networks are within half a point of P@1 of the paper's, three of six above it, "
+        remark="The networks are within half a point of P@1 of the paper's, three of six above it, "
         "with a third of its training questions, of other kinds of text for the most part.",
         extras=tuple(
             _extra("squad", name, "P@1", "MRR")
             for name in ("Rel-CNN", "Cosinet list + BiRNN, three channels")
         ),
     ),
-    "cosinet-6": TableLinks(
+    "cosinet-6": TableMapping(
         dict.fromkeys(
             (
                 *_BASELINES,
@@ -190,4 +237,5 @@ TABLES: dict[str, TableLinks] = {
             _NO_NQ,
         ),
     ),
+    "report": _REPORT,
 }
