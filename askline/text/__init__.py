@@ -1,1 +1,1 @@
-"""Text in, text out: words and sentences, without state and without knowing about rankers."""
+"""Words, sentences and file readers. Stateless; knows nothing about rankers."""

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whatever happens while they are written."""
+"""Write a file so that readers see either the old content or the new, never a part of it."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ __all__ = [
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
-    A draft beside `path` that takes its place when all went well, and goes when not.
+    Yield a temporary file in the same folder, which replaces `path` when the block succeeds.
 
-    A reader sees the old file or the new one, and what was written is on disk before it is seen.
+    The content is flushed to disk before the replacement. If the block raises, `path` is unchanged
+    and the temporary file is removed.
     """
     target = Path(path).expanduser()
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with draft.open("xb") as stream:
+        with temporary.open("xb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(draft, target)
+        os.replace(temporary, target)
     except OSError as error:
         raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
     finally:
-        draft.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

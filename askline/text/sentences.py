@@ -1,15 +1,11 @@
 """
-The words that decide whether a full stop ends a sentence, in English and French.
+Rule-based sentence splitting with exact character offsets.
 
-All lower case and without their last full stop. Abbreviations made of dotted letters (`U.S.`,
-`a.m.`) and initials need no entry.
-
-Sentences, as exact character offsets into the text they were found in.
-
-Lines come first: a blank line, a heading and a list item each end what stood before them, while any
-other line break is white space, so that hard-wrapped paragraphs stay whole. Within such a block
-every mark that may end a sentence is judged by the words on either side of it. The rules know
-English and French; research/decisions/sentence-splitting.md has the figures behind them.
+The text is first cut into blocks by lines: a blank line, a heading and a list item each start a new
+block, while any other line break is white space, so that hard-wrapped paragraphs stay whole. Within
+a block, each punctuation mark that may end a sentence is decided by the words on either side of it.
+The rules and the abbreviation lists cover English and French;
+research/decisions/sentence-splitting.md has the measurements behind them.
 """
 
 from __future__ import annotations
@@ -24,26 +20,29 @@ __all__ = [
     "split_sentences",
 ]
 
-Kind = Literal["never", "maybe", "name", "number"]
+AbbreviationKind = Literal["never", "maybe", "name", "number"]
 
-# A name or an explanation follows, so the sentence goes on whatever comes next.
+# Lowercase, without the final full stop. Abbreviations made of dotted letters (`U.S.`, `a.m.`) and
+# initials need no entry.
+
+# Never end a sentence: a name or an explanation follows.
 _NEVER = """
     mr mrs ms dr prof gen col sgt capt cpt lt rev hon sen rep gov pres brig adm maj cmdr cpl pvt
     supt messrs mx ss e.g i.e cf viz vs mm mme mmes mlle mlles mgr mtre
 """
-# They may stand last: the sentence ends where the next word is one that starts sentences.
+# May end a sentence: they do if the next word is in SENTENCE_STARTS.
 _MAYBE = """
     inc ltd corp co cos bros llc plc jr sr esq etc al st mt ft ste ave blvd rd dept univ assn
     approx ca var subsp ssp spp sp lat ed eds orig repr pl syn incl excl misc lb lbs hr hrs yr
     yrs tel ext ibid chap ch sect eq eqs pp pt pts jan feb apr jun jul aug sep oct nov dec geo
     wm chas thos jas anon pseud pg eg ie av ap env éd réf janv févr avr juil déc
 """
-# Names that bring a mark of their own: `Yahoo! Mail`.
+# Names that contain a mark: `Yahoo! Mail`.
 _NAME = "yahoo jeopardy"
-# Words of their own, and abbreviations only where a number follows.
+# Ordinary words that are abbreviations only before a number.
 _NUMBER = "no nos art arts fig figs vol vols sec par vers op nr mar sept tome"
 
-ABBREVIATIONS: dict[str, Kind] = {
+ABBREVIATIONS: dict[str, AbbreviationKind] = {
     **dict.fromkeys(_NEVER.split(), "never"),
     **dict.fromkeys(_MAYBE.split(), "maybe"),
     **dict.fromkeys(_NAME.split(), "name"),
@@ -63,10 +62,15 @@ SENTENCE_STARTS = frozenset(
     vous je qui que quand comme plus pendant ainsi sous entre
     """.split()
 )
-"""Words that, with a capital, more often than not start a sentence."""
+"""Words that, when capitalized, more often than not start a sentence."""
 
+_AFTER_QUESTION_MARK = frozenset(
+    """i it the this that we you my there what how why where who if when did does can could would
+    should or so any""".split()
+)
+_ELIDED = frozenset(("C", "L", "J", "N", "S", "Qu"))  # C'est, L'eau, J'ai, N'ayant, S'il, Qu'un
 
-_LINE = re.compile(
+_LINE_START = re.compile(
     r"""\s*(?: (?P<blank> \Z )
     | (?P<heading> \#{1,6}\s | [^\w\s]{3,}\s*\Z )   # `## Title`, or a rule such as -----
     | (?P<bullet> [-*+•‣▪◦|]\s )
@@ -74,11 +78,11 @@ _LINE = re.compile(
     re.VERBOSE,
 )
 _FIRST_NUMBER = re.compile(r"\s*\(?[1aA][.)]")
-_LINE_ENDS = (".", "!", "?", ":", ";", "…", "»", "”", '"', ")")
+_LINE_ENDINGS = (".", "!", "?", ":", ";", "…", "»", "”", '"', ")")
 
-# A mark ends a sentence in three ways: with its closing quotations and brackets, before white space
-# and a word; in a script that puts no space there; with the space forgotten, as in `1973.The`.
-# A set of characters has to come first, for then `re` skips over everything else.
+# A mark can end a sentence in three ways: followed by closing quotes and brackets, white space and
+# a word; in a script that puts no space there; with the space missing, as in `1973.The`.
+# The pattern starts with a character set, because `re` then skips all other characters quickly.
 _MARK = re.compile(
     r"""(?P<mark> [.!?…؟۔।॥።։。！？｡] (?<![.!?…].) (?<![.!?…][ ].)
                   [.!?…؟۔।॥።։。！？｡]* (?:[ ][.!?])* )
@@ -96,24 +100,19 @@ _MARK = re.compile(
 _ENUMERATOR = re.compile(r"\s*[(\[]?(?:\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
 _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
-_REACH = 24  # characters looked at before a mark: longer than any abbreviation
-_QUOTE_REACH = 1000  # how far back an open quotation is looked for, which keeps the time linear
-_AFTER_QUERY = frozenset(
-    """i it the this that we you my there what how why where who if when did does can could would
-    should or so any""".split()
-)
-_ELIDED = frozenset(("C", "L", "J", "N", "S", "Qu"))  # C'est, L'eau, J'ai, N'ayant, S'il, Qu'un
+_WORD_LOOKBACK = 24  # characters read before a mark: longer than any abbreviation
+_QUOTE_LOOKBACK = 1000  # characters searched for an open quote; the limit keeps the time linear
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
     """
     The spans of the sentences, in order: `text[start:end]` is a sentence.
 
-    Spans do not overlap, are never empty, have no white space at either end, and together hold
-    every character that is not white space. The time taken grows linearly with the text.
+    Spans do not overlap, are never empty, have no white space at either end, and together cover
+    every character that is not white space. The time is linear in the length of the text.
     """
     spans: list[tuple[int, int]] = []
-    caseless = text.islower()  # then a small letter says nothing about where sentences start
+    caseless = text.islower()  # then a lowercase letter is no sign that a sentence continues
     for start, end in _blocks(text):
         for match in _MARK.finditer(text, start, end):
             if match["next"] is None or _ends_sentence(text, start, match, caseless):
@@ -133,19 +132,19 @@ def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> No
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """The pieces of the text that no sentence may leave, in order."""
+    """The pieces of the text that no sentence crosses, in order."""
     start = position = 0
     kind: str | None = None
-    closed = True  # whether the line before ends like a sentence
+    closed = True  # whether the previous line ends like a sentence
     for line in text.splitlines(keepends=True):
-        found = _LINE.match(line)
+        found = _LINE_START.match(line)
         if found and (
             found["number"] is None or closed or kind == "number" or _FIRST_NUMBER.match(line)
         ):
             yield start, position
             start, kind = position, found.lastgroup
         position += len(line)
-        closed = line.isspace() or line.rstrip().endswith(_LINE_ENDS)
+        closed = line.isspace() or line.rstrip().endswith(_LINE_ENDINGS)
         if kind == "heading":
             yield start, position
             start, kind = position, None
@@ -153,9 +152,9 @@ def _blocks(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _cut_at_quote(text: str, start: int, match: re.Match[str]) -> int:
-    """A quotation mark between two spaces belongs to this sentence only if one is open in it."""
+    """A quote between two spaces belongs to this sentence only if it closes an open quote."""
     at = match.start("quote")
-    is_open = text.count('"', max(start, at - _QUOTE_REACH), at) % 2
+    is_open = text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2
     return match.end() if is_open else at
 
 
@@ -168,7 +167,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
     if mark != "." and kind != "name":
-        return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUERY)
+        return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)
     if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":
         return False
     if kind in ("maybe", "name") or _is_dotted(word):
@@ -177,15 +176,15 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
 
 
 def _last_word(text: str, start: int, at: int) -> str:
-    """The word that touches a mark, or nothing where a space, a quotation or a bracket does."""
+    """The word directly before a mark; empty after a space, a quote or a bracket."""
     if at == start or not text[at - 1].isalnum():
         return ""
-    found = _LAST_WORD.search(text[max(start, at - _REACH) : at].split()[-1])
+    found = _LAST_WORD.search(text[max(start, at - _WORD_LOOKBACK) : at].split()[-1])
     return found[0] if found else ""
 
 
 def _is_dotted(word: str) -> bool:
-    """`J`, `U.S`, `a.m`, `Ph.D`, and neither `3.14` nor `example.com`."""
+    """True for `J`, `U.S`, `a.m` and `Ph.D`; false for `3.14` and `example.com`."""
     if len(word) < 2:
         return word.isalpha()
     return "." in word and all(len(part) < 4 and not part.isdigit() for part in word.split("."))

@@ -52,7 +52,7 @@ def test_index_reports_unreadable_files_and_indexes_the_others(run: Run, notes: 
     result = run("index", "notes", "--out", "index")
     assert result.exit_code == 3
     assert result.stdout.startswith("2 added, 1 failed: 3 sentences")
-    assert "image.txt: It is named as text and holds an image." in result.stderr
+    assert "image.txt: It is named as text but contains an image." in result.stderr
     assert run("index", "notes", "--out", "index").exit_code == 3  # the file is still there
 
 

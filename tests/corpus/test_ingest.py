@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(corpus: Corpus, pag
     write(pages / "image.txt", b"\x89PNG\r\n\x1a\n" + bytes(range(256)))
     report = corpus.add(pages)
     assert _sums(report) == (3, 0, 0, 0, 1)
-    assert "image.txt: It is named as text and holds an image." in str(report.problems[0])
+    assert "image.txt: It is named as text but contains an image." in str(report.problems[0])
     assert [problem.path for problem in corpus.status().unreadable] == [str(pages / "image.txt")]
 
 

@@ -8,7 +8,7 @@ from askline.errors import InputError
 from askline.text.atomic_write import atomic_write
 
 
-def test_replacing_puts_the_new_file_in_place(tmp_path: Path) -> None:
+def test_new_file_replaces_the_old_one(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_bytes(b"old")
     with atomic_write(target) as stream:
@@ -18,7 +18,7 @@ def test_replacing_puts_the_new_file_in_place(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path: Path) -> None:
+def test_old_file_stays_when_writing_fails(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_bytes(b"old")
     with pytest.raises(ZeroDivisionError), atomic_write(target) as stream:  # noqa: PT012
@@ -28,7 +28,7 @@ def test_replacing_leaves_the_old_file_when_the_writer_fails(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_replacing_says_which_file_cannot_be_written(tmp_path: Path) -> None:
+def test_error_names_the_file_that_cannot_be_written(tmp_path: Path) -> None:
     with (
         pytest.raises(InputError, match=r"nowhere/a\.txt cannot be written: No such file"),
         atomic_write(tmp_path / "nowhere" / "a.txt"),

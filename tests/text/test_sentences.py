@@ -30,8 +30,8 @@ ENGLISH = {
     "question after an abbreviation": ["Cups, plates, etc.?", "Anyone may come."],
     "several marks": ["What?!", "Really!!!", "Yes."],
     "space forgotten": ["It closed in 1973.", "The owner left."],
-    "tokenised": ["It is `` old . ''", "He , too , left -LRB- early . -RRB-", "Inc. , they say ."],
-    "tokenised quotation": ['He said " go . "', '" Why ? " she said .'],
+    "tokenized": ["It is `` old . ''", "He , too , left -LRB- early . -RRB-", "Inc. , they say ."],
+    "tokenized quotation": ['He said " go . "', '" Why ? " she said .'],
     "lower-case start": ["The shop is open.", "eBay sells it too."],
     "numbered in a line": ["1. Boil the water.", "2. Add salt."],
 }
@@ -67,7 +67,7 @@ def test_split_sentences_in_other_scripts(sentences: list[str]) -> None:
     assert pieces(glue.join(sentences)) == sentences
 
 
-def test_split_sentences_ignores_case_where_a_text_has_none() -> None:
+def test_split_sentences_ignores_case_in_lowercase_text() -> None:
     assert pieces('he said "go." then he left. why? nobody knows, e.g. me.') == [
         'he said "go."',
         "then he left.",
@@ -97,12 +97,12 @@ LINES = {
 
 
 @pytest.mark.parametrize(("text", "sentences"), LINES.values(), ids=LINES.keys())
-def test_split_sentences_reads_lines(text: str, sentences: list[str]) -> None:
+def test_split_sentences_at_lines(text: str, sentences: list[str]) -> None:
     assert pieces(text) == sentences
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\r\n\t", "\u2029\x85"], ids=ascii)
-def test_split_sentences_of_white_space_is_empty(text: str) -> None:
+def test_white_space_has_no_sentences(text: str) -> None:
     assert split_sentences(text) == []
 
 
@@ -120,10 +120,10 @@ def test_split_sentences_covers_the_text(text: str) -> None:
     last = 0
     for start, end in spans:
         assert last <= start < end <= len(text)
-        assert not text[last:start].strip(), "a character was left out"
+        assert not text[last:start].strip(), "a character is missing"
         assert text[start:end] == text[start:end].strip(), "white space at an end"
         last = end
-    assert not text[last:].strip(), "the end was left out"
+    assert not text[last:].strip(), "the end is missing"
 
 
 LONG = {
@@ -146,7 +146,9 @@ LONG = {
 def test_split_sentences_takes_linear_time(text: str) -> None:
     began = time.process_time()
     split_sentences(text)
-    assert time.process_time() - began < 20  # a second or three; anything quadratic takes hours
+    assert (
+        time.process_time() - began < 20
+    )  # linear code takes 1 to 3 seconds, quadratic code hours
 
 
 def pieces(text: str) -> list[str]:

@@ -21,23 +21,23 @@ from askline.text.words import TEXT_SEPARATOR, split_words, split_words_flat
         ("😀 …", []),
     ],
 )
-def test_words(text: str, expected: list[str]) -> None:
+def test_split_words(text: str, expected: list[str]) -> None:
     assert split_words(text) == expected
 
 
 @given(st.text())
-def test_words_are_never_empty_nor_hold_space(text: str) -> None:
+def test_words_are_not_empty_and_have_no_white_space(text: str) -> None:
     assert all(word and not any(mark.isspace() for mark in word) for word in split_words(text))
 
 
 @given(st.text(alphabet="abcXYZ ,.'é", max_size=40))
-def test_words_of_ascii_and_other_text_follow_one_rule(text: str) -> None:
+def test_ascii_and_other_text_follow_the_same_rule(text: str) -> None:
     with_other_letter = split_words(text + " ж")
     assert with_other_letter == [*split_words(text), "ж"]
 
 
 @given(st.lists(st.text(alphabet="aB9_ ,.\0\n\x1cé東\u2028", max_size=12), min_size=1))
-def test_words_in_a_row_are_those_of_each_text(texts: list[str]) -> None:
+def test_flat_words_are_the_words_of_each_text(texts: list[str]) -> None:
     expected = split_words(texts[0])
     for text in texts[1:]:
         expected += [TEXT_SEPARATOR, *split_words(text)]

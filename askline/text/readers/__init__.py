@@ -1,8 +1,9 @@
 """
-Files and folders as text whose every character knows where it came from.
+Read files and folders into text with exact offsets back into the original.
 
-`walk` finds files, `read_document` reads one, `read_documents` does both, and `sentences` cuts a
-document into candidates. One file for each format; what needs a library loads it when it is used.
+`find_files` walks folders, `read_document` reads one file, `read_documents` does both, and
+`iter_sentences` splits a document into candidates. One module per file format; a format that needs
+a library imports it on first use.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from .document import (
     TextBlock,
     iter_sentences,
 )
-from .files import MAX_FILE_BYTES, SUFFIXES, find_files, read_document, read_documents
+from .files import (
+    MAX_FILE_BYTES,
+    SUFFIXES,
+    find_files,
+    read_document,
+    read_documents,
+    read_plain_text,
+)
 
 __all__ = [
     "CELL_SEPARATOR",
@@ -31,4 +39,5 @@ __all__ = [
     "iter_sentences",
     "read_document",
     "read_documents",
+    "read_plain_text",
 ]

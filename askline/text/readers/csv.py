@@ -1,8 +1,9 @@
 """
-Comma-separated values: a header, a column with the text, `id` and `title` where there are such.
+Read CSV: a header, a column with the text, and optional `id` and `title` columns.
 
-Read by a pattern rather than by Python's csv module, which does not say where a field stands. The
-separator is the one of comma, semicolon, tab and bar that the header has most of.
+Parsed by a regular expression rather than by Python's csv module, which does not give the offsets
+of the fields. The separator is whichever of comma, semicolon, tab and bar is most frequent in the
+header.
 """
 
 from __future__ import annotations
@@ -19,53 +20,59 @@ __all__ = [
     "read_csv",
 ]
 
-Field = tuple[int, int]
-"""The span of a field, with its quotation marks."""
+FieldSpan = tuple[int, int]
+"""Start and end of a field, with its quotation marks."""
 
 _SEPARATORS = ",;\t|"
 _QUOTED = r'"[^"]*(?:""[^"]*)*"'
 _HEADER = re.compile(rf'(?:{_QUOTED}|[^"\r\n])*')
 
 
-def read_csv(source: str, *, field: str | None = None) -> Content:
-    """A part for each row with text; rows with too few or too many fields are problems."""
+def read_csv(source: str, *, text_field: str | None = None) -> Content:
+    """One part per row with text; rows with too few or too many fields are problems."""
     starts = line_starts(source)
     rows = RowsBuilder()
     records = _records(source, _separator(source), lambda at: bisect_right(starts, at))
     header = [_value(source, *span).strip() for span in next(records, [])]
     if not any(header):
-        raise UnreadableError("The first row is empty. Begin with the names of the columns.")
-    column = header.index(choose_field(header, field, "column"))
-    labels = [_column(header, name) for name in ("id", "title")]
+        raise UnreadableError("The first row is empty. Put the names of the columns there.")
+    text_column = header.index(choose_field(header, text_field, "column"))
+    label_columns = [_find_column(header, name) for name in ("id", "title")]
     for row, record in enumerate(records, start=2):
         line = bisect_right(starts, record[0][0])
         if len(record) != len(header):
             if record[0][0] < record[-1][1]:  # not a blank line
-                rows.problem(line, f"{len(record)} fields where the header has {len(header)}.")
+                rows.add_problem(
+                    line, f"Expected {len(header)} fields as in the header, got {len(record)}."
+                )
             continue
-        part_id, title = ("" if at is None else _value(source, *record[at]) for at in labels)
-        rows.add(_pieces(source, *record[column]), part_id.strip(), title.strip(), row)
+        part_id, title = (
+            "" if column is None else _value(source, *record[column]) for column in label_columns
+        )
+        rows.add(_pieces(source, *record[text_column]), part_id.strip(), title.strip(), row)
     return rows.content(starts)
 
 
 def _separator(source: str) -> str:
     header = _HEADER.match(source)
-    outside = re.sub(_QUOTED, "", header[0]) if header else ""
-    return max(_SEPARATORS, key=outside.count)
+    unquoted = re.sub(_QUOTED, "", header[0]) if header else ""
+    return max(_SEPARATORS, key=unquoted.count)
 
 
-def _records(source: str, separator: str, line_of: Callable[[int], int]) -> Iterator[list[Field]]:
+def _records(
+    source: str, separator: str, line_of: Callable[[int], int]
+) -> Iterator[list[FieldSpan]]:
     field = re.compile(
         rf"(?P<value>{_QUOTED}|[^{re.escape(separator)}\"\r\n][^{re.escape(separator)}\r\n]*|)"
         rf"(?P<end>{re.escape(separator)}|\r\n?|\n|\Z)"
     )
     position = 0
-    record: list[Field] = []
+    record: list[FieldSpan] = []
     while position < len(source) or record:
         found = field.match(source, position)
         if not found:
             raise UnreadableError(
-                "A quotation mark is not closed, or stands inside a field and is not doubled.",
+                "A quotation mark is not closed, or is not doubled inside a field. Correct it.",
                 line=line_of(position),
             )
         record.append(found.span("value"))
@@ -75,7 +82,7 @@ def _records(source: str, separator: str, line_of: Callable[[int], int]) -> Iter
             record = []
 
 
-def _column(header: list[str], name: str) -> int | None:
+def _find_column(header: list[str], name: str) -> int | None:
     return next((at for at, found in enumerate(header) if found.lower() == name), None)
 
 
@@ -84,7 +91,7 @@ def _value(source: str, start: int, end: int) -> str:
 
 
 def _pieces(source: str, start: int, end: int) -> Iterator[Piece]:
-    """A field without its quotation marks, with each doubled one as a piece of its own."""
+    """A field without its quotation marks; each doubled quotation mark is a piece of its own."""
     if source[start:end].startswith('"'):
         start, end = start + 1, end - 1
         while (at := source.find('""', start, end)) >= 0:

@@ -1,19 +1,16 @@
 """
-What reading a file gives: its text, and for every character the place it came from.
+The result of reading a file: its text, its blocks, and the way back to the original.
 
-`Document.text` is what sentences are found in; the original is the decoded file. For all formats
-that are text themselves (plain, markdown, html, jsonl, csv), `Document.span` turns offsets in the
-one into offsets that slice the other exactly:
+Sentences are found in `ParsedDocument.text`; the original is the decoded file. For all formats that
+are text themselves (plain, Markdown, HTML, JSONL, CSV), `ParsedDocument.span` converts offsets in
+the text into offsets that slice the original exactly:
 
     original = path.read_bytes().decode(document.encoding)
     start, end = document.span(sentence.start, sentence.end)
     original[start:end]
 
-Where markup stands inside a sentence, the slice of the original holds it.
-
-What the reader of one format hands back, before it becomes a `Document`.
-
-The sentences of a document, block by block, so that none runs across a heading or a table.
+If a sentence contains markup, the slice of the original contains it too. `iter_sentences` splits a
+document block by block, so that no sentence crosses a heading or a table.
 """
 
 from __future__ import annotations
@@ -49,16 +46,25 @@ FileKind = Literal["text", "markdown", "html", "pdf", "docx", "jsonl", "csv"]
 PlaceUnit = Literal["line", "page", "paragraph"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
 """
-Of the cells of a table, the first of a row is a `row`, the first of its first row a `table`, or
-`columns` where that row names the columns; all others are each a `cell`.
+In a table, the first cell of each row has the kind `row`, except in the first row: there it is
+`columns` if the row is a header with the names of the columns, else `table`. All other cells have
+the kind `cell`.
 """
 SentenceKind = Literal["sentence", "heading", "code", "cell", "row", "columns"]
 
+CELL_SEPARATOR = " | "
+"""Put between the cells of a row that is shown on one line. In the text, each cell is a line."""
+
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
+_TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
+_MAX_ROW_CHARACTERS = 500
+"""The cells of a longer row are split as text: tables are also used for page layout."""
+_BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
+_CHUNK_CHARACTERS = 2**16  # split at a time, so that memory stays small compared with the text
 
 
 class Place(NamedTuple):
-    """Where a character stands in the original; numbers count from 1."""
+    """A line, page or paragraph of the original; numbers start at 1."""
 
     unit: PlaceUnit
     number: int
@@ -68,7 +74,7 @@ class Place(NamedTuple):
 
 
 class TextBlock(NamedTuple):
-    """A piece of the text that no sentence may leave."""
+    """A piece of the text that no sentence crosses."""
 
     start: int
     end: int
@@ -76,47 +82,47 @@ class TextBlock(NamedTuple):
 
 
 class DocumentPart(NamedTuple):
-    """A document inside a file: a row of csv or jsonl. Its text is `text[start:end]`."""
+    """A document inside a file: a row of CSV or JSONL. Its text is `text[start:end]`."""
 
     start: int
     end: int
     id: str
-    """Its own, empty where it has none."""
+    """The row's own id, or empty."""
     title: str
     row: int
-    """As a spreadsheet counts, the header being the first; in jsonl, the line."""
+    """In CSV counted as in a spreadsheet, where the header is row 1; in JSONL, the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSpan:
-    """A candidate: `text[start:end]`, never empty, without white space at either end."""
+    """A candidate: `text[start:end]` is never empty and has no white space at either end."""
 
     start: int
     end: int
     kind: SentenceKind
     heading: str
     """
-    The text of the nearest heading above, or the title of the row; empty where there is none.
+    The text of the nearest heading above, or the title of the row; empty if there is none.
 
-    In a table, the names of its columns stand behind it.
+    In a table with a header, the column names follow after ` · `.
     """
 
 
 class Blocks:
-    """Blocks in order, nine bytes each, for a file may have one every few characters."""
+    """Text blocks in order, nine bytes each, because a file may have one every few characters."""
 
     def __init__(self) -> None:
         self._bounds = array("I")
         self._kinds = bytearray()
 
     def add(self, start: int, end: int, kind: BlockKind) -> None:
-        """The next block; one without characters is left out."""
+        """Append a block; an empty one is ignored."""
         if end > start:
             self._bounds.extend((start, end))
             self._kinds.append(_BLOCK_KINDS.index(kind))
 
-    def name_columns(self, block: int) -> None:
-        """The row that begins with this block, from 0, names the columns of its table."""
+    def mark_header(self, block: int) -> None:
+        """Mark the row that starts with this block (counted from 0) as its table's header."""
         self._kinds[block] = _BLOCK_KINDS.index("columns")
 
     def __len__(self) -> int:
@@ -135,46 +141,46 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A file that was read. Nothing in it refers back to the file, which may change or go."""
+    """The content of a file. It does not refer to the file, which may change or be removed."""
 
     path: str
-    """As it was given; `-` is standard input."""
+    """As given by the caller; `-` is standard input."""
     kind: FileKind
     title: str
     text: str
     sha256: str
-    """Of the bytes of the file, in hexadecimal digits."""
+    """Of the bytes of the file, in hexadecimal."""
     encoding: str | None
-    """The codec that decodes the file into its original; None where the file is no text."""
+    """The codec that decodes the file into the original; None for PDF and DOCX."""
     blocks: Blocks
     unit: PlaceUnit
     starts: array[int]
-    """Where lines start in the original, or pages or paragraphs in the text."""
+    """Offsets at which lines start in the original, or pages or paragraphs in the text."""
     segments: Segments | None = None
-    """How the text lies in the original; None where they are the same, or there is none."""
+    """Maps the text to the original; None if they are equal, and for PDF and DOCX."""
     parts: tuple[DocumentPart, ...] = ()
     problems: tuple[Problem, ...] = ()
-    """Rows that were left out, where others could be read."""
+    """Rows that could not be read, if others could."""
 
     def place(self, offset: int) -> Place:
-        """The line, page or paragraph of the character `text[offset]`."""
+        """The line, page or paragraph that contains the character `text[offset]`."""
         at = self.segments.start(offset) if self.segments else offset
         return Place(self.unit, max(bisect_right(self.starts, at), 1))
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """`text[start:end]` as offsets in the original; None for pdf and docx, which have none."""
+        """The offsets of `text[start:end]` in the original; None for PDF and DOCX."""
         if self.encoding is None:
             return None
         return self.segments.span(start, end) if self.segments else (start, end)
 
     def part(self, offset: int) -> DocumentPart | None:
-        """The document inside the file that holds `text[offset]`, or None."""
+        """The row that contains `text[offset]`, or None."""
         at = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
         return self.parts[at] if at >= 0 and offset < self.parts[at].end else None
 
 
 class UnreadableError(Exception):
-    """Why a file cannot be read; `read_document` raises it as a `DataError` with the path."""
+    """Why a file cannot be read. `read_document` turns it into a `DataError` with the path."""
 
     def __init__(self, message: str, *, line: int = 0) -> None:
         super().__init__(message)
@@ -183,7 +189,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The fields of a `Document` that depend on the format. The path of a problem is filled in."""
+    """What the reader of one format returns. `read_document` fills in the path of the problems."""
 
     text: str
     blocks: Blocks
@@ -195,29 +201,19 @@ class Content:
     problems: tuple[Problem, ...] = ()
 
 
-CELL_SEPARATOR = " | "
-"""Between the cells of a row where it is shown on one line; in the text they are lines."""
-
-_BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
-_PORTION = 2**16  # characters split at a time, so that memory stays small beside the text
-_ROW_CHARACTERS = 500
-"""A longer row is no row of facts: tables also hold the columns of a page."""
-_IN_TABLES = frozenset(("cell", "row", "table", "columns"))
-
-
 def iter_sentences(document: ParsedDocument) -> Iterator[SentenceSpan]:
     """
-    Every sentence, in order, each with its kind and the nearest heading above it.
+    Every sentence in order, with its kind and the nearest heading above it.
 
-    Spans do not overlap. A heading is one sentence; code is cut at blank lines alone. A row of a
-    table is one too, for a cell alone says nothing; where a cell has several sentences, the cells
-    of its row are split as text is.
+    Spans do not overlap. A heading is one sentence; code is split at blank lines only. A row of a
+    table is one sentence, because a single cell has too little context; if a cell has several
+    sentences, all cells of its row are split like text.
     """
     heading = ""
-    columns = ""  # of the table at hand
+    columns = ""  # names of the columns of the current table
     parts = iter(document.parts)
     part = next(parts, None)
-    for blocks in _rows(document.blocks):
+    for blocks in _group_rows(document.blocks):
         start, end, kind = blocks[0]
         while part is not None and start >= part.start:
             heading, part = part.title, next(parts, None)
@@ -228,26 +224,28 @@ def iter_sentences(document: ParsedDocument) -> Iterator[SentenceSpan]:
             yield from _whole(document.text, start, end, "heading", heading)
             heading = " ".join(document.text[start:end].split())
         elif kind == "code":
-            for first, last in _portions(document.text, start, end, 1):
+            for first, last in _chunks(document.text, start, end, 1):
                 yield from _whole(document.text, first, last, "code", heading)
-        elif kind in _IN_TABLES and _is_row(document.text, blocks):
-            shown: SentenceKind = "columns" if kind == "columns" else "row"
-            yield from _whole(document.text, start, blocks[-1].end, shown, under)
+        elif kind in _TABLE_KINDS and _is_one_sentence(document.text, blocks):
+            row_kind: SentenceKind = "columns" if kind == "columns" else "row"
+            yield from _whole(document.text, start, blocks[-1].end, row_kind, under)
             if kind == "columns":
-                columns = CELL_SEPARATOR.join(_line(document.text, block) for block in blocks)
+                columns = CELL_SEPARATOR.join(
+                    " ".join(document.text[block.start : block.end].split()) for block in blocks
+                )
         else:
             for block in blocks:
                 yield from _split(document.text, block, under)
 
 
-def _rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:
-    """Each block by itself, but the cells of a row together."""
+def _group_rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:
+    """The cells of each table row as one list; every other block alone."""
     row: list[TextBlock] = []
     for block in blocks:
         if row and block.kind != "cell":
             yield row
             row = []
-        if block.kind in _IN_TABLES:
+        if block.kind in _TABLE_KINDS:
             row.append(block)
         else:
             yield [block]
@@ -255,20 +253,16 @@ def _rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:
         yield row
 
 
-def _is_row(text: str, row: Sequence[TextBlock]) -> bool:
-    """Whether it has several cells, each of which says one thing."""
-    if len(row) < 2 or row[-1].end - row[0].start > _ROW_CHARACTERS:
+def _is_one_sentence(text: str, row: Sequence[TextBlock]) -> bool:
+    """Whether a row is short and has several cells of one sentence each."""
+    if len(row) < 2 or row[-1].end - row[0].start > _MAX_ROW_CHARACTERS:
         return False
     return all(len(split_sentences(text[start:end])) == 1 for start, end, _ in row)
 
 
-def _line(text: str, block: TextBlock) -> str:
-    return " ".join(text[block.start : block.end].split())
-
-
 def _split(text: str, block: TextBlock, heading: str) -> Iterator[SentenceSpan]:
-    kind: SentenceKind = "cell" if block.kind in _IN_TABLES else "sentence"
-    for first, last in _portions(text, block.start, block.end, _PORTION):
+    kind: SentenceKind = "cell" if block.kind in _TABLE_KINDS else "sentence"
+    for first, last in _chunks(text, block.start, block.end, _CHUNK_CHARACTERS):
         for left, right in split_sentences(text[first:last]):
             yield SentenceSpan(first + left, first + right, kind, heading)
 
@@ -283,8 +277,8 @@ def _whole(
         yield SentenceSpan(start, start + len(bare), kind, heading)
 
 
-def _portions(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
-    """The block cut at blank lines into pieces of at least `size` characters."""
+def _chunks(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:
+    """The spans of `text[start:end]` cut at blank lines, each of at least `size` characters."""
     while end - start > size:
         found = _BLANK_LINE.search(text, start + size, end)
         if not found:

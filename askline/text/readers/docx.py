@@ -1,9 +1,9 @@
 """
-Word documents to text: paragraphs, headings, list items, table cells, foot- and endnotes.
+Read Word documents (DOCX): paragraphs, headings, list items, table cells, footnotes and endnotes.
 
-Read with zipfile and expat of the standard library. Only the parts that hold text are unpacked, at
-most `limit` bytes of them; a document type declaration, which is where entities that explode or
-reach outside come from, is refused. Macros, deleted text and field codes are never looked at.
+Uses zipfile and expat of the standard library. Only the parts that hold text are unpacked, up to a
+limit in bytes. A document type declaration is refused, because entity expansion attacks and
+external entities need one. Macros, deleted text and field codes are ignored.
 """
 
 from __future__ import annotations
@@ -20,49 +20,54 @@ __all__ = [
     "read_docx",
 ]
 
-_OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # of .doc files and of encrypted .docx files
 _BODY = "word/document.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
-_CORE = "docProps/core.xml"
-_PIECE = 2**16
-_MARKS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
-_SKIPPED = frozenset(("Fallback", "moveFrom", "del", "rubyPr"))
+_PROPERTIES = "docProps/core.xml"
+_CHUNK_BYTES = 2**16
+_CHARACTER_ELEMENTS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+_SKIPPED_ELEMENTS = frozenset(("Fallback", "moveFrom", "del", "rubyPr"))
 
 
-def read_docx(data: bytes, *, limit: int) -> Content:
-    """Text, blocks and title; the places are paragraphs, counted as they follow each other."""
-    if data.startswith(_OLD):
+def read_docx(data: bytes, *, max_bytes: int) -> Content:
+    """Text, blocks and title. Places are paragraphs in document order."""
+    if data.startswith(_OLE_SIGNATURE):
         raise UnreadableError(
-            "It is a Word file with a password, or of the old kind. Save it as docx without one."
+            "It is a .doc file or has a password. Save it as .docx without a password."
         )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _Package(archive, limit).content()
+            return _Package(archive, max_bytes).content()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise UnreadableError("It is no docx, or damaged or cut short. Fetch it again.") from error
+        raise UnreadableError(
+            "It is not a DOCX file, or it is damaged or truncated. Get it again."
+        ) from error
 
 
 class _Package:
-    """The parts of the archive, as far as they are asked for."""
+    """The XML files of the archive."""
 
-    def __init__(self, archive: zipfile.ZipFile, limit: int) -> None:
+    def __init__(self, archive: zipfile.ZipFile, max_bytes: int) -> None:
         self._archive = archive
         self._names = set(archive.namelist())
-        self._limit = limit
-        self._left = limit
+        self._max_bytes = max_bytes
+        self._bytes_left = max_bytes
 
     def content(self) -> Content:
         if _BODY not in self._names:
-            raise UnreadableError(f"It is a zip archive without {_BODY}, so no docx.")
-        styles, core = _Styles(), _Core()
+            raise UnreadableError(
+                f"It is a zip archive without {_BODY}, so it is not a DOCX file. "
+                "Give it the suffix of its format."
+            )
+        styles, properties = _StylesHandler(), _PropertiesHandler()
         self._parse(_STYLES, styles)
-        self._parse(_CORE, core)
-        text = _Text(styles.headings)
+        self._parse(_PROPERTIES, properties)
+        body = _BodyHandler(styles.headings)
         for name in (_BODY, *_NOTES):
-            self._parse(name, text)
-        title = " ".join("".join(core.title).split())
-        return Content("".join(text.pieces), text.blocks, "paragraph", text.starts, title)
+            self._parse(name, body)
+        title = " ".join("".join(properties.title).split())
+        return Content("".join(body.pieces), body.blocks, "paragraph", body.starts, title)
 
     def _parse(self, name: str, handler: _Handler) -> None:
         if name not in self._names:
@@ -71,47 +76,49 @@ class _Package:
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = _refuse_doctype
         parser.StartElementHandler = lambda name, attributes: handler.start(
-            _local(name), {_local(key): value for key, value in attributes.items()}
+            _local_name(name), {_local_name(key): value for key, value in attributes.items()}
         )
-        parser.EndElementHandler = lambda name: handler.end(_local(name))
+        parser.EndElementHandler = lambda name: handler.end(_local_name(name))
         parser.CharacterDataHandler = handler.characters
         try:
             with self._archive.open(name) as stream:
-                while piece := stream.read(_PIECE):
-                    self._left -= len(piece)
-                    if self._left < 0:
+                while chunk := stream.read(_CHUNK_BYTES):
+                    self._bytes_left -= len(chunk)
+                    if self._bytes_left < 0:
                         raise UnreadableError(
-                            f"Its text unpacks to more than {self._limit:,} bytes. Split it."
+                            f"Its text unpacks to more than {self._max_bytes:,} bytes. Split it."
                         )
-                    parser.Parse(piece)
+                    parser.Parse(chunk)
             parser.Parse(b"", True)
         except expat.ExpatError as error:
-            raise UnreadableError(f"{name} in it is damaged: {error}.") from error
+            raise UnreadableError(f"{name} in it is damaged: {error}. Get it again.") from error
 
 
-def _local(name: str) -> str:
+def _local_name(name: str) -> str:
     return name.rpartition(" ")[2]
 
 
 def _refuse_doctype(*_: object) -> None:
-    raise UnreadableError("It declares a document type, which no Word file does. It is not read.")
+    raise UnreadableError(
+        "It declares a document type, as no Word file does, and is refused for safety."
+    )
 
 
 class _Handler:
-    """What happens as elements come by, names without their namespaces."""
+    """Receives the elements of an XML file; names come without their namespaces."""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element opens."""
+        """An opening tag."""
 
     def end(self, name: str) -> None:
-        """An element closes."""
+        """A closing tag."""
 
     def characters(self, text: str) -> None:
-        """Text in between."""
+        """Text between tags."""
 
 
-class _Core(_Handler):
-    """The title among the properties."""
+class _PropertiesHandler(_Handler):
+    """Reads the title of the document."""
 
     def __init__(self) -> None:
         self.title: list[str] = []
@@ -128,8 +135,8 @@ class _Core(_Handler):
             self.title.append(text)
 
 
-class _Styles(_Handler):
-    """Ids of the styles that make a heading. Ids are translated with Word, names are not."""
+class _StylesHandler(_Handler):
+    """Collects the ids of the heading styles. Word translates the ids, but not the names."""
 
     def __init__(self) -> None:
         self.headings: set[str] = set()
@@ -148,37 +155,37 @@ class _Styles(_Handler):
 
 
 class _Table:
-    """How far an open table has come."""
+    """The state of an open table."""
 
     def __init__(self) -> None:
-        self.cells = 0  # that are open
-        self.has_header = False  # its first row is marked as one that names the columns
-        self.looks_so = False  # or drawn as one, as Word does unless it is told otherwise
-        self._is_first = True  # the row at hand
-        self._begins = -1  # the block that the row begins with
-        self._count = 0  # of its blocks
+        self.open_cells = 0
+        self.has_header = False  # the first row is marked as a header
+        self.styled_header = False  # the first row is only styled as one, which is Word's default
+        self._is_first_row = True
+        self._first_block = -1  # the block that the current row starts with
+        self._row_blocks = 0
 
-    def kind(self, block: int) -> BlockKind:
-        """Of the next block of the cell at hand."""
-        self._count += 1
-        if self._begins >= 0:
+    def next_kind(self, block: int) -> BlockKind:
+        """The kind of the next block in the current cell."""
+        self._row_blocks += 1
+        if self._first_block >= 0:
             return "cell"
-        self._begins = block
-        return "table" if self._is_first else "row"
+        self._first_block = block
+        return "table" if self._is_first_row else "row"
 
     def end_row(self, blocks: Blocks) -> None:
-        """What comes next begins another."""
-        if self._begins >= 0:
-            # Two columns are as a rule a list of facts, a name and a value in each row.
-            names = self.has_header or (self.looks_so and self._count > 2)
-            if self._is_first and names:
-                blocks.name_columns(self._begins)
-            self._is_first = False
-        self._begins, self._count = -1, 0
+        """Close the current row and mark it if it is the header."""
+        if self._first_block >= 0:
+            # A table of two columns is usually a list of facts: a name and a value per row.
+            is_header = self.has_header or (self.styled_header and self._row_blocks > 2)
+            if self._is_first_row and is_header:
+                blocks.mark_header(self._first_block)
+            self._is_first_row = False
+        self._first_block, self._row_blocks = -1, 0
 
 
-class _Text(_Handler):
-    """Paragraphs, which may hold others: a text box stands inside a paragraph."""
+class _BodyHandler(_Handler):
+    """Reads paragraphs, which may be nested: a text box is inside a paragraph."""
 
     def __init__(self, headings: set[str]) -> None:
         self.pieces: list[str] = []
@@ -186,40 +193,42 @@ class _Text(_Handler):
         self.starts = array("I")
         self._headings = headings
         self._length = 0
-        self._open: list[list[str]] = []
+        self._open: list[list[str]] = []  # the pieces of each open paragraph
         self._kinds: list[BlockKind] = []
         self._tables: list[_Table] = []
-        self._skipped = 0
+        self._skip_depth = 0
         self._inside = False
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._skipped or name in _SKIPPED:
-            self._skipped += 1
+        if self._skip_depth or name in _SKIPPED_ELEMENTS:
+            self._skip_depth += 1
         elif name == "p":
             self._open.append([])
-            self._kinds.append("cell" if any(table.cells for table in self._tables) else "text")
+            self._kinds.append(
+                "cell" if any(table.open_cells for table in self._tables) else "text"
+            )
         elif name == "tbl":
             for table in self._tables[-1:]:
-                table.end_row(self.blocks)  # one inside another cuts the other's row in two
+                table.end_row(self.blocks)  # a nested table splits the outer row in two
             self._tables.append(_Table())
         elif self._tables and name in ("tc", "tblLook", "tblHeader"):
-            self._in_table(self._tables[-1], name, attributes)
+            self._start_in_table(self._tables[-1], name, attributes)
         elif self._open:
-            self._in_paragraph(name, attributes.get("val", ""))
+            self._start_in_paragraph(name, attributes.get("val", ""))
 
     @staticmethod
-    def _in_table(table: _Table, name: str, attributes: dict[str, str]) -> None:
+    def _start_in_table(table: _Table, name: str, attributes: dict[str, str]) -> None:
         if name == "tc":
-            table.cells += 1
+            table.open_cells += 1
         elif name == "tblHeader":
             table.has_header = attributes.get("val", "1") not in ("0", "false", "off")
         else:
-            table.looks_so = attributes.get("firstRow") in ("1", "true", "on")
+            table.styled_header = attributes.get("firstRow") in ("1", "true", "on")
 
-    def _in_paragraph(self, name: str, value: str) -> None:
+    def _start_in_paragraph(self, name: str, value: str) -> None:
         self._inside = name == "t"
-        if name in _MARKS:
-            self._open[-1].append(_MARKS[name])
+        if name in _CHARACTER_ELEMENTS:
+            self._open[-1].append(_CHARACTER_ELEMENTS[name])
         elif (name == "pStyle" and value in self._headings) or (
             name == "outlineLvl" and value < "9"
         ):
@@ -227,14 +236,14 @@ class _Text(_Handler):
 
     def end(self, name: str) -> None:
         self._inside = False
-        if self._skipped:
-            self._skipped -= 1
+        if self._skip_depth:
+            self._skip_depth -= 1
         elif name == "p" and self._open:
-            self._add("".join(self._open.pop()), self._kinds.pop())
+            self._add_paragraph("".join(self._open.pop()), self._kinds.pop())
         elif name == "tbl":
             del self._tables[-1:]
         elif self._tables and name == "tc":
-            self._tables[-1].cells -= 1
+            self._tables[-1].open_cells -= 1
         elif self._tables and name == "tr":
             self._tables[-1].end_row(self.blocks)
 
@@ -242,11 +251,11 @@ class _Text(_Handler):
         if self._inside and self._open:
             self._open[-1].append(text)
 
-    def _add(self, text: str, kind: BlockKind) -> None:
+    def _add_paragraph(self, text: str, kind: BlockKind) -> None:
         self.starts.append(self._length)
         if text.strip():
             if kind == "cell" and self._tables:
-                kind = self._tables[-1].kind(len(self.blocks))
+                kind = self._tables[-1].next_kind(len(self.blocks))
             self.blocks.add(self._length, self._length + len(text), kind)
             self.pieces += (text, "\n")
             self._length += len(text) + 1

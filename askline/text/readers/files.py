@@ -1,7 +1,8 @@
 """
-One file to one `Document`: size, bytes, kind, and the reader of that kind.
+Find files in folders, read their bytes, and choose the reader of each format.
 
-Files and folders to documents: what is left out, in which order, and what went wrong.
+Limits and choices live here: which suffixes are known, how many bytes a file may have, which
+folders are skipped.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = [
 ]
 
 MAX_FILE_BYTES = 256 * 2**20
-"""Of a file that is read by default, for its text must fit into memory whole, more than once."""
+"""The default limit for one file, because its text is held in memory more than once."""
 
 SUFFIXES: dict[str, FileKind] = {
     ".txt": "text",
@@ -56,15 +57,65 @@ SUFFIXES: dict[str, FileKind] = {
     ".csv": "csv",
     ".tsv": "csv",
 }
-"""What a suffix says about a file; any other is read as plain text."""
+"""The format for each file name suffix. A file with any other suffix is read as plain text."""
+
+Paths = Iterable[str | os.PathLike[str]]
 
 _STDIN = "-"
-_PIECE = 2**20
+_STREAM_CHUNK_BYTES = 2**20
+_SKIPPED_FOLDERS = frozenset(("node_modules", "__pycache__", "CVS"))
+_VENV_MARKER = "pyvenv.cfg"  # every Python virtual environment has this file
 
 
 def file_kind(path: str | os.PathLike[str]) -> FileKind | None:
-    """The kind that the suffix tells, or None."""
+    """The format that the suffix stands for, or None."""
     return SUFFIXES.get(Path(path).suffix.lower())
+
+
+def find_files(
+    paths: Paths, *, include_hidden: bool = False, all_suffixes: bool = False
+) -> Iterator[Path | Problem]:
+    """
+    The files under the paths, each once, sorted by name within a folder, and what is unreachable.
+
+    A path to a file is taken whatever its suffix. In folders, files with a known suffix are taken;
+    hidden names, version control, virtual environments and installed packages are skipped.
+    `include_hidden` takes hidden names too; `all_suffixes` takes every file, to be read as plain
+    text. Links are followed, also in circles, because each folder and file is identified by its
+    real path. `-` is returned unchanged.
+    """
+    seen: set[str] = set()
+    for given in paths:
+        if os.fspath(given) == _STDIN:
+            if _STDIN not in seen:
+                seen.add(_STDIN)
+                yield Path(_STDIN)
+            continue
+        yield from _walk(Path(given).expanduser(), seen, include_hidden, all_suffixes)
+
+
+def read_documents(
+    paths: Paths,
+    *,
+    include_hidden: bool = False,
+    all_suffixes: bool = False,
+    text_field: str | None = None,
+    max_bytes: int = MAX_FILE_BYTES,
+) -> Iterator[ParsedDocument | Problem]:
+    """Each file that `find_files` finds as a document, or its problems; bad rows are problems."""
+    for found in find_files(paths, include_hidden=include_hidden, all_suffixes=all_suffixes):
+        if isinstance(found, Problem):
+            yield found
+            continue
+        try:
+            document = read_document(found, text_field=text_field, max_bytes=max_bytes)
+        except DataError as error:
+            yield from error.problems
+        except MissingExtraError as error:
+            yield Problem(str(found), 0, str(error))
+        else:
+            yield document
+            yield from document.problems
 
 
 def read_document(
@@ -74,14 +125,14 @@ def read_document(
     max_bytes: int = MAX_FILE_BYTES,
 ) -> ParsedDocument:
     """
-    Read a file of any kind in `SUFFIXES`, or another as plain text; `-` is standard input.
+    Read a file in the format of its suffix, or as plain text; `-` is standard input.
 
-    `text_field` names the column of csv and the field of jsonl that hold the text. Whatever is
-    wrong is raised as a `DataError` whose problems name the file.
+    `text_field` is the CSV column or JSONL field that holds the text. Everything that is wrong is
+    raised as one `DataError` whose problems name the file.
     """
     name = os.fspath(path)
     try:
-        data = _read(name, max_bytes)
+        data = _read_bytes(name, max_bytes)
         kind = file_kind(name) or "text"
         content, encoding = _parse(data, kind, text_field, max_bytes)
         if not content.blocks:
@@ -105,41 +156,42 @@ def read_document(
 
 
 def read_plain_text(source: str) -> Content:
-    """One block whose offsets are those of the source. The sentence splitter reads its lines."""
+    """One block with the offsets of the source. The sentence splitter handles its lines."""
     blocks = Blocks()
     blocks.add(0, len(source), "text")
     return Content(source, blocks, "line", line_starts(source))
 
 
 def _parse(
-    data: bytes, kind: FileKind, field: str | None, limit: int
+    data: bytes, kind: FileKind, text_field: str | None, max_bytes: int
 ) -> tuple[Content, str | None]:
+    """The content and the character encoding, which PDF and DOCX do not have."""
     if kind == "pdf":
         return read_pdf(data), None
     if kind == "docx":
-        return read_docx(data, limit=limit), None
-    text, encoding = decode(data, declared=kind == "html")
+        return read_docx(data, max_bytes=max_bytes), None
+    text, encoding = decode(data, use_declared=kind == "html")
     readers: dict[str, Callable[[str], Content]] = {
         "text": read_plain_text,
         "markdown": read_markdown,
         "html": read_html,
-        "jsonl": partial(read_jsonl, field=field),
-        "csv": partial(read_csv, field=field),
+        "jsonl": partial(read_jsonl, text_field=text_field),
+        "csv": partial(read_csv, text_field=text_field),
     }
     return readers[kind](text), encoding
 
 
-def _read(name: str, limit: int) -> bytes:
+def _read_bytes(name: str, max_bytes: int) -> bytes:
     if name == _STDIN:
-        return _read_stream(sys.stdin.buffer, limit)
+        return _read_stream(sys.stdin.buffer, max_bytes)
     try:
         with Path(name).expanduser().open("rb") as stream:
             before = os.fstat(stream.fileno())
-            if stat.S_ISREG(before.st_mode) and before.st_size > limit:
-                raise _too_large(before.st_size, limit)
-            # One byte more than it should have: a file that grows is told by its times below.
+            if stat.S_ISREG(before.st_mode) and before.st_size > max_bytes:
+                raise _too_large(before.st_size, max_bytes)
+            # One byte more than the size: if the file grows meanwhile, the check below notices.
             regular = stat.S_ISREG(before.st_mode)
-            data = stream.read(before.st_size + 1) if regular else _read_stream(stream, limit)
+            data = stream.read(before.st_size + 1) if regular else _read_stream(stream, max_bytes)
             after = os.fstat(stream.fileno())
     except OSError as error:
         raise UnreadableError(f"It cannot be read: {error.strerror or error}.") from error
@@ -148,78 +200,26 @@ def _read(name: str, limit: int) -> bytes:
     return data
 
 
-def _read_stream(stream: BinaryIO, limit: int) -> bytes:
-    """In pieces, for reading up to a limit at once would take the memory for all of it."""
+def _read_stream(stream: BinaryIO, max_bytes: int) -> bytes:
+    """Read in chunks, because `read(max_bytes)` would allocate all of that memory at once."""
     data = bytearray()
-    while piece := stream.read(_PIECE):
-        data += piece
-        if len(data) > limit:
-            raise _too_large(len(data), limit)
+    while chunk := stream.read(_STREAM_CHUNK_BYTES):
+        data += chunk
+        if len(data) > max_bytes:
+            raise _too_large(len(data), max_bytes)
     return bytes(data)
 
 
-def _too_large(size: int, limit: int) -> UnreadableError:
+def _too_large(size: int, max_bytes: int) -> UnreadableError:
     return UnreadableError(
-        f"It has {size:,} bytes or more and at most {limit:,} are read. Split it."
+        f"A file may have at most {max_bytes:,} bytes, got {size:,} or more. Split it."
     )
 
 
-_LEFT_OUT = frozenset(("node_modules", "__pycache__", "CVS"))
-_ENVIRONMENT = "pyvenv.cfg"  # the file that every virtual environment of Python has
-
-Paths = Iterable[str | os.PathLike[str]]
-
-
-def find_files(
-    paths: Paths, *, hidden: bool = False, all_suffixes: bool = False
+def _walk(
+    path: Path, seen: set[str], include_hidden: bool, all_suffixes: bool
 ) -> Iterator[Path | Problem]:
-    """
-    The files under the paths, each once, in the order of their names; what cannot be reached.
-
-    A file that is named is taken whatever it is called; folders give the files of known kinds,
-    without hidden ones, version control, virtual environments and installed packages. `hidden`
-    takes hidden names too, `all_suffixes` all suffixes, to be read as plain text. Links are
-    followed, in circles too, for every folder and file counts by its real path. `-` comes back
-    as it is.
-    """
-    seen: set[str] = set()
-    for given in paths:
-        if os.fspath(given) == "-":
-            if "-" not in seen:
-                seen.add("-")
-                yield Path("-")
-            continue
-        yield from _walk_one(Path(given).expanduser(), seen, hidden, all_suffixes)
-
-
-def read_documents(
-    paths: Paths,
-    *,
-    hidden: bool = False,
-    all_suffixes: bool = False,
-    text_field: str | None = None,
-    max_bytes: int = MAX_FILE_BYTES,
-) -> Iterator[ParsedDocument | Problem]:
-    """Each file that `walk` finds as a document, or what is wrong with it; rows left out too."""
-    for found in find_files(paths, hidden=hidden, all_suffixes=all_suffixes):
-        if isinstance(found, Problem):
-            yield found
-            continue
-        try:
-            document = read_document(found, text_field=text_field, max_bytes=max_bytes)
-        except DataError as error:
-            yield from error.problems
-        except MissingExtraError as error:
-            yield Problem(str(found), 0, str(error))
-        else:
-            yield document
-            yield from document.problems
-
-
-def _walk_one(
-    path: Path, seen: set[str], hidden: bool, all_suffixes: bool
-) -> Iterator[Path | Problem]:
-    stack = [path]  # not recursion: folders may lie deeper than calls
+    stack = [path]  # no recursion: folders may be nested deeper than Python's call stack allows
     while stack:
         here = stack.pop()
         try:
@@ -229,30 +229,30 @@ def _walk_one(
                 continue
             seen.add(real)
             if stat.S_ISDIR(mode):
-                stack += reversed(_inside(here, hidden))
+                stack += reversed(_folder_entries(here, include_hidden))
                 continue
         except OSError as error:
             if here is path or file_kind(here) or _is_folder(here):
                 yield Problem(str(here), 0, _reason(here, error))
             continue
-        named = here is path
-        if not (named or all_suffixes or file_kind(here)):
+        given = here is path
+        if not (given or all_suffixes or file_kind(here)):
             continue
         if stat.S_ISREG(mode):
             yield here
-        elif named or file_kind(here):
-            yield Problem(str(here), 0, "It is no file but a device or a pipe. Use - for a pipe.")
+        elif given or file_kind(here):
+            yield Problem(str(here), 0, "It is a device or a pipe, not a file. Use - for a pipe.")
 
 
-def _inside(folder: Path, hidden: bool) -> list[Path]:
+def _folder_entries(folder: Path, include_hidden: bool) -> list[Path]:
     with os.scandir(folder) as entries:
         names = sorted(entry.name for entry in entries)
-    if _ENVIRONMENT in names:
+    if _VENV_MARKER in names:
         return []
     return [
         folder / name
         for name in names
-        if name not in _LEFT_OUT and (hidden or not name.startswith("."))
+        if name not in _SKIPPED_FOLDERS and (include_hidden or not name.startswith("."))
     ]
 
 
@@ -266,6 +266,6 @@ def _is_folder(path: Path) -> bool:
 def _reason(path: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         if path.is_symlink():
-            return "It is a link that leads nowhere. Remove it or mend it."
+            return "It is a link to a file that does not exist. Remove or correct it."
         return "There is no such file. Check the path."
     return f"It cannot be read: {error.strerror or error}."

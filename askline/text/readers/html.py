@@ -1,10 +1,10 @@
 """
-Html to text, with the way back to every character of the source.
+Read HTML with exact offsets back into the source.
 
-One regular expression cuts the source into tags, entities, runs of white space and text; broken
-markup never fails, and what cannot be a tag is text. White space is put together as a browser does,
-except in `<pre>`. Scripts, styles, templates, comments and drawings are left out. The slice of the
-source for a sentence holds the tags that stand inside it.
+One regular expression cuts the source into tags, entities, white space and text. Broken markup
+never fails: what cannot be a tag is text. White space is collapsed as in a browser, except in
+`<pre>`. Scripts, styles, templates, comments and drawings are left out. The slice of the source for
+a sentence includes the tags inside it.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ __all__ = [
     "read_html",
 ]
 
-# Each alternative consumes what it looks at, or gives up at the next `<`, which keeps the time
-# linear; the set of characters has to come first, for then `re` skips over everything else.
+# Each alternative consumes what it matches or fails at the next `<`, which keeps the time linear.
+# The pattern starts with a character set, because `re` then skips all other characters quickly.
 _ATTRIBUTES = r"""[^<>"']* (?: (?: "[^"]*" | '[^']*' ) [^<>"']* )*"""
 _TOKEN = re.compile(
     rf"""[<& \t\n\r\f] (?:
@@ -36,9 +36,11 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
-_SPACES = str.maketrans("\t\n\r\f", "    ")
-_SKIPPED = frozenset("template noscript svg select object canvas audio video datalist".split())
-_BLOCKS = frozenset(
+_TO_SPACES = str.maketrans("\t\n\r\f", "    ")
+_SKIPPED_ELEMENTS = frozenset(
+    "template noscript svg select object canvas audio video datalist".split()
+)
+_BLOCK_ELEMENTS = frozenset(
     """address article aside blockquote body caption center col colgroup dd details dialog dir div
     dl dt fieldset figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 head header hgroup hr
     html legend li link main menu meta nav ol optgroup option p pre search section summary table
@@ -52,10 +54,10 @@ def read_html(source: str) -> Content:
     page = _Page()
     position = 0
     for token in _TOKEN.finditer(source):
-        page.data(source[position : token.start()], position)
-        page.token(token)
+        page.add_text(source[position : token.start()], position)
+        page.add_token(token)
         position = token.end()
-    page.data(source[position:], position)
+    page.add_text(source[position:], position)
     page.end_block(len(source))
     builder = page.builder
     starts = line_starts(source)
@@ -63,85 +65,87 @@ def read_html(source: str) -> Content:
 
 
 class _Table:
-    """How far an open table has come."""
+    """The state of an open table."""
 
     def __init__(self) -> None:
         self.in_cell = False
-        self._is_first = True  # the row at hand
-        self._names_columns = True  # it does, as far as it has come
-        self._begins = -1  # the block that the row begins with
+        self._is_first_row = True
+        self._only_header_cells = True  # in the current row so far
+        self._first_block = -1  # the block that the current row starts with
 
-    def kind(self, block: int) -> BlockKind:
-        """Of the next block of the cell at hand."""
-        if self._begins >= 0:
+    def next_kind(self, block: int) -> BlockKind:
+        """The kind of the next block in the current cell."""
+        if self._first_block >= 0:
             return "cell"
-        self._begins = block
-        return "table" if self._is_first else "row"
+        self._first_block = block
+        return "table" if self._is_first_row else "row"
 
-    def enter(self, name: str, closes: bool, blocks: Blocks) -> None:
-        """Past a tag of a row or a cell."""
+    def handle_tag(self, name: str, closes: bool, blocks: Blocks) -> None:
+        """Handle a tag of a row or a cell."""
         self.in_cell = name != "tr" and not closes
         if name == "td":
-            self._names_columns = False
+            self._only_header_cells = False
         elif name == "tr":
             self.end_row(blocks)
 
     def end_row(self, blocks: Blocks) -> None:
-        """What comes next begins another; a first one of nothing but `th` names the columns."""
-        if self._begins >= 0:
-            if self._is_first and self._names_columns:
-                blocks.name_columns(self._begins)
-            self._is_first = False
-        self._names_columns = True
-        self._begins = -1
+        """Close the current row; a first row of `th` cells only is marked as the header."""
+        if self._first_block >= 0:
+            if self._is_first_row and self._only_header_cells:
+                blocks.mark_header(self._first_block)
+            self._is_first_row = False
+        self._only_header_cells = True
+        self._first_block = -1
 
 
 class _Page:
-    """What is open while a page is read."""
+    """The state while a page is read."""
 
     def __init__(self) -> None:
         self.builder = TextBuilder()
         self.blocks = Blocks()
         self.title = ""
-        self._start = 0  # of the block at hand
-        self._end = 0  # of the block at hand, without the space it may end in
+        self._start = 0  # of the current block
+        self._end = 0  # of the current block, without trailing white space
         self._after_space = True
         self._kind: BlockKind = "text"
         self._tables: list[_Table] = []
         self._preformatted = False
-        self._skipped = ""  # the element that is left out, and how deep we are in it
-        self._depth = 0
+        self._skipped = ""  # the element that is being skipped
+        self._skip_depth = 0  # its nesting depth
 
-    def data(self, text: str, at: int) -> None:
+    def add_text(self, text: str, at: int) -> None:
+        """Handle the text between two tokens, which starts at `at` in the source."""
         if not text or self._skipped:
             return
         if not self._preformatted:
-            shown = text.translate(_SPACES)
-            if self._after_space and shown[0] == " ":
-                shown, at = shown[1:], at + 1
-            if not shown:
+            visible = text.translate(_TO_SPACES)
+            if self._after_space and visible[0] == " ":
+                visible, at = visible[1:], at + 1
+            if not visible:
                 return
-            text = shown
+            text = visible
         self.builder.add(text, at, at + len(text))
-        self._note(text)
+        self._update_bounds(text)
 
-    def token(self, token: re.Match[str]) -> None:
+    def add_token(self, token: re.Match[str]) -> None:
+        """Handle a tag, an entity, a comment or a run of white space."""
         kind = token.lastgroup
         if kind == "entity":
-            self._piece(unescape(token[0]), *token.span())
+            self._add_piece(unescape(token[0]), *token.span())
         elif kind == "space":
-            self._space(token)
+            self._add_space(token)
         elif kind == "body" and token["raw"].lower() == "title":
             if not self._skipped:
                 self.title = self.title or " ".join(unescape(token["body"]).split())
         elif kind == "name":
-            self._tag(token)
+            self._add_tag(token)
 
     def end_block(self, at: int) -> None:
-        """Whatever comes next belongs to another block."""
+        """Close the current block at `at` in the source."""
         if self._end > self._start:
             self.blocks.add(self._start, self._end, self._block_kind())
-            self.builder.gap("\n", at)
+            self.builder.insert("\n", at)
         self._start = self._end = self.builder.length
         self._after_space = True
 
@@ -149,55 +153,55 @@ class _Page:
         if self._preformatted:
             return "code"
         if self._kind == "text" and self._tables and self._tables[-1].in_cell:
-            return self._tables[-1].kind(len(self.blocks))
+            return self._tables[-1].next_kind(len(self.blocks))
         return self._kind
 
-    def _piece(self, text: str, start: int, end: int) -> None:
-        text = text.replace("\xad", "")  # a soft hyphen would cut the word in two
+    def _add_piece(self, text: str, start: int, end: int) -> None:
+        text = text.replace("\xad", "")  # a soft hyphen would split the word
         if text and not self._skipped:
             self.builder.add(text, start, end)
-            self._note(text)
+            self._update_bounds(text)
 
-    def _space(self, token: re.Match[str]) -> None:
+    def _add_space(self, token: re.Match[str]) -> None:
         if self._preformatted:
-            self._piece(token[0], *token.span())
+            self._add_piece(token[0], *token.span())
         elif not self._after_space:
-            self._piece(" ", *token.span())
+            self._add_piece(" ", *token.span())
 
-    def _note(self, text: str) -> None:
-        """Keep the edges of the block: it starts and ends with a character one can see."""
-        shown = text.rstrip()
-        if shown:
+    def _update_bounds(self, text: str) -> None:
+        """Update the bounds of the block, which starts and ends with a visible character."""
+        visible = text.rstrip()
+        if visible:
             if self._start == self._end:
                 self._start = self.builder.length - len(text.lstrip())
-            self._end = self.builder.length - len(text) + len(shown)
+            self._end = self.builder.length - len(text) + len(visible)
         self._after_space = text[-1].isspace() and text[-1] != "\xa0"
 
-    def _tag(self, token: re.Match[str]) -> None:
+    def _add_tag(self, token: re.Match[str]) -> None:
         name, closes = token["name"].lower(), bool(token["close"])
         if self._skipped:
             if name == self._skipped:
-                self._depth += -1 if closes else 1
-                self._skipped = name if self._depth else ""
-        elif name in _SKIPPED and not closes:
+                self._skip_depth += -1 if closes else 1
+                self._skipped = name if self._skip_depth else ""
+        elif name in _SKIPPED_ELEMENTS and not closes:
             if not (name == "svg" and token[0].endswith("/>")):
-                self._skipped, self._depth = name, 1
+                self._skipped, self._skip_depth = name, 1
         elif name == "br":
-            self.builder.gap("\n", token.start())
+            self.builder.insert("\n", token.start())
             self._after_space = True
-        elif name in _BLOCKS:
+        elif name in _BLOCK_ELEMENTS:
             self.end_block(token.start())
-            self._enter(name, closes)
+            self._start_block(name, closes)
 
-    def _enter(self, name: str, closes: bool) -> None:
+    def _start_block(self, name: str, closes: bool) -> None:
         if name in _HEADINGS and not closes:
             self._kind = "heading"
         else:
-            self._kind = "text"  # any block ends a heading, closed or not
+            self._kind = "text"  # any block element ends a heading, even if it was not closed
         if name == "pre":
             self._preformatted = not closes
         elif name == "table":
-            for table in self._tables[-1:]:  # one inside another cuts the other's row in two
+            for table in self._tables[-1:]:  # a nested table splits the outer row in two
                 table.end_row(self.blocks)
             if closes:
                 del self._tables[-1:]
@@ -205,4 +209,4 @@ class _Page:
                 self._tables.append(_Table())
         elif name in ("td", "th", "tr"):
             for table in self._tables[-1:]:
-                table.enter(name, closes, self.blocks)
+                table.handle_tag(name, closes, self.blocks)

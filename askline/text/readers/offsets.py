@@ -1,7 +1,7 @@
 """
-A text put together from pieces of an original, and the way back from the one to the other.
+Build a text from pieces of an original, and map offsets in the text back to the original.
 
-The map is monotone: of two characters of the text, the later one never comes from an earlier place.
+The map is monotone: a later character of the text never comes from an earlier place.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ __all__ = [
     "line_starts",
 ]
 
-_TOGETHER = 4096  # pieces are joined so many at a time, for a short string takes 50 bytes
+_PIECES_PER_JOIN = 4096  # joined early to save memory: a short string takes 50 bytes
 _LINE_END = re.compile(r"\n|\r\n?")
 
 
 class Segments:
     """
-    Pieces of a text with the spans of the original they came from, twelve bytes a piece.
+    The pieces of a text with their spans in the original, twelve bytes per piece.
 
-    A piece as long as its span is a copy, character for character. Any other stands for its span as
-    a whole, as `&` does for `&amp;`; a span may be empty where the text has something of its own.
+    A piece as long as its span is a copy, character for character. Any other piece stands for its
+    span as a whole, as `&` does for `&amp;`. The span of text that is not in the original, such as
+    an added line break, is empty.
     """
 
     def __init__(self) -> None:
@@ -35,7 +36,7 @@ class Segments:
         self._length = 0
 
     def add(self, length: int, start: int, end: int) -> None:
-        """The next piece of the text, of at least one character."""
+        """Append a piece of `length` characters (at least one) for `original[start:end]`."""
         copied = end - start == length
         if copied and self._text and self._end[-1] == start and self._is_copy(-1):
             self._end[-1] = end
@@ -46,7 +47,7 @@ class Segments:
         self._length += length
 
     def start(self, offset: int) -> int:
-        """Where the character at `offset` starts in the original."""
+        """The start in the original of the character at `offset`."""
         at = bisect_right(self._text, offset) - 1
         if at < 0:
             return 0
@@ -55,7 +56,7 @@ class Segments:
         return self._start[at] if offset < self._length else self._end[at]
 
     def end(self, offset: int) -> int:
-        """Where the character before `offset` ends in the original."""
+        """The end in the original of the character before `offset`."""
         at = bisect_right(self._text, offset - 1) - 1
         if at < 0:
             return 0
@@ -64,7 +65,7 @@ class Segments:
         return self._end[at]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """The original of `text[start:end]`; an empty span stays empty."""
+        """The span of `text[start:end]` in the original; an empty span stays empty."""
         first = self.start(start)
         return (first, self.end(end)) if end > start else (first, first)
 
@@ -85,7 +86,7 @@ class Segments:
 
 
 class TextBuilder:
-    """Gathers the pieces; `length` is how long the text has become."""
+    """Collects the pieces of a text; `length` is the length so far."""
 
     def __init__(self) -> None:
         self.segments = Segments()
@@ -94,26 +95,26 @@ class TextBuilder:
         self._joined: list[str] = []
 
     def add(self, piece: str, start: int, end: int) -> None:
-        """Text that stands for `original[start:end]`."""
+        """Append the text of `original[start:end]`."""
         if piece:
             self._pieces.append(piece)
-            if len(self._pieces) == _TOGETHER:
+            if len(self._pieces) == _PIECES_PER_JOIN:
                 self._joined.append("".join(self._pieces))
                 self._pieces.clear()
             self.segments.add(len(piece), start, end)
             self.length += len(piece)
 
-    def gap(self, piece: str, at: int) -> None:
-        """Text of our own, such as a line break, at a place of the original."""
+    def insert(self, piece: str, at: int) -> None:
+        """Append text that the original does not have, such as a line break, at its offset `at`."""
         self.add(piece, at, at)
 
     def text(self) -> str:
-        """Everything so far."""
+        """The text so far."""
         return "".join([*self._joined, *self._pieces])
 
 
 def line_starts(text: str) -> array[int]:
-    """Where each line starts. Lines end as editors count them: at \\n, \\r\\n or a lone \\r."""
+    """The offset of each line. Lines end at \\n, \\r\\n or a single \\r, as in text editors."""
     starts = array("I", (0,))
     starts.extend(match.end() for match in _LINE_END.finditer(text))
     return starts

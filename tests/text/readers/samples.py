@@ -1,4 +1,4 @@
-"""Tiny files made by hand, and what every test of an offset asks."""
+"""Builders of tiny files, and checks that hold for every document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from askline.text.readers import ParsedDocument, iter_sentences, read_document
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 Row = tuple[float, float, float, str]
-"""Size of type, left, baseline, text."""
+"""Type size, left, baseline, text."""
 
 
 def read(folder: Path, name: str, content: str | bytes) -> ParsedDocument:
@@ -22,23 +22,23 @@ def read(folder: Path, name: str, content: str | bytes) -> ParsedDocument:
 
 
 def refusal(folder: Path, name: str, content: str | bytes) -> str:
-    """What is said of a file that cannot be read, without its path."""
+    """The error message for a file that cannot be read, without its path."""
     try:
         read(folder, name, content)
     except DataError as error:
         [problem] = error.problems
         assert problem.path == str(folder / name)
         return f"{problem.line}: {problem.message}" if problem.line else problem.message
-    raise AssertionError("it was read")
+    raise AssertionError("the file was read")
 
 
 def shown(document: ParsedDocument) -> list[tuple[str, str]]:
-    """Kind and text of every sentence."""
+    """The kind and text of every sentence."""
     return [(s.kind, document.text[s.start : s.end]) for s in iter_sentences(document)]
 
 
 def originals(document: ParsedDocument) -> list[str]:
-    """Every sentence as it stands in the file."""
+    """The slice of the file for every sentence."""
     assert document.encoding
     original = Path(document.path).read_bytes().decode(document.encoding)
     spans = [document.span(s.start, s.end) for s in iter_sentences(document)]
@@ -46,7 +46,7 @@ def originals(document: ParsedDocument) -> list[str]:
 
 
 def check(document: ParsedDocument) -> None:
-    """What holds for every document: order, places, blocks."""
+    """Check the order of sentences, blocks, places and offsets."""
     end = 0
     for sentence in iter_sentences(document):
         piece = document.text[sentence.start : sentence.end]
@@ -67,12 +67,12 @@ def check(document: ParsedDocument) -> None:
 
 
 def lines(*texts: str, size: float = 11, top: float = 700, step: float = 14) -> list[Row]:
-    """Lines one below the other, as a paragraph has them."""
+    """The rows of one paragraph."""
     return [(size, 72, top - number * step, text) for number, text in enumerate(texts)]
 
 
 def make_pdf(pages: Sequence[Sequence[Row]], *, title: str = "", locked: bool = False) -> bytes:
-    """A pdf of the plainest kind. A locked one asks for a password that nobody knows."""
+    """A minimal PDF; a locked one has a password."""
     first = 4
     kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
@@ -107,7 +107,7 @@ def make_pdf(pages: Sequence[Sequence[Row]], *, title: str = "", locked: bool = 
 
 
 def make_docx(body: str, **parts: str) -> bytes:
-    """A Word file: the body's xml, and other parts by names such as `word_styles`."""
+    """A DOCX with this body XML and other parts by names such as `word_styles`."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(

@@ -46,7 +46,7 @@ def test_runs_tabs_breaks_and_hyphens(tmp_path: Path) -> None:
     assert read(tmp_path, "a.docx", make_docx(body)).text == "The Anglo-Saxon\t age\nended.\n"
 
 
-def test_deleted_moved_and_doubled_text_is_left_out(tmp_path: Path) -> None:
+def test_deleted_moved_and_duplicated_text_is_ignored(tmp_path: Path) -> None:
     body = "<w:p><w:del><w:r><w:delText>gone</w:delText></w:r></w:del>"
     body += "<w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom>"
     body += "<w:r><w:instrText>PAGE</w:instrText></w:r>"
@@ -54,7 +54,7 @@ def test_deleted_moved_and_doubled_text_is_left_out(tmp_path: Path) -> None:
     assert read(tmp_path, "a.docx", make_docx(body)).text == "Kept.\n"
 
 
-def test_a_text_box_is_a_paragraph_of_its_own(tmp_path: Path) -> None:
+def test_text_box_is_a_separate_paragraph(tmp_path: Path) -> None:
     body = f"<w:p><w:r><w:t>Out</w:t></w:r><w:txbxContent>{p('Boxed.')}</w:txbxContent>"
     body += "<w:r><w:t>side.</w:t></w:r></w:p>"
     document = read(tmp_path, "a.docx", make_docx(body))
@@ -84,21 +84,27 @@ OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (archive("a.txt", "x"), "It is a zip archive without word/document.xml, so no docx."),
-        (archive("word/document.xml", LAUGHS), "It declares a document type, which no Word file"),
-        (archive("word/document.xml", OUTSIDE), "It declares a document type, which no Word file"),
+        (
+            archive("a.txt", "x"),
+            "It is a zip archive without word/document.xml, so it is not a",
+        ),
+        (archive("word/document.xml", LAUGHS), "It declares a document type, as no Word file"),
+        (archive("word/document.xml", OUTSIDE), "It declares a document type, as no Word file"),
         (archive("word/document.xml", "<x>"), "word/document.xml in it is damaged: no element"),
-        (make_docx(p("Text."))[:-30], "It is no docx, or damaged or cut short. Fetch it again."),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "It is a Word file with a password, or of the"),
+        (
+            make_docx(p("Text."))[:-30],
+            "It is not a DOCX file, or it is damaged or truncated. Get it again.",
+        ),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1rest", "It is a .doc file or has a password."),
         (make_docx(""), "It is empty or has no text. Leave it out."),
     ],
     ids=["zip", "laughs", "outside", "broken", "truncated", "old", "empty"],
 )
-def test_what_cannot_be_read_says_why(tmp_path: Path, content: bytes, message: str) -> None:
+def test_unreadable_docx_gives_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
     assert refusal(tmp_path, "a.docx", content).startswith(message)
 
 
-def test_a_zip_bomb_is_stopped_while_it_unpacks(tmp_path: Path) -> None:
+def test_zip_bomb_is_stopped_while_unpacking(tmp_path: Path) -> None:
     path = tmp_path / "bomb.docx"
     path.write_bytes(make_docx(p("x" * 3_000_000)))
     assert path.stat().st_size < 10_000

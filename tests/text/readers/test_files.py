@@ -1,33 +1,35 @@
 from __future__ import annotations
 
-import codecs
 import hashlib
 import io
+import os
+import shutil
 import sys
+import tempfile
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.errors import DataError
-from askline.text.readers import MAX_FILE_BYTES, iter_sentences, read_document
+from askline.errors import DataError, Problem
+from askline.text.readers import (
+    MAX_FILE_BYTES,
+    ParsedDocument,
+    find_files,
+    iter_sentences,
+    read_document,
+    read_documents,
+)
 from askline.text.readers.files import read_plain_text
 from askline.text.readers.offsets import line_starts
 
-from .samples import check, originals, read, refusal, shown
-
-FRENCH = "Le fleuve prend sa source près de l'étang. Il traverse la forêt où l'on récoltait jadis."
-POLISH = "Wieża ciśnień została zbudowana w środku miasta. Później przebudowano ją na muzeum."
-RUSSIAN = (
-    "Железная дорога была открыта в начале века. "
-    "Она проходит через восемь часовых поясов и соединяет столицу с океаном."
-)
-JAPANESE = "鉄道は二十世紀の初めに開通した。首都と海を結び、八つの時間帯を通る。"
+from .samples import check, originals, read, shown
 
 
-def test_plain_text_is_its_own_original(tmp_path: Path) -> None:
+def test_offsets_of_plain_text_are_those_of_the_file(tmp_path: Path) -> None:
     content = "One sentence. Another\r\none.\r\n\r\nA third."
     document = read(tmp_path, "notes.txt", content)
     assert document.text == content
@@ -43,77 +45,33 @@ def test_plain_text_is_its_own_original(tmp_path: Path) -> None:
 
 
 @given(st.text(st.sampled_from("ab .\n\r\u2028\x0cÉ#-1"), max_size=80))
-def test_every_character_has_its_line(text: str) -> None:
+def test_line_starts_match_universal_newlines(text: str) -> None:
     starts = line_starts(text)
     assert list(read_plain_text(text).starts) == list(starts)
     ended = io.StringIO(text, newline=None).read() + "x"  # every line end as \n
     assert len(starts) == ended.count("\n") + 1
 
 
-@pytest.mark.parametrize(
-    ("text", "codec", "expected"),
-    [
-        (FRENCH, "utf-8", "utf-8"),
-        (FRENCH, "utf-8-sig", "utf-8-sig"),
-        (FRENCH, "utf-16", "utf-16"),
-        (FRENCH, "utf-32", "utf-32"),
-        (FRENCH, "latin-1", "cp1252"),
-        ("Café fermé.", "latin-1", "cp1252"),
-        (POLISH, "cp1250", "cp1250"),
-        (RUSSIAN, "cp1251", "cp1251"),
-        (RUSSIAN, "koi8-r", "koi8_r"),
-        (JAPANESE, "shift_jis", "cp932"),
-    ],
-)
-def test_encodings(tmp_path: Path, text: str, codec: str, expected: str) -> None:
-    document = read(tmp_path, "a.txt", text.encode(codec))
-    assert (document.text, document.encoding) == (text, expected)
-    assert "".join(originals(document)) == text.replace(". ", ".")
-
-
-def test_html_may_declare_its_encoding(tmp_path: Path) -> None:
-    page = '<meta charset="iso-8859-15"><p>10 €.'.encode("iso-8859-15")
-    assert read(tmp_path, "a.html", page).text == "10 €.\n"
-    assert "10" in read(tmp_path, "b.html", page.replace(b"iso-8859-15", b"base64")).text
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"", "It is empty or has no text. Leave it out."),
-        (b"text\0\0\1\2", "It is named as text and holds binary data. Leave it out or convert it."),
-        (b"\1\2\3\4" * 9, "It is named as text and holds binary data."),
-        (b"%PDF-1.4 text", "It is named as text and holds a pdf. Give it its own suffix."),
-        (b"PK\x03\x04 text", "It is named as text and holds a zip archive or an office document."),
-        (codecs.BOM_UTF8 + b"\xff", "It starts as UTF-8 and does not go on so. Save it as"),
-        (b"a\n" + bytes(range(129, 160)), "2: Byte 0x81 at offset 2 is not UTF-8, and no other"),
-    ],
-    ids=["empty", "nul", "controls", "pdf", "zip", "broken-mark", "unknown-encoding"],
-)
-def test_what_cannot_be_read_says_why(tmp_path: Path, content: bytes, message: str) -> None:
-    assert refusal(tmp_path, "a.txt", content).startswith(message)
-
-
-def test_only_white_space_is_no_sentence(tmp_path: Path) -> None:
+def test_white_space_has_no_sentences(tmp_path: Path) -> None:
     assert shown(read(tmp_path, "a.txt", " \n ")) == []
 
 
-def test_a_file_over_the_limit_is_refused_unread(tmp_path: Path) -> None:
+def test_file_over_the_size_limit_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "large.txt"
     with path.open("wb") as stream:
         stream.truncate(500_000_000)
-    with pytest.raises(DataError, match="It has 500,000,000 bytes or more and at most 268,435,456"):
+    with pytest.raises(DataError, match="at most 268,435,456 bytes, got 500,000,000 or more"):
         read_document(path)
     assert path.stat().st_size > MAX_FILE_BYTES
 
 
-def test_a_line_of_a_million_characters_is_read(tmp_path: Path) -> None:
+def test_line_of_a_million_characters_is_read(tmp_path: Path) -> None:
     document = read(tmp_path, "a.txt", "word " * 200_000)
     assert [(kind, len(text)) for kind, text in shown(document)] == [("sentence", 999_999)]
 
 
 @pytest.mark.parametrize("suffix", ["txt", "md", "html", "csv"])
-def test_memory_stays_in_proportion(tmp_path: Path, suffix: str) -> None:
+def test_memory_is_proportional_to_file_size(tmp_path: Path, suffix: str) -> None:
     row = "A short sentence, <b>marked</b> *twice* or not. And another one follows it here.\n\n"
     path = tmp_path / f"a.{suffix}"
     path.write_text(("text\n" if suffix == "csv" else "") + row.replace(",", "") * 2_000)
@@ -130,7 +88,7 @@ def test_standard_input_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
     for limit in (7, 6):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"A line.")))
         if limit == 6:
-            with pytest.raises(DataError, match="It has 7 bytes or more and at most 6 are read."):
+            with pytest.raises(DataError, match=r"at most 6 bytes, got 7 or more\. Split it\."):
                 read_document("-", max_bytes=limit)
         else:
             document = read_document("-", max_bytes=limit)
@@ -138,14 +96,132 @@ def test_standard_input_is_plain_text(monkeypatch: pytest.MonkeyPatch) -> None:
             assert (document.path, document.text) == ("-", "A line.")
 
 
-def test_a_missing_file_and_a_folder_are_problems(tmp_path: Path) -> None:
+def test_missing_file_and_folder_raise_data_error(tmp_path: Path) -> None:
     for path in (tmp_path / "no.txt", tmp_path):
         with pytest.raises(DataError, match="It cannot be read: "):
             read_document(path)
 
 
-def test_long_texts_are_split_as_short_ones(tmp_path: Path) -> None:
+def test_long_text_is_split_like_short_text(tmp_path: Path) -> None:
     paragraph = "Dr. Smith came in 1931. He left\nsoon after.\n\n"
     document = read(tmp_path, "a.txt", paragraph * 5_000)
     found = [text for _, text in shown(document)]
     assert found == ["Dr. Smith came in 1931.", "He left\nsoon after."] * 5_000
+
+
+NOBODY = 65534
+
+
+def plant(root: Path, *names: str) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("A line.\n")
+
+
+def names(root: Path, *paths: Path, hidden: bool = False, all_suffixes: bool = False) -> list[str]:
+    found = find_files(paths or (root,), include_hidden=hidden, all_suffixes=all_suffixes)
+    return [str(path.relative_to(root)) for path in found if isinstance(path, Path)]
+
+
+def problems(*paths: Path) -> list[tuple[str, str]]:
+    found = [problem for problem in read_documents(paths) if isinstance(problem, Problem)]
+    return [(Path(problem.path).name, problem.message) for problem in found]
+
+
+def test_files_are_sorted_by_name(tmp_path: Path) -> None:
+    plant(tmp_path, "b.txt", "a/z.md", "a/B.txt", "c.HTML", "a.txt", "a/x/1.csv")
+    expected = ["a/B.txt", "a/x/1.csv", "a/z.md", "a.txt", "b.txt", "c.HTML"]
+    assert names(tmp_path) == expected
+
+
+def test_hidden_files_and_environments_are_skipped_by_default(tmp_path: Path) -> None:
+    kept = "kept.txt"
+    plant(tmp_path, kept, ".git/a.txt", ".hidden.txt", "node_modules/a.md", "env/a.txt", "code.py")
+    plant(tmp_path, "env/pyvenv.cfg", "__pycache__/a.txt")
+    assert names(tmp_path) == [kept]
+    assert names(tmp_path, hidden=True) == [".git/a.txt", ".hidden.txt", kept]
+    assert names(tmp_path, all_suffixes=True) == ["code.py", kept]
+
+
+def test_explicit_file_is_taken_whatever_its_suffix(tmp_path: Path) -> None:
+    plant(tmp_path, ".notes", "code.py")
+    assert names(tmp_path, tmp_path / ".notes", tmp_path / "code.py") == [".notes", "code.py"]
+
+
+def test_circular_links_and_duplicates_are_read_once(tmp_path: Path) -> None:
+    plant(tmp_path, "a/one.txt", "a/two.txt")
+    (tmp_path / "a/loop").symlink_to(tmp_path)
+    (tmp_path / "a/same.txt").symlink_to(tmp_path / "a/one.txt")
+    (tmp_path / "self").symlink_to(tmp_path / "self")
+    assert names(tmp_path) == ["a/one.txt", "a/two.txt"]
+    assert names(tmp_path, tmp_path / "a/two.txt", tmp_path, tmp_path / "a/one.txt") == [
+        "a/two.txt",
+        "a/one.txt",
+    ]
+
+
+def test_problems_are_reported_and_other_files_are_read(tmp_path: Path) -> None:
+    plant(tmp_path, "a.txt", "z.txt")
+    (tmp_path / "binary.txt").write_bytes(b"\0\1\2")
+    (tmp_path / "broken.pdf").write_bytes(b"no")
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "pipe.txt")
+    (tmp_path / "rows.jsonl").write_text('{"text": "Good."}\n{\n')
+    given = (tmp_path, tmp_path / "missing.txt")
+    assert [Path(d.path).name for d in read_documents(given) if isinstance(d, ParsedDocument)] == [
+        "a.txt",
+        "rows.jsonl",
+        "z.txt",
+    ]
+    assert [(name, message[:32]) for name, message in problems(*given)] == [
+        ("binary.txt", "It is named as text but contains"),
+        ("broken.pdf", "It is not a PDF file, or it is d"),
+        ("gone.txt", "It is a link to a file that does"),
+        ("pipe.txt", "It is a device or a pipe, not a "),
+        ("rows.jsonl", "Not JSON: Expecting value at col"),
+        ("missing.txt", "There is no such file. Check the"),
+    ]
+
+
+def test_file_deleted_after_it_was_found_is_a_problem(tmp_path: Path) -> None:
+    plant(tmp_path, "a.txt", "b.txt")
+    reading = read_documents([tmp_path])
+    assert isinstance(next(reading), ParsedDocument)
+    (tmp_path / "b.txt").unlink()
+    [problem] = reading
+    assert isinstance(problem, Problem)
+    assert problem.message == "There is no such file. Check the path."
+
+
+@pytest.fixture
+def closed_folder() -> Iterator[Path]:
+    """A folder whose contents others may see and not read; root reads as nobody."""
+    root = Path(tempfile.mkdtemp())
+    root.chmod(0o755)
+    plant(root, "closed.txt", "inner/a.txt", "open.txt")
+    (root / "closed.txt").chmod(0)
+    (root / "inner").chmod(0)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(NOBODY)
+    try:
+        yield root
+    finally:
+        if is_root:
+            os.seteuid(0)
+        (root / "inner").chmod(0o700)
+        shutil.rmtree(root)
+
+
+def test_file_without_read_permission_is_a_problem(closed_folder: Path) -> None:
+    assert problems(closed_folder) == [
+        ("closed.txt", "It cannot be read: Permission denied."),
+        ("inner", "It cannot be read: Permission denied."),
+    ]
+    read = [d for d in read_documents([closed_folder]) if isinstance(d, ParsedDocument)]
+    assert [Path(document.path).name for document in read] == ["open.txt"]
+
+
+def test_standard_input_is_returned_once() -> None:
+    assert list(find_files(["-", "-"])) == [Path("-")]

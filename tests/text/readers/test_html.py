@@ -32,7 +32,7 @@ PAGE = """<!DOCTYPE html>
 """
 
 
-def test_a_page_gives_its_sentences_and_nothing_else(tmp_path: Path) -> None:
+def test_page_gives_its_visible_sentences_only(tmp_path: Path) -> None:
     document = read(tmp_path, "a.html", PAGE)
     assert document.title == "On & under bridges"
     assert shown(document) == [
@@ -48,7 +48,7 @@ def test_a_page_gives_its_sentences_and_nothing_else(tmp_path: Path) -> None:
     check(document)
 
 
-def test_offsets_slice_the_source_with_the_tags_inside(tmp_path: Path) -> None:
+def test_offsets_slice_the_source_including_tags(tmp_path: Path) -> None:
     document = read(tmp_path, "a.html", PAGE)
     assert originals(document)[:4] == [
         "Bridges",
@@ -92,14 +92,14 @@ def test_broken_html_is_read_as_a_browser_would(
 @pytest.mark.parametrize(
     "piece", ["<!", "<a ", "<a '", '<a "', "<!--", "&", "<script>", "<a <", "</", "<b '\">", " <"]
 )
-def test_the_time_grows_with_the_length_alone(piece: str) -> None:
+def test_time_is_linear_in_length(piece: str) -> None:
     start = time.process_time()
     read_html(piece * (200_000 // len(piece)))
     assert time.process_time() - start < 2
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60))
-def test_escaped_text_comes_back(text: str) -> None:
+def test_escaped_text_round_trips(text: str) -> None:
     text = " ".join(text.replace("\xad", "").split())
     source = f"<p>{html.escape(text)}</p>"
     content = read_html(source)
@@ -128,7 +128,7 @@ class Standard(HTMLParser):
 
 
 @given(st.lists(st.sampled_from(["<p>", "</p>", "<b>", "&amp;", " ", "\n", "a", "Bc.", "<pre>"])))
-def test_the_text_is_that_of_the_standard_parser(pieces: list[str]) -> None:
+def test_text_matches_the_standard_library_parser(pieces: list[str]) -> None:
     source = "".join(pieces)
     parser = Standard()
     parser.feed(source)

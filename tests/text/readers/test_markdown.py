@@ -50,7 +50,7 @@ See [here][ref] and ![a picture](p.png), 2 * 3, snake_case and \\*stars\\* &amp;
 """
 
 
-def test_every_block_is_by_itself(tmp_path: Path) -> None:
+def test_every_block_is_separate(tmp_path: Path) -> None:
     document = read(tmp_path, "a.md", PAGE)
     assert document.title == "Front"
     assert shown(document) == [
@@ -79,7 +79,7 @@ def test_every_block_is_by_itself(tmp_path: Path) -> None:
     check(document)
 
 
-def test_offsets_slice_the_source_with_the_marks_inside(tmp_path: Path) -> None:
+def test_offsets_slice_the_source_including_marks(tmp_path: Path) -> None:
     document = read(tmp_path, "a.md", PAGE)
     found = originals(document)
     assert found[0] == "On *bridges"
@@ -95,7 +95,7 @@ def test_offsets_slice_the_source_with_the_marks_inside(tmp_path: Path) -> None:
     ]
 
 
-def test_windows_line_ends_count_once(tmp_path: Path) -> None:
+def test_windows_line_ends_count_as_one_line_break(tmp_path: Path) -> None:
     document = read(tmp_path, "a.md", PAGE.replace("\n", "\r\n"))
     assert [kind for kind, _ in shown(document)].count("row") == 1
     assert document.place(document.text.index("The note.")).number == PAGE.count("\n")
@@ -122,7 +122,7 @@ def test_windows_line_ends_count_once(tmp_path: Path) -> None:
         *("unpaired", "tags", "empty"),
     ],
 )
-def test_marks_of_markdown(source: str, kinds: list[tuple[str, str]]) -> None:
+def test_markdown_syntax(source: str, kinds: list[tuple[str, str]]) -> None:
     content = read_markdown(source)
     found = [(b.kind, content.text[b.start : b.end].strip("\n")) for b in content.blocks]
     assert found == [(kind, text.strip("\n")) for kind, text in kinds]
@@ -131,7 +131,7 @@ def test_marks_of_markdown(source: str, kinds: list[tuple[str, str]]) -> None:
 @pytest.mark.parametrize(
     "piece", ["`", "`a``", "[", "](", "![a](", "*a ", "_a", "<a ", "> ", "- ", "|", "&", "\n<!--"]
 )
-def test_the_time_grows_with_the_length_alone(piece: str) -> None:
+def test_time_is_linear_in_length(piece: str) -> None:
     start = time.process_time()
     read_markdown(piece * (100_000 // len(piece)))
     assert time.process_time() - start < 2

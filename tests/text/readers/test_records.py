@@ -1,4 +1,4 @@
-"""Csv and jsonl, which share what a row is."""
+"""CSV and JSONL: files whose rows are documents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_jsonl_lines_are_documents(tmp_path: Path) -> None:
     check(document)
 
 
-def test_bad_lines_are_left_out_and_reported(tmp_path: Path) -> None:
+def test_bad_jsonl_lines_are_reported_and_skipped(tmp_path: Path) -> None:
     rows = [
         '{"text": "Good."}',
         '{"text": ',
@@ -67,13 +67,13 @@ def test_bad_lines_are_left_out_and_reported(tmp_path: Path) -> None:
     assert [(p.path, p.line, p.message[:38]) for p in document.problems] == [
         (document.path, 2, "Not JSON: Expecting value at column 10"),
         (document.path, 3, "Not JSON: Expecting '{' at column 1."),
-        (document.path, 4, "'text' must be a text, got 5."),
-        (document.path, 5, "No field is called text, content, body"),
-        (document.path, 6, "'text' holds half a character. Write t"),
+        (document.path, 4, "'text' must be a string, got 5."),
+        (document.path, 5, "No field is named text, content, body,"),
+        (document.path, 6, "'text' has half of a surrogate pair. W"),
     ]
 
 
-def test_a_file_of_bad_lines_is_refused(tmp_path: Path) -> None:
+def test_jsonl_with_only_bad_lines_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, "a.jsonl", "\n{").startswith("2: Not JSON: ")
 
 
@@ -93,37 +93,35 @@ def test_csv_rows_are_documents(tmp_path: Path) -> None:
     check(document)
 
 
-def test_the_text_column_can_be_named(tmp_path: Path) -> None:
+def test_text_column_can_be_chosen(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("name,about\nBridge,Old and long.\n")
     assert read_document(path, text_field="about").text == "Old and long.\n"
-    with pytest.raises(DataError, match="No column 'abuot'. There: 'name', 'about'."):
+    with pytest.raises(DataError, match="No column 'abuot'. Found: 'name', 'about'."):
         read_document(path, text_field="abuot")
-    with pytest.raises(
-        DataError, match="No column is called text, .* There: 'name', 'about'. Name"
-    ):
+    with pytest.raises(DataError, match="No column is named text, .* Found: 'name', 'about'. Name"):
         read_document(path)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "The first row is empty. Begin with"),
+        ("", "The first row is empty. Put"),
         ('id,text\n1,"open', "2: A quotation mark is not closed, or"),
         ('id,text\n1,"a"b', "2: A quotation mark is not closed, or"),
-        ("id,text\n1,a,b", "2: 3 fields where the header has 2."),
+        ("id,text\n1,a,b", "2: Expected 2 fields as in the header, got 3."),
     ],
     ids=["empty", "open", "inside", "fields"],
 )
-def test_csv_that_cannot_be_read_says_why(tmp_path: Path, content: str, message: str) -> None:
+def test_unreadable_csv_gives_the_reason(tmp_path: Path, content: str, message: str) -> None:
     assert refusal(tmp_path, "a.csv", content).startswith(message)
 
 
-def test_a_row_with_too_many_fields_is_left_out(tmp_path: Path) -> None:
+def test_csv_row_with_too_many_fields_is_skipped(tmp_path: Path) -> None:
     document = read(tmp_path, "a.tsv", "id\ttext\n1\tGood.\n2\ta\tb\n")
     assert [text for _, text in shown(document)] == ["Good."]
     assert [(p.line, p.message) for p in document.problems] == [
-        (3, "3 fields where the header has 2.")
+        (3, "Expected 2 fields as in the header, got 3.")
     ]
 
 
@@ -147,7 +145,7 @@ def test_jsonl_agrees_with_the_standard_library(texts: list[str], ascii_only: bo
         assert json.loads(f'"{source[start:end]}"') == text
 
 
-def test_of_many_bad_rows_the_first_hundred_are_told(tmp_path: Path) -> None:
+def test_at_most_a_hundred_bad_rows_are_reported(tmp_path: Path) -> None:
     document = read(tmp_path, "a.jsonl", '{"text": "One."}\n' + "bad\n" * 1_234)
     assert len(document.problems) == 101
     assert (document.problems[-1].line, document.problems[-1].message) == (

@@ -1,4 +1,4 @@
-"""Rows of tables as sentences, whatever the format."""
+"""Table rows as sentences, in every format that has tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _docx(look: str, rows: Sequence[Sequence[str]] = ROWS, first: str = "") -> b
     ],
     ids=["markdown", "html", "docx"],
 )
-def test_a_row_is_one_sentence_under_the_names_of_its_columns(
+def test_table_row_is_one_sentence_under_its_column_names(
     tmp_path: Path, name: str, content: str | bytes
 ) -> None:
     document = read(tmp_path, name, content)
@@ -64,7 +64,7 @@ def test_a_row_is_one_sentence_under_the_names_of_its_columns(
     check(document)
 
 
-def test_the_original_of_a_row_is_the_row_as_it_stands_in_the_file(tmp_path: Path) -> None:
+def test_table_row_slices_its_source_line(tmp_path: Path) -> None:
     assert originals(read(tmp_path, "a.md", MARKDOWN))[2] == "Tarn    | 05:12 | 23:40"
     row = "Tarn</td><td>05:12</td><td>23:40"
     assert originals(read(tmp_path, "a.html", HTML))[2] == row
@@ -82,9 +82,7 @@ def test_the_original_of_a_row_is_the_row_as_it_stands_in_the_file(tmp_path: Pat
     ],
     ids=["no look", "facts", "marked"],
 )
-def test_which_first_rows_of_word_name_the_columns(
-    tmp_path: Path, content: bytes, columns: str
-) -> None:
+def test_header_rows_of_docx_tables(tmp_path: Path, content: bytes, columns: str) -> None:
     found = list(iter_sentences(read(tmp_path, "a.docx", content)))
     assert found[1].kind == ("columns" if columns else "row")
     assert found[2].heading == f"Trains{columns}"
@@ -118,7 +116,7 @@ def test_which_first_rows_of_word_name_the_columns(
     ],
     ids=["facts", "two tables", "prose", "nested", "long", "no table", "columns alone"],
 )
-def test_rows_of_html(tmp_path: Path, source: str, expected: list[tuple[str, str, str]]) -> None:
+def test_html_table_rows(tmp_path: Path, source: str, expected: list[tuple[str, str, str]]) -> None:
     document = read(tmp_path, "a.html", source)
     found = [(s.kind, document.text[s.start : s.end], s.heading) for s in iter_sentences(document)]
     assert found[: len(expected)] == expected

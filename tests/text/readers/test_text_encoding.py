@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+
+import pytest
+
+from .samples import originals, read, refusal
+
+FRENCH = "Le fleuve prend sa source près de l'étang. Il traverse la forêt où l'on récoltait jadis."
+POLISH = "Wieża ciśnień została zbudowana w środku miasta. Później przebudowano ją na muzeum."
+RUSSIAN = (
+    "Железная дорога была открыта в начале века. "
+    "Она проходит через восемь часовых поясов и соединяет столицу с океаном."
+)
+JAPANESE = "鉄道は二十世紀の初めに開通した。首都と海を結び、八つの時間帯を通る。"
+
+
+@pytest.mark.parametrize(
+    ("text", "codec", "expected"),
+    [
+        (FRENCH, "utf-8", "utf-8"),
+        (FRENCH, "utf-8-sig", "utf-8-sig"),
+        (FRENCH, "utf-16", "utf-16"),
+        (FRENCH, "utf-32", "utf-32"),
+        (FRENCH, "latin-1", "cp1252"),
+        ("Café fermé.", "latin-1", "cp1252"),
+        (POLISH, "cp1250", "cp1250"),
+        (RUSSIAN, "cp1251", "cp1251"),
+        (RUSSIAN, "koi8-r", "koi8_r"),
+        (JAPANESE, "shift_jis", "cp932"),
+    ],
+)
+def test_encoding_is_detected(tmp_path: Path, text: str, codec: str, expected: str) -> None:
+    document = read(tmp_path, "a.txt", text.encode(codec))
+    assert (document.text, document.encoding) == (text, expected)
+    assert "".join(originals(document)) == text.replace(". ", ".")
+
+
+def test_charset_declared_in_html_is_used(tmp_path: Path) -> None:
+    page = '<meta charset="iso-8859-15"><p>10 €.'.encode("iso-8859-15")
+    assert read(tmp_path, "a.html", page).text == "10 €.\n"
+    assert "10" in read(tmp_path, "b.html", page.replace(b"iso-8859-15", b"base64")).text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "It is empty or has no text. Leave it out."),
+        (
+            b"text\0\0\1\2",
+            "It is named as text but contains binary data. Leave it out or convert it.",
+        ),
+        (b"\1\2\3\4" * 9, "It is named as text but contains binary data."),
+        (b"%PDF-1.4 text", "It is named as text but contains a PDF. Give it the suffix of its"),
+        (
+            b"PK\x03\x04 text",
+            "It is named as text but contains a zip archive or an office document.",
+        ),
+        (
+            codecs.BOM_UTF8 + b"\xff",
+            "It has the byte-order mark of UTF-8, but its content is not UTF-8. Save it as",
+        ),
+        (b"a\n" + bytes(range(129, 160)), "2: Byte 0x81 at offset 2 is not UTF-8, and no other"),
+    ],
+    ids=["empty", "nul", "controls", "pdf", "zip", "broken-mark", "unknown-encoding"],
+)
+def test_unreadable_text_gives_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
+    assert refusal(tmp_path, "a.txt", content).startswith(message)
