@@ -8,32 +8,20 @@ depths, so that a candidate pays only for the layers it reaches.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .spans import Span
 
 __all__ = [
     "LayerwiseEncoder",
     "LayerwiseRun",
     "SharedEncoder",
     "SharedRun",
-    "Span",
     "Unhurried",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The part of a candidate that the reading head points at: `candidate[start:end]`."""
-
-    start: int
-    end: int
-    score: float
-    """The log of the chance that the answer starts and ends there, were it in this candidate."""
-    no_answer: float
-    """The same for pointing at nothing; a span below it is better not shown."""
 
 
 @runtime_checkable

@@ -1,4 +1,9 @@
-"""Questions and candidates as token sequences; what is too long becomes several of them."""
+"""
+Question–candidate pairs as token sequences, and their batches.
+
+A pair becomes `[CLS] question [SEP] candidate [SEP]`. A candidate that does not fit into the
+maximum sequence length becomes several overlapping sequences; it is never truncated.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +12,46 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .numpy_ops import IntArray
 from .tokenizer import WordPiece
 
 __all__ = [
-    "IntArray",
+    "MAX_SEQUENCE_LENGTH",
+    "READER_MAX_SEQUENCE_LENGTH",
     "TokenSequences",
+    "equal_length_batches",
 ]
 
-IntArray = NDArray[np.int64]
+MAX_SEQUENCE_LENGTH = 256
+"""In tokens, as in training; a model with fewer positions has less."""
+READER_MAX_SEQUENCE_LENGTH = 384
+"""The same for a span reader with an adapter, as in its training."""
+_SPECIAL_TOKENS = 3  # [CLS] question [SEP] candidate [SEP]
 
-_LONGEST = 256  # tokens of a sequence, as in training
-_MARKS = 3  # [CLS] question [SEP] candidate [SEP]
+_MAX_BATCH_TOKENS = 384  # larger batches are no faster, and a deadline waits for one batch
+_MIN_BATCH_TOKENS = 64  # in smaller batches the overhead of starting a batch begins to count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenSequences:
-    """The sequences of all candidates, in their order. A candidate has at least one."""
+    """The sequences of all candidates, in the candidates' order, at least one per candidate."""
 
     prefixes: tuple[IntArray, ...]
-    """What each begins with: the first mark, the question, a separator."""
+    """Per sequence, the token ids of [CLS], the question and [SEP]."""
     suffixes: tuple[IntArray, ...]
-    """What is each one's own: its part of the candidate, and a separator."""
+    """Per sequence, the token ids of its part of the candidate and of [SEP]."""
     candidate: IntArray
-    """The candidate of each window."""
+    """Per sequence, the number of its candidate."""
     start: IntArray
-    """The token of the candidate that each window begins with."""
+    """Per sequence, the candidate's token at which it starts."""
     lengths: IntArray
 
     @classmethod
     def for_question(
         cls, tokenizer: WordPiece, question: str, candidates: Sequence[str], *, positions: int
     ) -> TokenSequences:
-        """Of one question."""
+        """The sequences of one question's candidates; see `for_requests`."""
         return cls.for_requests(tokenizer, [(question, candidates)], positions=positions)
 
     @classmethod
@@ -50,61 +61,90 @@ class TokenSequences:
         requests: Iterable[tuple[str, Sequence[str]]],
         *,
         positions: int,
-        longest: int = _LONGEST,
+        max_length: int = MAX_SEQUENCE_LENGTH,
     ) -> TokenSequences:
         """
-        Tokenise all, each text once; candidates are numbered through all questions.
+        Tokenize several questions and their candidates, each text once.
 
-        A candidate is never cut short. A question is, at half a sequence's length: 126 tokens.
+        Candidates are numbered consecutively over all requests. `positions` is the number of
+        position embeddings. A question is truncated to half of a sequence (126 tokens).
         """
-        overlap, longest = longest // 4, min(longest, positions)
-        heads, parts = list[IntArray](), list[IntArray]()
-        owner, start = list[int](), list[int]()
-        rows = count()
+        overlap, max_length = max_length // 4, min(max_length, positions)
+        prefixes, suffixes = list[IntArray](), list[IntArray]()
+        owners, starts = list[int](), list[int]()
+        numbers = count()
         for question, candidates in requests:
-            asked = tokenizer.token_ids(question)[: (longest - _MARKS) // 2]
-            head = np.array([tokenizer.cls_id, *asked, tokenizer.sep_id], np.int64)
-            room = longest - _MARKS - len(asked)
-            for candidate, row in zip(candidates, rows, strict=False):
-                numbers = tokenizer.token_ids(candidate)
-                for first in _starts(len(numbers), room, overlap):
-                    own = [*numbers[first : first + room], tokenizer.sep_id]
-                    parts.append(np.array(own, np.int64))
-                    heads.append(head)
-                    owner.append(row)
-                    start.append(first)
-        lengths = np.array(
-            [len(head) + len(part) for head, part in zip(heads, parts, strict=True)], np.int64
+            question_ids = tokenizer.token_ids(question)[: (max_length - _SPECIAL_TOKENS) // 2]
+            prefix = np.array([tokenizer.cls_id, *question_ids, tokenizer.sep_id], np.int64)
+            room = max_length - _SPECIAL_TOKENS - len(question_ids)
+            for candidate, number in zip(candidates, numbers, strict=False):
+                token_ids = tokenizer.token_ids(candidate)
+                for start in _window_starts(len(token_ids), room, overlap):
+                    part = [*token_ids[start : start + room], tokenizer.sep_id]
+                    suffixes.append(np.array(part, np.int64))
+                    prefixes.append(prefix)
+                    owners.append(number)
+                    starts.append(start)
+        lengths = [len(prefix) + len(own) for prefix, own in zip(prefixes, suffixes, strict=True)]
+        return cls(
+            tuple(prefixes),
+            tuple(suffixes),
+            np.array(owners, np.int64),
+            np.array(starts, np.int64),
+            np.array(lengths, np.int64),
         )
-        whose, begin = np.array(owner, np.int64), np.array(start, np.int64)
-        return cls(tuple(heads), tuple(parts), whose, begin, lengths)
 
     def __len__(self) -> int:
-        """The number of windows."""
+        """The number of sequences."""
         return len(self.suffixes)
 
     def tokens(self, candidates: int) -> IntArray:
-        """(candidates,) what each costs a layer."""
+        """(candidates,): the tokens of each candidate's sequences together."""
         return np.bincount(self.candidate, self.lengths, candidates).astype(np.int64)
 
-    def batch(self, which: IntArray) -> tuple[IntArray, IntArray]:
-        """(windows, tokens) numbers and kinds of windows that are all of one length."""
-        numbers = np.empty((len(which), int(self.lengths[which[0]])), np.int64)
-        kinds = np.zeros_like(numbers)
-        for row, one in enumerate(which.tolist()):
-            begin = len(self.prefixes[one])
-            numbers[row, :begin], numbers[row, begin:] = self.prefixes[one], self.suffixes[one]
-            kinds[row, begin:] = 1
-        return numbers, kinds
+    def batch(self, sequences: IntArray) -> tuple[IntArray, IntArray]:
+        """Token ids and token types, (batch, tokens), of sequences that all have one length."""
+        token_ids = np.empty((len(sequences), int(self.lengths[sequences[0]])), np.int64)
+        token_types = np.zeros_like(token_ids)
+        for row, sequence in enumerate(sequences.tolist()):
+            begin = len(self.prefixes[sequence])
+            token_ids[row, :begin] = self.prefixes[sequence]
+            token_ids[row, begin:] = self.suffixes[sequence]
+            token_types[row, begin:] = 1
+        return token_ids, token_types
 
 
-def _starts(tokens: int, room: int, overlap: int) -> Iterator[int]:
+def _window_starts(tokens: int, room: int, overlap: int) -> Iterator[int]:
     """
-    Where the windows begin; the last one ends with the last token and is as long as the rest.
+    The tokens at which a candidate's sequences start.
 
-    Two windows of a candidate share tokens, so that no sentence is torn in both.
+    The last sequence ends with the last token and is as long as the others. Neighboring sequences
+    overlap, so that no sentence is cut in both of them.
     """
     step = room - min(overlap, room // 3)
     last = max(0, tokens - room)
     yield from range(0, last, step)
     yield last
+
+
+def equal_length_batches(
+    sequences: IntArray, lengths: IntArray, levels: IntArray, *, threads: int
+) -> list[IntArray]:
+    """
+    Split sequences into batches of equal length and equal level, enough for all threads.
+
+    The longest sequences come first: the last batches are then short, and all threads finish at
+    about the same time.
+    """
+    if not len(sequences):
+        return []
+    total = int(lengths.sum())
+    budget = max(_MIN_BATCH_TOKENS, min(_MAX_BATCH_TOKENS, total // (2 * threads)))
+    order = np.lexsort((levels, -lengths))  # stable: the same sequences always share a batch
+    keys = np.stack([lengths[order], levels[order]])
+    edges = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+    batches = list[IntArray]()
+    for group in np.split(order, edges):
+        size = max(1, budget // int(lengths[group[0]]))
+        batches += [sequences[part] for part in np.array_split(group, -(-len(group) // size))]
+    return batches

@@ -1,22 +1,36 @@
-"""Which tokens the reading head points at."""
+"""Span decoding: from the reader's start and end logits to the most probable answer span."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Span",
     "TokenSpan",
     "best_span",
 ]
 
-_LONGEST = 30  # tokens of an answer; 99.9 % of SQuAD's are shorter
+_MAX_SPAN_TOKENS = 30  # 99.9 % of SQuAD's answers are shorter
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The part of a candidate that the reader points at: `candidate[start:end]`."""
+
+    start: int
+    end: int
+    score: float
+    """The log probability that the answer starts and ends there, if it is in this candidate."""
+    no_answer: float
+    """The log probability that there is no answer; show no span that scores below it."""
 
 
 class TokenSpan(NamedTuple):
-    """First and last token, and the log-chances of this span and of none."""
+    """The first and last token of a span, and the log probabilities as in `Span`."""
 
     start: int
     end: int
@@ -24,26 +38,27 @@ class TokenSpan(NamedTuple):
     no_answer: float
 
     def shifted(self, by: int) -> TokenSpan:
-        """The same, counted from another token."""
+        """The same span, with tokens counted from another one."""
         return self._replace(start=self.start + by, end=self.end + by)
 
 
 def best_span(logits: NDArray[np.float32], begin: int) -> TokenSpan | None:
     """
-    The likeliest span of the candidate, which has the tokens from `begin` to the last but one.
+    The most probable span of a candidate whose tokens go from `begin` to the last but one.
 
-    `logits` is (tokens, 2): start and end. The first token stands for "no answer here", and none
-    but it and the candidate's tokens take part. None for a candidate without a token.
+    `logits` is (tokens, 2): start and end. The first token means "no answer here". Only it and the
+    candidate's tokens share the probability. None if the candidate has no tokens.
     """
-    open_ones = np.concatenate([logits[:1], logits[begin:-1]]).astype(np.float64)
-    count = len(open_ones) - 1
+    allowed = np.concatenate([logits[:1], logits[begin:-1]]).astype(np.float64)
+    count = len(allowed) - 1
     if count < 1:
         return None
-    shares = open_ones - np.logaddexp.reduce(open_ones, axis=0)
-    starts, ends = shares[1:, 0], shares[1:, 1]
-    both = starts[:, None] + ends[None, :]  # (first, last)
+    log_probabilities = allowed - np.logaddexp.reduce(allowed, axis=0)
+    starts, ends = log_probabilities[1:, 0], log_probabilities[1:, 1]
+    scores = starts[:, None] + ends[None, :]  # (first, last)
     place = np.arange(count)
     length = place[None, :] - place[:, None]
-    both[(length < 0) | (length >= _LONGEST)] = -np.inf
-    first, last = divmod(int(both.argmax()), count)
-    return TokenSpan(begin + first, begin + last, float(both[first, last]), float(shares[0].sum()))
+    scores[(length < 0) | (length >= _MAX_SPAN_TOKENS)] = -np.inf
+    first, last = divmod(int(scores.argmax()), count)
+    no_answer = float(log_probabilities[0].sum())
+    return TokenSpan(begin + first, begin + last, float(scores[first, last]), no_answer)

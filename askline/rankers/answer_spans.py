@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from ..engine.layerwise import Span
+from ..engine.spans import Span
 from ..types import Ranker
 from .pipeline import last_ranker
 

@@ -34,14 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.encoder import load_encoder
-from ..engine.layerwise import (
-    LayerwiseEncoder,
-    LayerwiseRun,
-    SharedEncoder,
-    SharedRun,
-    Span,
-    Unhurried,
-)
+from ..engine.layerwise import LayerwiseEncoder, LayerwiseRun, SharedEncoder, SharedRun, Unhurried
+from ..engine.spans import Span
 from ..errors import InputError, ModelError, RankerError
 from ..models.folder import ModelFolder
 from ..types import Cost, Hit, Ranking, StageReport

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.layerwise import LayerwiseRun, Span
+from ..engine.layerwise import LayerwiseRun
+from ..engine.spans import Span
 from ..rankers.base import trace_until
 from ..rankers.cascade import Cascade
 from ..rankers.deadline import Stop

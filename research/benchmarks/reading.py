@@ -202,7 +202,7 @@ def timings(folder: ModelFolder, limit: int | None) -> dict[str, Any]:
     tensors = {name: one for name, one in adapted.tensors.items() if "adapter." not in name}
     whole = (adapted.config.encoder.layers,)
     layout = replace(adapted.config, adapter=None, depths=whole)
-    plain = replace(adapted, config=layout, tensors=tensors, _ready={})
+    plain = replace(adapted, config=layout, tensors=tensors, _sessions={})
     taken: dict[str, list[float]] = {"with the adapter": [], "a line alone": []}
     for turn in range(ROUNDS + 1):  # the first makes the layers ready
         for question, texts in lists:

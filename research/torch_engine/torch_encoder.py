@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from askline.engine.layerwise import Span
+from askline.engine.spans import Span
 from askline.errors import InputError, ModelError
 from askline.training.cascade.cascade_network import CascadeNetwork, load_cascade
 from askline.training.cascade.span_reading import best_spans, windows

@@ -9,7 +9,7 @@ import pytest
 from askline import load
 from askline.corpus import AnswerPhrase, Corpus, HasNeighbors, RetrievedSentence, Retriever, answer
 from askline.corpus.ask import in_document_order
-from askline.engine.layerwise import Span
+from askline.engine.spans import Span
 from askline.errors import InputError
 from askline.types import Hit, Ranker, Ranking, StageReport
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine import encoder as run_module
+from askline.engine import encoder as encoder_module
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.errors import InputError, ModelError
@@ -90,7 +90,7 @@ def test_states_that_there_is_no_room_for_are_made_again(
     tiny: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _descend(tiny, CANDIDATES)
-    monkeypatch.setattr(run_module, "_HELD", 60)
+    monkeypatch.setattr(encoder_module, "_MAX_KEPT_TOKENS", 60)
     run = tiny.begin(QUESTION, CANDIDATES)
     run.advance(ALL, 1)
     assert 0 < sum(states is not None for states in run._states) < len(CANDIDATES)
@@ -168,7 +168,11 @@ def test_no_candidates_no_scores(tiny: OnnxEncoder) -> None:
 
 def test_only_what_is_asked_for_is_made_ready(tiny: OnnxEncoder) -> None:
     tiny.begin(QUESTION, CANDIDATES).advance(ALL, 1)
-    assert sorted(tiny._ready) == [("embedder", 0, 0), ("pooler", 1, 1), ("scorer", 1, 1)]
+    assert sorted(tiny._sessions) == [
+        ("classifier", 1, 1),
+        ("embedding", 0, 0),
+        ("pooler", 1, 1),
+    ]
 
 
 def _adapted(head: Head = "mean", first: int = 0) -> CascadeConfig:
@@ -269,7 +273,7 @@ def test_a_long_text_is_read_in_longer_windows_than_it_is_ranked_in(tmp_path: Pa
     of = replace(tiny_config("mean", positions=512), adapter=Adapter(0, 4))
     encoder = _opened(tmp_path / "tiny", of, tensors(of))
     long = "Jane wrote it . " * 200
-    ranked, read = encoder.begin(QUESTION, [long]), encoder.begin_reading([(QUESTION, long)])
+    ranked, read = encoder.begin(QUESTION, [long]), encoder.begin_reader([(QUESTION, long)])
     assert [run._sequences.lengths.max() for run in (ranked, read)] == [256, 384]
     (span,) = ranked.read(ALL[:1])
     assert span is not None

@@ -6,52 +6,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from askline.engine.sequences import IntArray
-from askline.engine.threads import WorkerThreads, equal_length_batches
-
-
-def _batches(
-    lengths: list[int], levels: list[int] | None = None, threads: int = 2
-) -> list[IntArray]:
-    sizes = np.array(lengths, np.int64)
-    known = np.array(levels or [0] * len(lengths), np.int64)
-    return equal_length_batches(np.arange(len(lengths)) + 100, sizes, known, threads=threads)
-
-
-def test_every_window_once_in_batches_of_one_length_and_level() -> None:
-    random = np.random.default_rng(0)
-    lengths, levels = random.integers(10, 30, 200), random.integers(0, 2, 200)
-    batches = _batches(lengths.tolist(), levels.tolist())
-    assert sorted(np.concatenate(batches).tolist()) == list(range(100, 300))
-    for batch in batches:
-        assert len({(lengths[one - 100], levels[one - 100]) for one in batch}) == 1
-
-
-def test_longest_come_first() -> None:
-    assert [batch.tolist() for batch in _batches([5, 9, 5, 7])] == [[101], [103], [100, 102]]
-
-
-@pytest.mark.parametrize(
-    ("count", "threads", "expected"),
-    [(40, 1, [7, 7, 7, 7, 6, 6]), (8, 2, [2, 2, 2, 2]), (1, 8, [1])],
-    ids=["no larger than the budget", "work for all threads", "one"],
-)
-def test_sizes(count: int, threads: int, expected: list[int]) -> None:
-    assert [len(batch) for batch in _batches([50] * count, threads=threads)] == expected
-
-
-def test_a_window_over_the_budget_stands_alone() -> None:
-    assert [len(batch) for batch in _batches([5000, 5000])] == [1, 1]
-
-
-def test_no_windows_no_batches() -> None:
-    assert _batches([]) == []
+from askline.engine.numpy_ops import IntArray
+from askline.engine.threads import WorkerThreads
 
 
 def _run_all(batches: int, threads: int, stop: Callable[[], bool] | None = None) -> list[int]:
     done: list[int] = []
-    given = [np.array([number], np.int64) for number in range(batches)]
-    WorkerThreads(threads).run_all(given, lambda batch: done.append(int(batch[0])), stop=stop)
+    arrays = [np.array([number], np.int64) for number in range(batches)]
+    WorkerThreads(threads).run_all(arrays, lambda batch: done.append(int(batch[0])), stop=stop)
     return sorted(done)
 
 
@@ -60,7 +22,7 @@ def test_all_batches_are_done(threads: int) -> None:
     assert _run_all(20, threads) == list(range(20))
 
 
-def test_stop_is_asked_before_each_batch() -> None:
+def test_stop_is_called_before_each_batch() -> None:
     answers = iter([False, False, True])
     assert _run_all(20, 1, stop=lambda: next(answers)) == [0, 1]
 
@@ -70,7 +32,7 @@ def test_stop_at_once_does_nothing() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_what_goes_wrong_in_a_thread_reaches_the_caller(threads: int) -> None:
+def test_an_exception_in_a_thread_reaches_the_caller(threads: int) -> None:
     def work(batch: IntArray) -> None:
         raise RuntimeError("wrong")
 
@@ -79,16 +41,18 @@ def test_what_goes_wrong_in_a_thread_reaches_the_caller(threads: int) -> None:
 
 
 def test_a_caller_does_not_wait_for_threads_that_others_keep_busy() -> None:
-    crew, release, done = WorkerThreads(2), threading.Event(), list[int]()
+    workers, release, done = WorkerThreads(2), threading.Event(), list[int]()
     first, second = (np.array([one], np.int64) for one in (1, 2))
 
     def hold(_: IntArray) -> None:
         release.wait(10)
 
-    busy = [threading.Thread(target=crew.run_all, args=([first, second], hold)) for _ in range(2)]
+    busy = [
+        threading.Thread(target=workers.run_all, args=([first, second], hold)) for _ in range(2)
+    ]
     for thread in busy:
         thread.start()
-    crew.run_all([first, second], lambda batch: done.append(int(batch[0])))
+    workers.run_all([first, second], lambda batch: done.append(int(batch[0])))
     assert done == [1, 2]
     release.set()
     for thread in busy:

@@ -68,16 +68,16 @@ def test_places_point_at_what_was_read(pieces: WordPiece, text: str) -> None:
         assert ends[-1] <= start < end <= len(text)
         ends.append(end)
         piece = VOCABULARY[number].removeprefix("##")
-        assert piece == "[UNK]" or piece[0] in pieces._normalised(text[start:end])
+        assert piece == "[UNK]" or piece[0] in pieces._normalize(text[start:end])
 
 
 def test_memory_starts_anew_and_changes_nothing(
     pieces: WordPiece, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("askline.engine.tokenizer._REMEMBERED", 2)
+    monkeypatch.setattr("askline.engine.tokenizer._MAX_CACHED_PARTS", 2)
     first = pieces.token_ids("who wrote the novel she wrote")
     assert pieces.token_ids("who wrote the novel she wrote") == first
-    assert len(pieces._memory) <= 2
+    assert len(pieces._cache) <= 2
 
 
 @pytest.mark.parametrize(

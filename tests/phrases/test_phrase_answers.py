@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.engine.layerwise import Span
+from askline.engine.spans import Span
 from askline.errors import InputError
 from askline.phrases.phrase_answers import judged, nearest
 from askline.phrases.phrase_index import PhraseIndex

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from askline.engine.layerwise import Span
+from askline.engine.spans import Span
 from askline.text.words import split_words
 
 IntArray = NDArray[np.int64]

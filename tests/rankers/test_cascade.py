@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.engine.layerwise import Span
+from askline.engine.spans import Span
 from askline.errors import InputError, ModelError, RankerError
 from askline.rankers import Cascade, OriginalOrder, WordOverlapThenOrder, answer_threshold, trace
 from askline.rankers.probability import Line

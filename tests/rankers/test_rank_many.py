@@ -12,6 +12,7 @@ import pytest
 
 from askline.engine.encoder import OnnxEncoder
 from askline.engine.layerwise import LayerwiseEncoder, SharedEncoder
+from askline.engine.sequences import TokenSequences
 from askline.errors import InputError
 from askline.rankers import Cascade, Cut, OriginalOrder, WordOverlapThenOrder
 from askline.rankers.base import Asked
@@ -90,13 +91,13 @@ def test_questions_that_go_together_share_batches(
     tiny: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes: list[int] = []
-    embed = OnnxEncoder.embed
+    make_batch = TokenSequences.batch
 
-    def counted(self: OnnxEncoder, numbers: Any, kinds: Any, level: int) -> Any:
-        sizes.append(len(numbers))
-        return embed(self, numbers, kinds, level)
+    def counted(self: TokenSequences, sequences: Any) -> Any:
+        sizes.append(len(sequences))
+        return make_batch(self, sequences)
 
-    monkeypatch.setattr(OnnxEncoder, "embed", counted)
+    monkeypatch.setattr(TokenSequences, "batch", counted)
     same = [("who wrote it", CANDIDATES[:1]), ("it wrote who", CANDIDATES[:1])]
     Cascade(tiny, Keeps((1, 3))).rank_many(same)
     assert sizes == [2]

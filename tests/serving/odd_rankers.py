@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from askline.engine.layerwise import Span
+from askline.engine.spans import Span
 from askline.rankers.base import FloatArray
 from askline.rankers.pipeline import ScoringRanker, trace
 from askline.text.words import split_words

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from askline.engine.layerwise import Span
+from askline.engine.spans import Span
 from askline.rankers import Cascade, Cut, Pipeline
 from askline.rankers.base import by_score
 from askline.rankers.schedule import Keeps, Step
