@@ -12,11 +12,11 @@ from pathlib import Path
 import click
 
 from askline.cli import cli
-from askline.serving import Settings
 from askline.serving.app import create_app
 from askline.serving.metrics import Metrics
 from askline.serving.openapi_reference import as_markdown
-from askline.serving.worker_pool import Pool
+from askline.serving.settings import Settings
+from askline.serving.worker_pool import WorkerPool
 
 TARGET = Path(__file__).parent / "cli.md"
 HTTP_TARGET = Path(__file__).parent / "http.md"
@@ -52,7 +52,7 @@ def reference() -> str:
 def http_reference() -> str:
     """All routes and schemas as one page."""
     settings, metrics = Settings(), Metrics()
-    app = create_app(settings, Pool(settings, metrics), metrics)
+    app = create_app(settings, WorkerPool(settings, metrics), metrics)
     return _HTTP_HEAD + as_markdown(app.openapi())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -18,23 +17,23 @@ __all__ = ["serve"]
 @click.option(
     "--index",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of the index to ask; made where it is missing.",
+    help="Folder of the index to search; created if it does not exist.",
 )
 @click.option(
     "--retriever",
     envvar="ASKLINE_RETRIEVER",
     metavar="URL",
-    help="In place of an index, a server that holds the texts: opensearch://HOST/INDEX, "
+    help="Search server that holds the texts, in place of an index: opensearch://HOST/INDEX, "
     "elasticsearch://HOST/INDEX or postgresql://HOST/DATABASE?table=TABLE.  "
     "[env: ASKLINE_RETRIEVER]",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Listen on this address.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65_535),
     default=8080,
     show_default=True,
-    help="And this port; 0 takes a free one.",
+    help="Port to listen on; 0 selects a free one.",
 )
 @click.option(
     "--model",
@@ -42,74 +41,86 @@ __all__ = ["serve"]
     multiple=True,
     metavar="SPEC",
     shell_complete=complete_ranker,
-    help="A ranker's spec text; may be given again. The first is the default.",
+    help="Spec of a ranker to serve; may be repeated. The first is the default.",
 )
-@click.option("--key", envvar="ASKLINE_KEY", help="Ask for this bearer key.  [env: ASKLINE_KEY]")
+@click.option(
+    "--key", envvar="ASKLINE_KEY", help="API key that requests must send.  [env: ASKLINE_KEY]"
+)
 @click.option(
     "--keys",
     "keys_file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Ask for a key whose SHA-256 stands in this file, one a line.",
+    help="File with the SHA-256 of accepted API keys, one per line.",
 )
 @click.option(
-    "--open", "may_be_open", is_flag=True, help="Listen beyond this machine without a key."
+    "--open",
+    "allow_anyone",
+    is_flag=True,
+    help="Allow requests from other machines without a key.",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes that rank.  [default: cores]"
+    "--workers", type=click.IntRange(min=1), help="Worker processes.  [default: CPU cores]"
 )
 @click.option(
     "--queue",
     type=click.IntRange(min=1),
     default=64,
     show_default=True,
-    help="Requests that may wait; others get 429.",
+    help="Requests that may wait; more are answered with 429.",
 )
 @click.option(
     "--batch",
+    "batch_size",
     type=click.IntRange(min=1),
     default=8,
     show_default=True,
-    help="Requests that a worker ranks together, where its ranker is faster so.",
+    help="Requests that a worker ranks in one batch, if its ranker gains from that.",
 )
 @click.option(
     "--max-body",
-    "body",
     type=click.IntRange(min=1),
     default=4 * 2**20,
     show_default=True,
-    help="Bytes of a request.",
+    help="Bytes per request.",
 )
 @click.option(
     "--max-documents",
-    "documents",
     type=click.IntRange(min=1),
     default=1_000,
     show_default=True,
-    help="Candidates of a request.",
+    help="Candidates per request.",
 )
 @click.option(
     "--max-tokens",
-    "tokens",
     type=click.IntRange(min=1),
     default=200_000,
     show_default=True,
-    help="Words of a request.",
+    help="Words per request.",
 )
-@click.option("--log-text", is_flag=True, help="Write questions into the access log.")
+@click.option("--log-text", is_flag=True, help="Write questions to the access log.")
 def serve(
-    index: Path | None,
     *,
+    index: Path | None,
+    retriever: str | None,
+    host: str,
+    port: int,
     models: tuple[str, ...],
     key: str | None,
     keys_file: Path | None,
+    allow_anyone: bool,
     workers: int | None,
-    **options: Any,
+    queue: int,
+    batch_size: int,
+    max_body: int,
+    max_documents: int,
+    max_tokens: int,
+    log_text: bool,
 ) -> None:
     """
-    Serve HTTP: rerank, score, ask, a page at /, a reference at /docs.
+    Run the HTTP service: rerank, score, ask, a web page at /, a reference at /docs.
 
-    Clients of Cohere, Jina, vLLM and TEI work unchanged. Ctrl-C or SIGTERM stops it when what is
-    running is done.
+    Clients of Cohere, Jina, vLLM and TEI work unchanged. Ctrl-C or SIGTERM stops the service after
+    running requests have finished.
 
     \b
     askline serve --index DIR
@@ -117,16 +128,26 @@ def serve(
     askline serve --host 0.0.0.0 --key "$KEY"
     """
     if any(find_spec(module) is None for module in ("fastapi", "uvicorn", "prometheus_client")):
-        raise MissingExtraError("Serving", "serve")  # they are imported while the model loads
-    from ..serving import Limits, Settings
-    from ..serving.api_keys import Keys
-    from ..serving.server import serve as run
+        raise MissingExtraError("Serving", "serve")  # checked without importing: that takes time
+    from ..serving.auth import ApiKeys
+    from ..serving.limits import Limits
+    from ..serving.server import run_server
+    from ..serving.settings import Settings, available_cores
 
-    limits = Limits(
-        **{name: options.pop(name) for name in ("body", "documents", "tokens", "queue")}
+    keys = ApiKeys.from_keys([key]) if key else ApiKeys()
+    if keys_file:
+        keys += ApiKeys.from_file(keys_file)
+    settings = Settings(
+        models=models,
+        index=index,
+        retriever=retriever,
+        host=host,
+        port=port,
+        keys=keys,
+        allow_anyone=allow_anyone,
+        workers=workers or available_cores(),
+        batch_size=batch_size,
+        limits=Limits(body=max_body, documents=max_documents, tokens=max_tokens, queue=queue),
+        log_text=log_text,
     )
-    keys = (Keys.of([key]) if key else Keys()) + (Keys.read(keys_file) if keys_file else Keys())
-    if workers:
-        options["workers"] = workers
-    settings = Settings(models, index, keys=keys, limits=limits, **options)
-    run(settings, lambda address: click.echo(f"Listening on {address}", err=True))
+    run_server(settings, lambda url: click.echo(f"Listening on {url}", err=True))

@@ -1,88 +1,76 @@
-"""Every response: its headers, a line in the access log, its figures in the metrics."""
+"""The access log: one JSON line per request, and the request metrics."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from typing import Any
 
-from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .metrics import Metrics
 
-__all__ = [
-    "ACCESS",
-    "Watch",
-]
+__all__ = ["ACCESS_LOG", "AccessLogMiddleware", "add_log_fields"]
 
-ACCESS = logging.getLogger("askline.access")
-
-_CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _CSP,
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
-}
+ACCESS_LOG = logging.getLogger("askline.access")
+_FIELDS_KEY = "askline.log_fields"
 
 
-class Watch:
-    """The outermost layer."""
+def add_log_fields(request: Request, **fields: str | float) -> None:
+    """Add fields to the log line of a request. `question` is logged only with `log_text`."""
+    request.scope.setdefault(_FIELDS_KEY, {}).update(fields)
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, *, log_text: bool) -> None:
+
+class AccessLogMiddleware:
+    """The outermost middleware: measures each request and logs it when it ends."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, log_text: bool) -> None:
         self._app = app
         self._metrics = metrics
         self._log_text = log_text
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on and watch what comes back."""
+        """Pass the request on."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         start = time.perf_counter()
-        seen = {"status": 499, "bytes": 0}  # 499: nobody was there to be answered
+        status, size = 499, 0  # 499: the client closed the connection before a response
 
-        async def watched(message: Message) -> None:
+        async def counting_send(message: Message) -> None:
+            nonlocal status, size
             if message["type"] == "http.response.start":
-                seen["status"] = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            seen["bytes"] += len(message.get("body", b""))
+                status = message["status"]
+            size += len(message.get("body", b""))
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, counting_send)
+        except Exception:
+            status = 500
+            raise
         finally:
-            self._note(scope, seen, time.perf_counter() - start)
+            self._record(scope, status, size, time.perf_counter() - start)
 
-    def _note(self, scope: Scope, seen: dict[str, int], seconds: float) -> None:
-        path = getattr(scope.get("route"), "path", "unknown")  # as declared, so they are few
-        self._metrics.requests.labels(path, str(seen["status"])).inc()
-        self._metrics.seconds.labels(path).observe(seconds)
-        if not ACCESS.isEnabledFor(logging.INFO):
+    def _record(self, scope: Scope, status: int, size: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "unknown")  # as declared: few distinct values
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
+        if not ACCESS_LOG.isEnabledFor(logging.INFO):
             return
-        notes: dict[str, Any] = dict(scope.get("askline.notes", {}))
+        fields: dict[str, str | float] = dict(scope.get(_FIELDS_KEY, {}))
         if not self._log_text:
-            notes.pop("question", None)
+            fields.pop("question", None)
         client = scope.get("client")
         record = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "client": client[0] if client else None,
             "method": scope["method"],
-            "route": path,
-            "status": seen["status"],
+            "route": route,
+            "status": status,
             "ms": round(1000 * seconds, 2),
-            "bytes": seen["bytes"],
-            **notes,
+            "bytes": size,
+            **fields,
         }
-        ACCESS.info(json.dumps(record))
+        ACCESS_LOG.info(json.dumps(record))

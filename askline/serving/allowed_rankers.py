@@ -1,9 +1,9 @@
 """
-Which rankers a request may name.
+The rankers that a request may name.
 
-Those the service was started with, by their spec texts; and sequences of these and of rankers that
-come with askline: names, cuts and arrows, no options. So no path from a request ever reaches the
-file system.
+A request may name the rankers that the service was started with, by their specs, and pipelines of
+these and of the built-in rankers: names, cut-offs and `>>`, without options. So no path in a
+request reaches the file system.
 """
 
 from __future__ import annotations
@@ -17,55 +17,60 @@ from ..rankers.spec import load
 from ..types import Ranker
 
 __all__ = [
-    "BUILT_IN",
-    "WEIGHTY",
-    "Roster",
+    "BUILT_IN_RANKERS",
+    "RANKERS_WITH_WEIGHTS",
+    "AllowedRankers",
 ]
 
-BUILT_IN = ("bm25", "cascade", "cosinet", "idf-overlap", "jaccard", "rr", "wo", "wo+rr")
-WEIGHTY = ("cascade", "cosinet")
-"""Of these, those with weights of their own."""
+BUILT_IN_RANKERS = ("bm25", "cascade", "cosinet", "idf-overlap", "jaccard", "rr", "wo", "wo+rr")
+RANKERS_WITH_WEIGHTS = ("cascade", "cosinet")
+"""The built-in rankers that need a model folder, which may not be installed."""
 _STAGE = re.compile(r"\s*([a-z0-9+-]{1,30})\s*(?:%\s*([1-9]\d{0,5})\s*)?")
-_LONGEST = 200  # characters of a spec out of a request
-_STAGES = 8
+_MAX_SPEC_LENGTH = 200  # characters
+_MAX_STAGES = 8
 
 
-class Roster:
-    """Rankers by spec text. Sequences are put together from rankers that are loaded once."""
+class AllowedRankers:
+    """Rankers by spec. Each ranker is loaded once; pipelines are composed of loaded rankers."""
 
     def __init__(self, models: Sequence[str]) -> None:
-        self.default, *_ = self.models = tuple(models)
+        self.models = tuple(models)
         self._loaded = {spec: load(spec) for spec in models}
         self._loaded |= {str(ranker): ranker for ranker in self._loaded.values()}
+        self.default = self._loaded[self.models[0]]
 
-    def ranker(self, spec: str | None) -> Ranker:
-        """The ranker of that name; the default for None. SpecError says what may be named."""
-        if spec is None or spec in self._loaded:
-            return self._loaded[spec or self.default]
-        stages = tuple(self._stage(name, keep) for name, keep in self._parsed(spec))
+    def find(self, spec: str | None) -> Ranker:
+        """Return the ranker of a spec, or the default for None. SpecError if it is not allowed."""
+        if spec is None:
+            return self.default
+        if spec in self._loaded:
+            return self._loaded[spec]
+        stages = tuple(self._stage(name, keep) for name, keep in self._parse(spec))
         return stages[0] if len(stages) == 1 else Pipeline(stages)
 
-    def served(self, model: str | None) -> Ranker:
-        """For clients that must name some model: the default where the name is not one of ours."""
+    def find_or_default(self, model: str | None) -> Ranker:
+        """Return the ranker of a name, or the default for the model names of other services."""
         try:
-            return self.ranker(model)
+            return self.find(model)
         except AsklineError:
-            return self.ranker(None)
+            return self.default
 
     def _stage(self, name: str, keep: str | None) -> Ranker:
         if name not in self._loaded:
-            if name not in BUILT_IN:
-                raise SpecError(unknown_name_message("ranker", name, {*BUILT_IN, *self.models}))
+            if name not in BUILT_IN_RANKERS:
+                known = {*BUILT_IN_RANKERS, *self.models}
+                raise SpecError(unknown_name_message("ranker", name, known))
             self._loaded[name] = load(name)
         return Cut(self._loaded[name], int(keep)) if keep else self._loaded[name]
 
-    def _parsed(self, spec: str) -> list[tuple[str, str | None]]:
-        parts = spec[: _LONGEST + 1].split(">>")
+    def _parse(self, spec: str) -> list[tuple[str, str | None]]:
+        """Return the name and the cut-off of each stage."""
+        parts = spec[: _MAX_SPEC_LENGTH + 1].split(">>")
         matches = [_STAGE.fullmatch(part) for part in parts]
-        if len(spec) > _LONGEST or len(parts) > _STAGES or None in matches:
+        if len(spec) > _MAX_SPEC_LENGTH or len(parts) > _MAX_STAGES or None in matches:
             raise SpecError(
-                f"A request may name {', '.join(self.models)} or a sequence such as "
-                f"'jaccard % 20 >> bm25' of at most {_STAGES} rankers without options, "
-                f"got {spec[:_LONGEST]!r}."
+                f"A request may name {', '.join(self.models)} or a pipeline such as "
+                f"'jaccard % 20 >> bm25' of at most {_MAX_STAGES} rankers without options, "
+                f"got {spec[:_MAX_SPEC_LENGTH]!r}."
             )
         return [(match[1], match[2]) for match in matches if match]

@@ -1,4 +1,4 @@
-"""The application: routes, errors in every client's shape, and the layers around them."""
+"""The web application: routes, middleware, and handlers that turn exceptions into responses."""
 
 from __future__ import annotations
 
@@ -8,90 +8,137 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
-from .access_log import Watch
-from .auth import Gate
-from .http_errors import Fault, fault_response
+from .access_log import AccessLogMiddleware
+from .auth import AuthMiddleware
+from .http_errors import InternalError, ServiceError, error_response
+from .limits import BodyLimitMiddleware
 from .metrics import Metrics
 from .routes import ROUTERS
-from .service import Service, Writers
+from .service import Service, WriteQueue
 from .settings import Settings
-from .worker_pool import Pool
+from .worker_pool import WorkerPool
 
 __all__ = ["create_app"]
 
-_ABOUT = "Ask a question, get the line that answers it. Rerankers' clients work unchanged."
-_PROBLEMS_SHOWN = 5
+_DESCRIPTION = (
+    "Ask a question and get the sentence that answers it. "
+    "Clients of other rerankers work unchanged."
+)
+_MAX_ERRORS_SHOWN = 5
+_SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 
 
-def create_app(settings: Settings, pool: Pool, metrics: Metrics) -> FastAPI:
-    """An application over a pool, which whoever made it starts and stops."""
+def create_app(settings: Settings, pool: WorkerPool, metrics: Metrics) -> FastAPI:
+    """Create the application. The caller starts and stops the pool."""
     app = FastAPI(
-        title="askline", version=__version__, description=_ABOUT, docs_url=None, redoc_url=None
+        title="askline",
+        version=__version__,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
     )
-    app.state.service = Service(settings, pool, metrics, Writers(settings.limits.queue))
+    app.state.service = Service(settings, pool, metrics, WriteQueue(settings.limits.queue))
     for router in ROUTERS:
         app.include_router(router)
     handlers: dict[type[Exception], Handler] = {
-        Fault: _on_fault,
-        HTTPException: _on_http,
-        RequestValidationError: _on_invalid,
-        Exception: _on_anything,
+        ServiceError: _on_service_error,
+        HTTPException: _on_http_exception,
+        RequestValidationError: _on_validation_error,
+        Exception: _on_unexpected_error,
     }
     for kind, handler in handlers.items():
         app.add_exception_handler(kind, handler)
-    app.add_middleware(Gate, settings=settings)
-    app.add_middleware(Watch, metrics=metrics, log_text=settings.log_text)
+    # The last one added is the outermost.
+    app.add_middleware(BodyLimitMiddleware, limits=settings.limits)
+    app.add_middleware(
+        AuthMiddleware, keys=settings.keys, only_local_hosts=settings.only_local_hosts
+    )
+    app.add_middleware(_SecurityHeadersMiddleware)
+    app.add_middleware(AccessLogMiddleware, metrics=metrics, log_text=settings.log_text)
     return app
 
 
-async def _on_fault(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Fault)
-    return fault_response(request.url.path, error, body=await _body(request))
+class _SecurityHeadersMiddleware:
+    """Adds the security headers to every response that does not set them itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
 
 
-async def _on_http(request: Request, error: Exception) -> Response:
+async def _on_service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return error_response(request.url.path, error, body=await _body(request))
+
+
+async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    response = fault_response(request.url.path, Fault(str(error.detail), status=error.status_code))
+    service_error = ServiceError(str(error.detail), status=error.status_code)
+    response = error_response(request.url.path, service_error)
     for name, value in (error.headers or {}).items():
         response.headers[name] = value
     return response
 
 
-async def _on_invalid(request: Request, error: Exception) -> Response:
+async def _on_validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    found = error.errors()
-    if any(each["type"] == "json_invalid" for each in found):
-        fault = Fault("The body must be JSON, got something else.", status=400)
+    details = error.errors()
+    if any(each["type"] == "json_invalid" for each in details):
+        service_error = ServiceError("The body must be JSON, got something else.", status=400)
     else:
-        skip = 2 if request.url.path == "/rerank" else 1  # which of the two bodies was meant
-        lines = [_line(each, skip) for each in found[:_PROBLEMS_SHOWN]]
-        if len(found) > _PROBLEMS_SHOWN:
-            lines.append(f"and {len(found) - _PROBLEMS_SHOWN:,} more problems.")
-        fault = Fault(" ".join(lines), status=422)
-    return fault_response(request.url.path, fault, body=error.body)
+        # On /rerank the path of a field begins with the name of the body's format.
+        skip = 2 if request.url.path == "/rerank" else 1
+        lines = [_describe(each, skip) for each in details[:_MAX_ERRORS_SHOWN]]
+        if len(details) > _MAX_ERRORS_SHOWN:
+            lines.append(f"and {len(details) - _MAX_ERRORS_SHOWN:,} more problems.")
+        service_error = ServiceError(" ".join(lines), status=422)
+    return error_response(request.url.path, service_error, body=error.body)
 
 
-async def _on_anything(request: Request, error: Exception) -> Response:  # noqa: ARG001
-    # The error itself goes to the log with its trace; the client need not see our insides.
-    fault = Fault("Something went wrong inside the service. Its log says what.")
-    return fault_response(request.url.path, fault)
+async def _on_unexpected_error(request: Request, error: Exception) -> Response:  # noqa: ARG001
+    # The server logs the exception with its traceback; the client does not see it.
+    return error_response(request.url.path, InternalError())
 
 
-def _line(problem: dict[str, Any], skip: int) -> str:
-    """`documents.3: Input should be a valid string.` What came is not repeated."""
-    place = ".".join(map(str, problem["loc"][skip if problem["loc"][:1] == ("body",) else 0 :]))
-    message = problem["msg"].removeprefix("Value error, ")
-    return f"{place[:200] or 'body'}: {message[:300]}."
+def _describe(detail: dict[str, Any], skip: int) -> str:
+    """Return `documents.3: Input should be a valid string.`; the value is not repeated."""
+    location = detail["loc"][skip if detail["loc"][:1] == ("body",) else 0 :]
+    field = ".".join(map(str, location))
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{field[:200] or 'body'}: {message[:300]}."
 
 
 async def _body(request: Request) -> object:
-    """The body once more, for routes whose clients differ by it."""
+    """Return the decoded body on the route where it tells the clients apart."""
     if request.url.path != "/rerank":
         return None
     try:

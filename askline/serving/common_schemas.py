@@ -1,11 +1,8 @@
-"""
-Pieces that several formats share.
-
-`/health`, `/ready` and `/info`.
-"""
+"""Schemas that several routes share, and those of `/health`, `/ready` and `/info`."""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -13,19 +10,24 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 __all__ = [
     "DeadlineMs",
-    "Document",
-    "Health",
-    "Info",
-    "Problem",
+    "DocumentSchema",
+    "ErrorSchema",
+    "HealthResponse",
+    "InfoResponse",
+    "LimitsSchema",
+    "ModelSchema",
+    "QuestionText",
+    "Schema",
     "Text",
     "TextOrDocument",
-    "Wire",
+    "check_question",
     "document_text",
+    "new_response_id",
 ]
 
 
-def mended(text: str) -> str:
-    """Without half characters, which JSON can write and UTF-8 cannot; as long as before."""
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON can carry and UTF-8 cannot. The length stays the same."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -33,41 +35,73 @@ def mended(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(mended)]
-"""A text cut in the middle of a character, as programs do, is still a text."""
+def check_question(question: str) -> str:
+    """Return the question, or raise ValueError if it is empty or blank."""
+    if not question.strip():
+        raise ValueError("Question must not be empty or only whitespace")
+    return question
 
 
-class Wire(BaseModel):
-    """A body. Types are strict, so that a number is never taken for a text."""
-
-    model_config = ConfigDict(strict=True, extra="ignore", populate_by_name=True)
-
-
-class Document(Wire):
-    """A text among other fields. A field that is missing counts as empty."""
-
-    model_config = ConfigDict(extra="allow")
-
-    text: Annotated[Text, Field(description="What is ranked, unless other fields are named.")] = ""
-
-
-TextOrDocument = Text | Document
-
+Text = Annotated[str, AfterValidator(_replace_surrogates)]
+"""A string. Clients that cut strings inside a surrogate pair are tolerated."""
+QuestionText = Annotated[
+    Text, AfterValidator(check_question), Field(json_schema_extra={"minLength": 1})
+]
+"""A question. Every route refuses an empty one with status 422."""
 DeadlineMs = Annotated[
     float | None,
     Field(
         ge=1,
         le=3_600_000,
         description=(
-            "Milliseconds in which an answer is wanted; the best ranking ready by then is given. "
-            "The header X-Deadline-Ms says the same; the shorter of both counts."
+            "Milliseconds until the response is needed; the best ranking ready by then is "
+            "returned. If the header X-Deadline-Ms is also given, the shorter one counts."
         ),
     ),
 ]
 
 
-class Problem(Wire):
-    """An error, as the clients of a route read it."""
+class Schema(BaseModel):
+    """
+    Base of all request and response bodies.
+
+    Types are strict (a number is not accepted as a string) and unknown fields are ignored.
+    """
+
+    model_config = ConfigDict(strict=True, extra="ignore", populate_by_name=True)
+
+
+class DocumentSchema(Schema):
+    """A document with a text and other fields. A missing field counts as empty."""
+
+    model_config = ConfigDict(extra="allow")
+
+    text: Annotated[Text, Field(description="The text to rank, unless `rank_fields` is given.")] = (
+        ""
+    )
+
+
+TextOrDocument = Text | DocumentSchema
+
+
+def document_text(document: TextOrDocument, fields: Sequence[str] | None = None) -> str:
+    """Return the text to rank: the named fields joined by newlines, or `text` without names."""
+    if isinstance(document, str):
+        return document
+    if not fields:
+        return document.text
+    known = {"text", *(document.model_extra or {})}
+    values = [getattr(document, name, None) for name in fields if name in known]
+    return "\n".join(_replace_surrogates(value) for value in values if isinstance(value, str))
+
+
+def new_response_id() -> str:
+    """Return a random id for a response."""
+    return secrets.token_hex(12)
+
+
+class ErrorSchema(Schema):
+    """An error. Which fields it has depends on the clients of the route."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -77,37 +111,24 @@ class Problem(Wire):
     error_type: str | None = None
 
 
-def document_text(document: TextOrDocument, fields: Sequence[str] | None = None) -> str:
-    """The text of either; of these fields, one under another, where they are named."""
-    if isinstance(document, str):
-        return document
-    if not fields:
-        return document.text
-    values = [getattr(document, name, None) for name in fields if name in _fields(document)]
-    return "\n".join(mended(value) for value in values if isinstance(value, str))
-
-
-def _fields(document: Document) -> set[str]:
-    return {"text", *(document.model_extra or {})}
-
-
-class Health(Wire):
-    """The service answers."""
+class HealthResponse(Schema):
+    """The state of the service."""
 
     status: str
 
 
-class ModelInfo(Wire):
+class ModelSchema(Schema):
     """A ranker that the service was started with."""
 
     id: str
     threshold: Annotated[
-        float | None, Field(description="Below it there is no answer; null if not calibrated.")
+        float | None,
+        Field(description="A probability below it means no answer; null if not calibrated."),
     ]
 
 
-class LimitsInfo(Wire):
-    """What one request may bring, and how many may wait."""
+class LimitsSchema(Schema):
+    """The limits of one request, and of the queue."""
 
     body_bytes: int
     documents: int
@@ -115,18 +136,18 @@ class LimitsInfo(Wire):
     queue: int
 
 
-class Info(Wire):
-    """What is served. `model_id` and `max_client_batch_size` are for TEI's clients."""
+class InfoResponse(Schema):
+    """What the service offers. TEI clients read `model_id` and `max_client_batch_size`."""
 
     version: str
     model_id: str
     model_type: dict[str, dict[str, dict[str, str]]]
     max_client_batch_size: int
-    models: list[ModelInfo]
-    rankers: Annotated[list[str], Field(description="Names that a sequence may be made of.")]
-    has_index: Annotated[bool, Field(description="A question may come without documents.")]
+    models: list[ModelSchema]
+    rankers: Annotated[list[str], Field(description="Names that a pipeline may contain.")]
+    has_index: Annotated[bool, Field(description="`/v1/ask` works without `documents`.")]
     has_documents: Annotated[
-        bool, Field(description="Documents can be added, shown and taken out.")
+        bool, Field(description="Documents can be added, shown and removed here.")
     ]
     workers: int
-    limits: LimitsInfo
+    limits: LimitsSchema

@@ -1,8 +1,4 @@
-"""
-`/v1/ask`: a question in, the line that answers it out, with its place and the way it came.
-
-`/v1/documents`: what is in the index.
-"""
+"""Requests and responses of `/v1/ask` and `/v1/documents`."""
 
 from __future__ import annotations
 
@@ -10,51 +6,70 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .common_schemas import DeadlineMs, Text, Wire
+from .common_schemas import DeadlineMs, QuestionText, Schema, Text
 
 __all__ = [
     "AddRequest",
     "AddResponse",
-    "AskDocument",
+    "AddedDocument",
+    "AnswerSchema",
     "AskRequest",
     "AskResponse",
+    "CandidateSchema",
     "DocumentResponse",
+    "IndexTotal",
     "ListResponse",
+    "ListedDocument",
+    "NamedText",
+    "PhraseSchema",
     "RemoveResponse",
+    "SentenceSchema",
+    "SourceSchema",
+    "StageSchema",
+    "StageScoreSchema",
 ]
 
 
-class AskDocument(Wire):
-    """A text to look for the answer in, under an id of the client's own."""
+DocumentId = Annotated[Text, Field(min_length=1, max_length=1_000)]
 
-    id: Annotated[Text, Field(min_length=1, max_length=1_000)]
+
+class NamedText(Schema):
+    """A text and the client's id for it."""
+
+    id: DocumentId
     text: Text
 
 
-class AskRequest(Wire):
-    """A question over the index, or over the documents that come with it."""
+class AskRequest(Schema):
+    """A question about the index, or about the documents in the request."""
 
-    question: Annotated[Text, Field(min_length=1, max_length=10_000)]
+    question: Annotated[QuestionText, Field(max_length=10_000)]
     documents: Annotated[
-        list[Text | AskDocument] | None,
-        Field(description="Texts to answer from; without them, the index."),
+        list[Text | NamedText] | None,
+        Field(description="Texts to answer from; default: the index."),
     ] = None
     split: Annotated[
-        bool, Field(description="Rank the sentences of the documents, or each document whole.")
+        bool,
+        Field(description="Rank the sentences of the documents; if false, rank whole documents."),
     ] = True
     ranker: Annotated[
         Text | None,
         Field(
             max_length=200,
             description=(
-                "A ranker that `/info` lists, or a sequence of them such as "
+                "A ranker that `/info` lists, or a pipeline of them such as "
                 "`jaccard % 20 >> cosinet`."
             ),
         ),
     ] = None
-    top: Annotated[int, Field(ge=1, le=100, description="How many answers.")] = 3
+    top_k: Annotated[int, Field(ge=1, le=100, description="Return the N best answers.")] = 3
     retrieved: Annotated[
-        int, Field(ge=1, le=1_000, description="Sentences of the index that go to the ranker.")
+        int,
+        Field(
+            ge=1,
+            le=1_000,
+            description="Number of sentences retrieved from the index for the ranker.",
+        ),
     ] = 100
     explain: Annotated[
         bool,
@@ -63,57 +78,61 @@ class AskRequest(Wire):
     deadline_ms: DeadlineMs = None
 
 
-class Source(Wire):
-    """Where an answer stands: characters of the document as it was read."""
+class SourceSchema(Schema):
+    """The place of an answer: `text[start:end]` of the document's text."""
 
     document: str
     title: str
     start: int
     end: int
-    unit: Annotated[str, Field(description="line, page, paragraph, or document for a whole one.")]
+    unit: Annotated[
+        str, Field(description="What `number` counts: `line`, `page`, `paragraph` or `document`.")
+    ]
     number: int
     heading: str
-    row: Annotated[int | None, Field(description="In csv and jsonl; null elsewhere.")]
-    record: Annotated[str, Field(description="The row's own id, where it has one.")]
+    row: Annotated[int | None, Field(description="Row number in CSV and JSONL files, else null.")]
+    record: Annotated[str, Field(description="The id of the row, empty if it has none.")]
 
 
-class Phrase(Wire):
-    """The part of an answer that says it: `text[start:end]` of the answer."""
+class PhraseSchema(Schema):
+    """The answering phrase: `text[start:end]` of the answer."""
 
     text: str
     start: int
     end: int
 
 
-class Answer(Wire):
-    """A sentence that may answer."""
+class AnswerSchema(Schema):
+    """A sentence that may answer the question."""
 
     text: str
-    score: Annotated[float, Field(description="Comparable with answers of the same stage.")]
-    probability: Annotated[
-        float | None, Field(description="The probability that it answers; null if not calibrated.")
+    score: Annotated[
+        float, Field(description="Higher is better; comparable within one stage only.")
     ]
-    stage: Annotated[int, Field(description="The stage of the funnel that decided its place.")]
-    phrase: Phrase | None
-    source: Source
-    before: str
-    after: str
+    probability: Annotated[
+        float | None, Field(description="Probability that it answers; null if not calibrated.")
+    ]
+    stage: Annotated[int, Field(description="The stage that decided its rank.")]
+    phrase: PhraseSchema | None
+    source: SourceSchema
+    before: Annotated[str, Field(description="The text before it in its paragraph.")]
+    after: Annotated[str, Field(description="The text after it in its paragraph.")]
 
 
-class Stage(Wire):
-    """What one stage did."""
+class StageSchema(Schema):
+    """A report of one stage."""
 
     stage: int
     ranker: str
-    entered: int
-    kept: int
+    entered: Annotated[int, Field(description="Candidates that entered the stage.")]
+    kept: Annotated[int, Field(description="Candidates that went on to the next stage.")]
     dropped: int
-    skipped: Annotated[int, Field(description="Not judged, because time was up.")]
-    calibrated: Annotated[bool, Field(description="Its scores are chances.")]
+    skipped: Annotated[int, Field(description="Candidates not scored before the deadline.")]
+    calibrated: Annotated[bool, Field(description="Whether its scores are probabilities.")]
     ms: float
 
 
-class StageScoreSchema(Wire):
+class StageScoreSchema(Schema):
     """The score and rank that one stage gave a candidate."""
 
     stage: int
@@ -121,8 +140,8 @@ class StageScoreSchema(Wire):
     rank: Annotated[int, Field(description="Rank within the stage, from 1.")]
 
 
-class Candidate(Wire):
-    """A candidate on its way through the stages."""
+class CandidateSchema(Schema):
+    """A candidate with the score and rank that each stage gave it."""
 
     index: int
     text: str
@@ -130,59 +149,53 @@ class Candidate(Wire):
     stage_scores: list[StageScoreSchema]
 
 
-class AskResponse(Wire):
-    """Answers, best first, and the funnel they came through."""
+class AskResponse(Schema):
+    """Answers, best first, and the stages that ranked them."""
 
     id: str
     question: str
     ranker: str
     no_answer: Annotated[
         bool,
-        Field(description="Nothing was found, or the best probability is below the threshold."),
+        Field(
+            description="No candidate was found, or the best probability is below the threshold."
+        ),
     ]
     threshold: float | None
-    answers: list[Answer]
-    funnel: list[Stage]
-    skipped: int
+    answers: list[AnswerSchema]
+    stages: list[StageSchema]
+    skipped: Annotated[int, Field(description="Candidates not scored, over all stages.")]
     ms: float
-    candidates: list[Candidate] | None = None
+    candidates: Annotated[
+        list[CandidateSchema] | None, Field(description="Best first; null without `explain`.")
+    ] = None
 
 
-DocumentId = Annotated[Text, Field(min_length=1, max_length=1_000)]
+class AddRequest(Schema):
+    """Documents to add. A document with a known id replaces the old one."""
+
+    documents: Annotated[list[NamedText], Field(min_length=1)]
 
 
-class NewDocument(Wire):
-    """A text; one with a known id takes the place of the old."""
-
-    id: DocumentId
-    text: Text
-
-
-class AddRequest(Wire):
-    """Texts for the index."""
-
-    documents: Annotated[list[NewDocument], Field(min_length=1)]
-
-
-class Outcome(Wire):
-    """What became of one."""
+class AddedDocument(Schema):
+    """What was done with one document."""
 
     id: str
     outcome: Literal["added", "changed", "unchanged"]
     sentences: int
 
 
-class AddResponse(Wire):
-    """Sent when all of it is on disk."""
+class AddResponse(Schema):
+    """The outcome for each document. It is sent when all documents are on disk."""
 
-    documents: list[Outcome]
+    documents: list[AddedDocument]
     added: int
     changed: int
     unchanged: int
     sentences: int
 
 
-class Listed(Wire):
+class ListedDocument(Schema):
     """A document of the index."""
 
     id: str
@@ -193,23 +206,25 @@ class Listed(Wire):
     problem: Annotated[str | None, Field(description="Why a file could not be read.")]
 
 
-class Total(Wire):
-    """Of the whole index."""
+class IndexTotal(Schema):
+    """Counts for the whole index."""
 
     documents: int
     sentences: int
 
 
-class ListResponse(Wire):
-    """Documents in the order of their ids."""
+class ListResponse(Schema):
+    """One page of documents, ordered by id."""
 
-    documents: list[Listed]
-    next: Annotated[str | None, Field(description="Give it as `after` for the next page.")]
-    total: Total
+    documents: list[ListedDocument]
+    next: Annotated[
+        str | None, Field(description="Pass it as `after` to get the next page; null on the last.")
+    ]
+    total: IndexTotal
 
 
-class SentenceRecord(Wire):
-    """A sentence or a heading, with its place in the source."""
+class SentenceSchema(Schema):
+    """A sentence or heading, with its place in the document."""
 
     ordinal: int
     text: str
@@ -220,15 +235,15 @@ class SentenceRecord(Wire):
     is_heading: bool
 
 
-class DocumentResponse(Wire):
-    """Some sentences of a document."""
+class DocumentResponse(Schema):
+    """Sentences of a document, in order."""
 
     id: str
-    sentences: list[SentenceRecord]
+    sentences: list[SentenceSchema]
 
 
-class RemoveResponse(Wire):
-    """It has been taken out."""
+class RemoveResponse(Schema):
+    """Confirms that a document was removed."""
 
     id: str
     removed: bool

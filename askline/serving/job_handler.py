@@ -1,202 +1,196 @@
-"""What a worker does with a job: look up its ranker, weigh what was brought, do the task."""
+"""What a worker does with jobs: select the ranker, check the size, execute the task."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from ..corpus import Corpus
-from ..errors import InputError
 from ..rankers.base import prepare
-from ..rankers.pipeline import answer_threshold, trace
-from ..rankers.probability import log_odds
+from ..rankers.pipeline import answer_threshold
 from ..rankers.registry import DEFAULT_SPEC
 from ..text.words import split_words
-from ..types import Ranker, Ranking
-from .allowed_rankers import BUILT_IN, WEIGHTY, Roster
-from .ask_jobs import Remote, ask_documents, ask_index
-from .document_jobs import Missing, add, browse, remove, show
-from .messages import Frame
-from .relevance import chance_stages, relevance
-from .worker import failure
+from ..types import Ranking
+from . import corpus_jobs, rank_jobs
+from .allowed_rankers import BUILT_IN_RANKERS, RANKERS_WITH_WEIGHTS, AllowedRankers
+from .common_schemas import ModelSchema
+from .corpus_jobs import NotFoundError, RemoteRetriever
+from .messages import (
+    AddJob,
+    AskJob,
+    JobError,
+    JobFailure,
+    JobRequest,
+    JobResult,
+    ListJob,
+    RankJob,
+    RankResult,
+    RemoveJob,
+    ScoreJob,
+    WorkerConfig,
+    WorkerReady,
+)
 
-__all__ = [
-    "FEW",
-    "Desk",
-    "TooMuch",
-]
+__all__ = ["MAX_SHARED_CANDIDATES", "JobHandler", "TooManyWordsError"]
 
-FEW = 16
+MAX_SHARED_CANDIDATES = 16
 """
-Candidates of a request that shares, at most. Lists up to ten save a tenth to a quarter of the time
-that way; twenty fill batches of their own, and would only wait
+Requests with more candidates than this do not share a batch. Lists of up to ten save a tenth to a
+quarter of the time by sharing; lists of twenty fill batches of their own
 (research/results/service_batches.json).
 """
 
+_log = logging.getLogger(__name__)
 
-class TooMuch(InputError):  # noqa: N818 – what the client sees is its status
-    """More than the service takes in one request."""
+
+class TooManyWordsError(JobError):
+    """The texts of a request have more words than the service accepts."""
 
     status = 413
 
 
 @runtime_checkable
-class Together(Protocol):
-    """A ranker that is faster with several questions at a time. Optional; never different."""
+class _BatchRanker(Protocol):
+    """A ranker that ranks several requests faster together, with the same results."""
 
-    def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]:
-        """What `trace` gives for each."""
-        ...
+    def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]: ...
 
 
-class Desk:
-    """One worker's rankers and its view of the index."""
+class JobHandler:
+    """The rankers and the index of one worker process."""
 
     def __init__(
-        self, roster: Roster, index: Corpus | Remote | None, *, tokens: int, batch: int
+        self,
+        rankers: AllowedRankers,
+        index: Corpus | RemoteRetriever | None,
+        *,
+        max_tokens: int,
+        batch_size: int,
     ) -> None:
-        self.roster = roster
-        self.index = index
-        self._tokens = tokens
-        self.batch = batch if isinstance(roster.ranker(None), Together) else 1
-        self._tasks: dict[str, Callable[[Frame], Frame]] = {
-            "rank": self._rank,
-            "score": self._score,
-            "ask": self._ask,
-            "add": lambda job: add(self._corpus(), job),
-            "remove": lambda job: remove(self._corpus(), job),
-            "browse": lambda job: browse(self._corpus(), job),
-            "show": lambda job: show(self._corpus(), job),
-        }
+        self._rankers = rankers
+        self._index = index
+        self._max_tokens = max_tokens
+        self.batch_size = batch_size if isinstance(rankers.default, _BatchRanker) else 1
 
     @classmethod
-    def open(cls, plan: dict[str, Any]) -> Desk:
-        """Load the models and open the index, which a first start makes."""
-        roster = Roster(plan["models"] or [DEFAULT_SPEC])
-        index = _index(plan)
-        for spec in roster.models:  # the first question finds everything in memory
-            ranker = roster.ranker(spec)
+    def load(cls, config: WorkerConfig) -> JobHandler:
+        """Load and warm up the rankers and open the index, which is created if missing."""
+        rankers = AllowedRankers(config.models or [DEFAULT_SPEC])
+        index = _open_index(config)
+        for spec in rankers.models:
+            ranker = rankers.find(spec)
             ranker.rank("Which lamp burns?", ["The lamp burns.", "It rains."])
             prepare(ranker)
-        return cls(roster, index, tokens=plan["tokens"], batch=plan["batch"])
+        return cls(rankers, index, max_tokens=config.max_tokens, batch_size=config.batch_size)
 
-    def about(self) -> Frame:
-        """What `/info` says of the rankers."""
+    def describe(self) -> WorkerReady:
+        """Return what `/info` shows about the rankers."""
         models = [
-            {"id": spec, "threshold": answer_threshold(self.roster.ranker(spec))}
-            for spec in self.roster.models
+            ModelSchema(id=spec, threshold=answer_threshold(self._rankers.find(spec)))
+            for spec in self._rankers.models
         ]
-        return {"models": models, "rankers": _usable(), "batch": self.batch}
+        return WorkerReady(models, _available_rankers(), self.batch_size)
 
-    def shares(self, job: Frame) -> bool:
-        """Whether it is ranked together with others: few candidates, the default, no deadline."""
-        if job["task"] != "rank" or job["until"] is not None or len(job["candidates"]) > FEW:
+    def can_share_batch(self, request: JobRequest) -> bool:
+        """Whether a request may be ranked in one batch with others."""
+        job = request.job
+        if not isinstance(job, RankJob) or request.deadline is not None:
             return False
-        return self.roster.served(job["model"]) is self.roster.ranker(None)
+        if len(job.candidates) > MAX_SHARED_CANDIDATES:
+            return False
+        return self._rankers.find_or_default(job.model) is self._rankers.default
 
-    def perform(self, jobs: list[Frame]) -> list[Frame]:
-        """A result for each job, in order. More than one only of those that share."""
-        if len(jobs) > 1:
-            with suppress(Exception):  # one of them is wrong; apart, the others are not
-                return self._rank_many(jobs)
-        return [self._one(job) for job in jobs]
+    def handle(self, requests: list[JobRequest]) -> list[JobResult | JobFailure]:
+        """Execute jobs and return an outcome for each, in order. Several only if all can share."""
+        if len(requests) > 1:
+            try:
+                return [*self._rank_batch([request.job for request in requests])]
+            except Exception:
+                # One request made the batch fail. Ranked alone, the others succeed.
+                _log.exception(
+                    "A batch of %d requests failed. Ranking them one at a time.", len(requests)
+                )
+        return [self._handle_one(request) for request in requests]
 
-    def _one(self, job: Frame) -> Frame:
+    def _handle_one(self, request: JobRequest) -> JobResult | JobFailure:
         try:
-            return {"done": self._tasks[job["task"]](job)}
+            return self._execute(request)
         except Exception as error:
-            return failure(error)
+            return JobFailure.from_error(error)
 
-    def _rank(self, job: Frame) -> Frame:
-        tokens = self._weighed([job["question"], *job["candidates"]])
-        ranker = self.roster.served(job.get("model"))
-        ranking = trace(ranker, job["question"], job["candidates"], job.get("deadline_ms"))
-        return _ranked(ranker, ranking, tokens)
+    def _execute(self, request: JobRequest) -> JobResult:
+        job, deadline_ms = request.job, request.remaining_ms()
+        if isinstance(job, RankJob):
+            tokens = self._count_tokens([job.question, *job.candidates])
+            ranker = self._rankers.find_or_default(job.model)
+            return rank_jobs.rank(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
+        if isinstance(job, ScoreJob):
+            tokens = self._count_tokens([text for pair in job.pairs for text in pair])
+            ranker = self._rankers.find_or_default(job.model)
+            return rank_jobs.score(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
+        if isinstance(job, AskJob):
+            ranker = self._rankers.find(job.ranker)
+            if job.documents is None:
+                return corpus_jobs.ask_index(self._require_index(), ranker, job, deadline_ms)
+            self._count_tokens([job.question, *(document.text for document in job.documents)])
+            return corpus_jobs.ask_documents(ranker, job, job.documents, deadline_ms)
+        if isinstance(job, AddJob):
+            return corpus_jobs.add(self._require_corpus(), job)
+        if isinstance(job, RemoveJob):
+            return corpus_jobs.remove(self._require_corpus(), job)
+        if isinstance(job, ListJob):
+            return corpus_jobs.list_documents(self._require_corpus(), job)
+        return corpus_jobs.show(self._require_corpus(), job)
 
-    def _rank_many(self, jobs: list[Frame]) -> list[Frame]:
-        tokens = [self._weighed([job["question"], *job["candidates"]]) for job in jobs]
-        ranker = self.roster.ranker(None)
-        assert isinstance(ranker, Together)  # or batches would have one job
-        found = ranker.trace_many([(job["question"], job["candidates"]) for job in jobs])
+    def _rank_batch(self, jobs: Sequence[object]) -> list[RankResult]:
+        shared = [job for job in jobs if isinstance(job, RankJob)]
+        tokens = [self._count_tokens([job.question, *job.candidates]) for job in shared]
+        ranker = self._rankers.default
+        assert isinstance(ranker, _BatchRanker)  # else batch_size is 1
+        rankings = ranker.trace_many([(job.question, job.candidates) for job in shared])
         return [
-            {"done": _ranked(ranker, ranking, count)}
-            for ranking, count in zip(found, tokens, strict=True)
+            rank_jobs.rank_result(self._rankers.default, ranking, count)
+            for ranking, count in zip(rankings, tokens, strict=True)
         ]
 
-    def _score(self, job: Frame) -> Frame:
-        """Pairs, those of one question ranked together; scores in the order of the pairs."""
-        tokens = self._weighed([text for pair in job["pairs"] for text in pair])
-        ranker = self.roster.served(job.get("model"))
-        by_question: dict[str, list[int]] = {}
-        for place, (question, _) in enumerate(job["pairs"]):
-            by_question.setdefault(question, []).append(place)
-        scores = [0.0] * len(job["pairs"])
-        for question, places in by_question.items():
-            texts = [job["pairs"][place][1] for place in places]
-            ranking = trace(ranker, question, texts, job.get("deadline_ms"))
-            values = relevance(ranking.hits, chance_stages(ranking))
-            for hit, score in zip(ranking.hits, values, strict=True):
-                scores[places[hit.index]] = score
-        return {"scores": scores, "tokens": tokens, "model": str(ranker)}
+    def _require_index(self) -> Corpus | RemoteRetriever:
+        if self._index is None:
+            raise NotFoundError("This service has no index. Start it with --index DIR.")
+        return self._index
 
-    def _ask(self, job: Frame) -> Frame:
-        ranker = self.roster.ranker(job["ranker"])
-        if job["documents"] is None:
-            return ask_index(self._index(), ranker, job)
-        self._weighed([job["question"], *(text for _, text in job["documents"])])
-        return ask_documents(ranker, job)
-
-    def _index(self) -> Corpus | Remote:
-        if self.index is None:
-            raise Missing("This service has no index. Start it with --index DIR.")
-        return self.index
-
-    def _corpus(self) -> Corpus:
-        index = self._index()
-        if isinstance(index, Remote):
-            raise Missing(f"The texts are in {index}, and are added, shown and taken out there.")
+    def _require_corpus(self) -> Corpus:
+        index = self._require_index()
+        if isinstance(index, RemoteRetriever):
+            raise NotFoundError(f"The texts are in {index}. Add, show and remove them there.")
         return index
 
-    def _weighed(self, texts: Sequence[str]) -> int:
+    def _count_tokens(self, texts: Sequence[str]) -> int:
         tokens = sum(len(split_words(text)) for text in texts)
-        if tokens > self._tokens:
-            raise TooMuch(
-                f"The texts must have at most {self._tokens:,} words together, got {tokens:,}."
+        if tokens > self._max_tokens:
+            raise TooManyWordsError(
+                f"The texts must have at most {self._max_tokens:,} words together, got {tokens:,}."
             )
         return tokens
 
 
-def _index(plan: dict[str, Any]) -> Corpus | Remote | None:
-    if plan["retriever"] is not None:
-        return Remote(plan["retriever"])
-    if plan["index"] is None:
+def _open_index(config: WorkerConfig) -> Corpus | RemoteRetriever | None:
+    if config.retriever is not None:
+        return RemoteRetriever(config.retriever)
+    if config.index is None:
         return None
-    corpus = Corpus.open(Path(plan["index"]), ranker=None)
-    corpus.retriever()  # what a killed process left undone is done now
+    corpus = Corpus.open(Path(config.index), ranker=None)
+    corpus.retriever()  # completes what a killed process left unfinished
     return corpus
 
 
-def _ranked(ranker: Ranker, ranking: Ranking, tokens: int) -> Frame:
-    hits, chances = ranking.hits, chance_stages(ranking)
-    scores = relevance(hits, chances)
-    last = max((hit.stage for hit in hits), default=0)
-    return {
-        "order": [hit.index for hit in hits],
-        "scores": scores,
-        "raw": [
-            hit.score if hit.stage == last and last not in chances else log_odds(score)
-            for hit, score in zip(hits, scores, strict=True)
-        ],
-        "tokens": tokens,
-        "model": str(ranker),
-        "skipped": ranking.skipped,
-    }
-
-
-def _usable() -> list[str]:
-    """Names that a request may use; without those whose weights did not come with askline."""
+def _available_rankers() -> list[str]:
+    """Return the names that a request may use, without rankers whose weights are not installed."""
     shipped = files("askline.models") / "shipped"
-    return [name for name in BUILT_IN if name not in WEIGHTY or (shipped / name).is_dir()]
+    return [
+        name
+        for name in BUILT_IN_RANKERS
+        if name not in RANKERS_WITH_WEIGHTS or (shipped / name).is_dir()
+    ]

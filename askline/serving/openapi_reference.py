@@ -1,4 +1,4 @@
-"""The HTTP reference out of the OpenAPI: as Markdown for docs/http.md, as HTML for `/docs`."""
+"""Render an OpenAPI description as Markdown (docs/http.md) and as HTML (`/docs`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = [
     "as_markdown",
 ]
 
-Schema = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class _Section:
     title: str
     text: str
     table: tuple[tuple[str, ...], ...] = ()
-    """Rows, the first of them the header."""
+    """Rows; the first is the header."""
     level: int = 2
 
 
-def as_markdown(api: Schema) -> str:
-    """Routes, then the records they take and give."""
+def as_markdown(api: JsonObject) -> str:
+    """Render the routes, then the schemas of their bodies."""
     parts = []
     for section in _sections(api):
         parts += [f"{'#' * section.level} {section.title}", section.text]
@@ -38,8 +38,8 @@ def as_markdown(api: Schema) -> str:
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def as_html(api: Schema) -> str:
-    """The same as a page that loads nothing but the service's own style."""
+def as_html(api: JsonObject) -> str:
+    """Render the same as HTML for the body of a page."""
     parts = []
     for section in _sections(api):
         anchor = section.title.strip("`").replace(" ", "-")
@@ -55,67 +55,67 @@ def as_html(api: Schema) -> str:
     return "\n".join(filter(None, parts))
 
 
-def _sections(api: Schema) -> Iterator[_Section]:
+def _sections(api: JsonObject) -> Iterator[_Section]:
     for path, methods in api["paths"].items():
         for method, route in methods.items():
-            yield from _route(method.upper(), path, route)
-    yield _Section("Records", "Fields without a default must be there.")
+            yield _route(method.upper(), path, route)
+    yield _Section("Schemas", "Fields without a default are required.")
     for name, schema in api["components"]["schemas"].items():
         if "properties" in schema:
             yield _Section(name, schema.get("description", ""), _fields(schema), 3)
 
 
-def _route(method: str, path: str, route: Schema) -> Iterator[_Section]:
+def _route(method: str, path: str, route: JsonObject) -> _Section:
     text = f"{route['summary']}. {route.get('description', '')}".strip()
     body = route.get("requestBody", {}).get("content", {}).get("application/json", {})
     if body:
-        text += f" Takes {_kind(body['schema'])}."
-    given = route["responses"].get("200", {}).get("content", {})
-    for kind, content in given.items():
-        named = _kind(content["schema"]) if kind == "application/json" else kind
-        text += f" Gives {named}."
+        text += f" Body: {_type(body['schema'])}."
+    contents = route["responses"].get("200", {}).get("content", {})
+    for media_type, content in contents.items():
+        is_json = media_type == "application/json"
+        text += f" Response: {_type(content['schema']) if is_json else media_type}."
     codes = sorted(code for code in route["responses"] if code != "200")
     if codes:
         text += f" Errors: {', '.join(codes)}."
     rows = tuple(_parameter(each) for each in route.get("parameters", ()))
-    head = ("parameter", "kind", "default", "meaning")
-    yield _Section(f"`{method} {path}`", text, (head, *rows) if rows else ())
+    header = ("parameter", "type", "default", "meaning")
+    return _Section(f"`{method} {path}`", text, (header, *rows) if rows else ())
 
 
-def _parameter(parameter: Schema) -> tuple[str, ...]:
+def _parameter(parameter: JsonObject) -> tuple[str, ...]:
     schema = parameter["schema"]
-    about = parameter.get("description", schema.get("description", ""))
-    return (f"`{parameter['name']}`", _kind(schema), _default(schema), about)
+    description = parameter.get("description", schema.get("description", ""))
+    return (f"`{parameter['name']}`", _type(schema), _default(schema), description)
 
 
-def _fields(schema: Schema) -> tuple[tuple[str, ...], ...]:
-    wanted = schema.get("required", [])
+def _fields(schema: JsonObject) -> tuple[tuple[str, ...], ...]:
+    required = schema.get("required", [])
     rows = [
         (
             f"`{name}`",
-            _kind(own),
-            "" if name in wanted else _default(own),
-            own.get("description", ""),
+            _type(field),
+            "" if name in required else _default(field),
+            field.get("description", ""),
         )
-        for name, own in schema["properties"].items()
+        for name, field in schema["properties"].items()
     ]
-    return (("field", "kind", "default", "meaning"), *rows)
+    return (("field", "type", "default", "meaning"), *rows)
 
 
-def _default(schema: Schema) -> str:
+def _default(schema: JsonObject) -> str:
     if "default" not in schema:
         return "null" if "anyOf" in schema else ""
     return json.dumps(schema["default"]) if schema["default"] != "" else "empty"
 
 
-def _kind(schema: Schema) -> str:
+def _type(schema: JsonObject) -> str:
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
-    for several in ("anyOf", "oneOf"):
-        if several in schema:
-            return " or ".join(dict.fromkeys(_kind(each) for each in schema[several]))
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            return " or ".join(dict.fromkeys(_type(each) for each in schema[union]))
     if schema.get("type") == "array":
-        return f"list of {_kind(schema['items'])}"
+        return f"list of {_type(schema['items'])}"
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     bounds = [
@@ -131,6 +131,8 @@ def _kind(schema: Schema) -> str:
 
 
 def _inline(text: str) -> str:
-    """Escaped, with `code` as code."""
+    """Escape text for HTML, with `code` in <code> elements."""
     parts = html.escape(text).split("`")
-    return "".join(f"<code>{part}</code>" if at % 2 else part for at, part in enumerate(parts))
+    return "".join(
+        f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts)
+    )

@@ -1,9 +1,10 @@
 """
-`/v1/rerank`, `/v2/rerank` and `/rerank` as Cohere, Jina and vLLM speak it.
+Requests and responses of the rerank and score routes, in the formats of other rerankers.
 
-`/score` and `/v1/score` as vLLM speaks it: pairs in, scores in the same order out.
-
-`/rerank` as Hugging Face's text-embeddings-inference speaks it.
+- `/v2/rerank`: Cohere API version 2.
+- `/v1/rerank`: Cohere API version 1, Jina, vLLM. `/rerank`: Jina, vLLM.
+- `/rerank` with `texts`: Hugging Face text-embeddings-inference (TEI).
+- `/score`, `/v1/score`: vLLM.
 """
 
 from __future__ import annotations
@@ -12,11 +13,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from .common_schemas import DeadlineMs, Text, TextOrDocument, Wire, document_text
+from .common_schemas import (
+    DeadlineMs,
+    QuestionText,
+    Schema,
+    Text,
+    TextOrDocument,
+    check_question,
+    document_text,
+)
 
 __all__ = [
-    "ApiVersion",
-    "Meta",
+    "CohereApiVersion",
+    "CohereMeta",
     "RankedText",
     "RerankItem",
     "RerankItemWithDocument",
@@ -32,172 +41,178 @@ __all__ = [
     "Usage",
 ]
 
-Query = Annotated[Text, Field(description="The question.")]
+Query = Annotated[QuestionText, Field(description="The question.")]
 Model = Annotated[
     Text | None,
     Field(
         max_length=1_000,
-        description="A ranker that `/info` lists; any other name stands for the default.",
+        description="A ranker that `/info` lists; any other name selects the default.",
     ),
 ]
-TopN = Annotated[int | None, Field(ge=1, description="How many results to give; all without it.")]
+TopN = Annotated[int | None, Field(ge=1, description="Return the N best results; default: all.")]
 
 
-class RerankRequestV2(Wire):
-    """Cohere's second version: documents are texts, and none comes back."""
+class RerankRequestV2(Schema):
+    """Cohere API version 2: documents are strings and are not returned."""
 
     model: Model = None
     query: Query
     documents: list[Text]
     top_n: TopN = None
     max_tokens_per_doc: Annotated[
-        int | None, Field(ge=1, description="Taken and not needed: documents are read whole.")
+        int | None, Field(ge=1, description="Ignored: documents are never truncated.")
     ] = None
     priority: int | None = None
     deadline_ms: DeadlineMs = None
 
     def texts(self) -> list[str]:
-        """What is ranked."""
+        """Return the texts to rank."""
         return self.documents
 
 
-class RerankRequest(Wire):
-    """Cohere's first version, Jina's and vLLM's."""
+class RerankRequest(Schema):
+    """Cohere API version 1, Jina and vLLM."""
 
     model: Model = None
     query: Query
     documents: list[TextOrDocument]
     top_n: TopN = None
     rank_fields: Annotated[
-        list[str] | None, Field(description="Fields of the documents to rank by; else `text`.")
+        list[str] | None, Field(description="Fields to rank by; default: `text`.")
     ] = None
     return_documents: Annotated[
         bool | None,
-        Field(description="Without it, as the client is used to: Jina's true, Cohere's false."),
+        Field(description="Default: true for Jina clients, false for Cohere clients."),
     ] = None
     max_chunks_per_doc: Annotated[
-        int | None, Field(ge=1, description="Taken and not needed: documents are read whole.")
+        int | None, Field(ge=1, description="Ignored: documents are never truncated.")
     ] = None
     deadline_ms: DeadlineMs = None
 
     def texts(self) -> list[str]:
-        """What is ranked."""
+        """Return the texts to rank."""
         return [document_text(document, self.rank_fields) for document in self.documents]
 
 
-class RerankItem(Wire):
-    """One document's place."""
+class RerankItem(Schema):
+    """One document of the ranking."""
 
-    index: Annotated[int, Field(description="Position in the list that came.")]
-    relevance_score: Annotated[float, Field(description="From 0 to 1, never rising.")]
+    index: Annotated[int, Field(description="Position in the request.")]
+    relevance_score: Annotated[float, Field(description="From 0 to 1, in descending order.")]
 
 
-class RankedText(Wire):
-    """A document as it was ranked."""
+class RankedText(Schema):
+    """The text that was ranked."""
 
     text: str
 
 
 class RerankItemWithDocument(RerankItem):
-    """One document's place, and the document where it was asked for."""
+    """One document of the ranking, with its text if `return_documents` is set."""
 
     document: RankedText | None = None
 
 
-class ApiVersion(Wire):
-    """Which of Cohere's versions this is."""
+class CohereApiVersion(Schema):
+    """The version of Cohere's API that the route implements."""
 
     version: str
 
 
-class BilledUnits(Wire):
-    """Nobody is billed; clients read it."""
+class CohereBilledUnits(Schema):
+    """A constant that Cohere clients expect."""
 
     search_units: float = 1
 
 
-class Meta(Wire):
-    """As Cohere has it."""
+class CohereMeta(Schema):
+    """The `meta` object of Cohere's responses."""
 
-    api_version: ApiVersion
-    billed_units: BilledUnits = Field(default_factory=BilledUnits)
+    api_version: CohereApiVersion
+    billed_units: CohereBilledUnits = Field(default_factory=CohereBilledUnits)
 
 
-class Usage(Wire):
-    """Words read, by askline's own count."""
+class Usage(Schema):
+    """Words in the request, counted by askline's tokenizer."""
 
     total_tokens: int
     prompt_tokens: int
 
 
-class RerankResponseV2(Wire):
-    """Best first."""
+class RerankResponseV2(Schema):
+    """Results, best first, as Cohere API version 2 returns them."""
 
     id: str
     results: list[RerankItem]
-    meta: Meta
+    meta: CohereMeta
 
 
-class RerankResponse(Wire):
-    """Best first; the fields of Cohere, Jina and vLLM together."""
+class RerankResponse(Schema):
+    """Results, best first, with the fields of Cohere API version 1, Jina and vLLM."""
 
     id: str
     object: str = "list"
     model: str
     usage: Usage
     results: list[RerankItemWithDocument]
-    meta: Meta
+    meta: CohereMeta
 
 
-Side = Text | list[Text]
-_NAMES = (("queries", "documents"), ("text_1", "text_2"), ("data_1", "data_2"))
+ScoreInput = Text | list[Text]
+_FIELD_PAIRS = (("queries", "documents"), ("text_1", "text_2"), ("data_1", "data_2"))
 
 
-class ScoreRequest(Wire):
-    """Two sides under one of three pairs of names; one text with many, or as many with as many."""
+class ScoreRequest(Schema):
+    """
+    Questions and texts, under one of three pairs of names.
+
+    Either one question for all texts, or as many questions as texts.
+    """
 
     model: Model = None
-    queries: Side | None = None
-    documents: Side | None = None
-    text_1: Side | None = None
-    text_2: Side | None = None
-    data_1: Side | None = None
-    data_2: Side | None = None
+    queries: ScoreInput | None = None
+    documents: ScoreInput | None = None
+    text_1: ScoreInput | None = None
+    text_2: ScoreInput | None = None
+    data_1: ScoreInput | None = None
+    data_2: ScoreInput | None = None
     deadline_ms: DeadlineMs = None
 
     @model_validator(mode="after")
-    def _sides_match(self) -> ScoreRequest:
+    def _check_pairs(self) -> ScoreRequest:
         self.pairs()
         return self
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Question and text of each pair."""
-        sides = [(getattr(self, one), getattr(self, other)) for one, other in _NAMES]
-        given = [(one, other) for one, other in sides if one is not None and other is not None]
+        """Return (question, text) for each pair, or raise ValueError."""
+        inputs = [(getattr(self, left), getattr(self, right)) for left, right in _FIELD_PAIRS]
+        given = [pair for pair in inputs if None not in pair]
         if len(given) != 1:
-            names = " or ".join(f"{one} and {other}" for one, other in _NAMES)
+            names = " or ".join(f"{left} and {right}" for left, right in _FIELD_PAIRS)
             raise ValueError(f"expected {names}, got {len(given)} of these pairs")
         questions, texts = ([side] if isinstance(side, str) else side for side in given[0])
+        for question in questions:
+            check_question(question)
         if len(questions) == 1:
             questions = questions * len(texts)
         if len(questions) != len(texts):
             raise ValueError(
-                "expected one text or as many on either side, "
+                "expected one question or as many questions as texts, "
                 f"got {len(questions)} and {len(texts)}"
             )
         return list(zip(questions, texts, strict=True))
 
 
-class ScoreItem(Wire):
-    """One pair's score."""
+class ScoreItem(Schema):
+    """The score of one pair."""
 
     index: int
     object: str = "score"
     score: Annotated[float, Field(description="From 0 to 1.")]
 
 
-class ScoreResponse(Wire):
-    """Scores in the order of the pairs."""
+class ScoreResponse(Schema):
+    """Scores, in the order of the pairs, as vLLM returns them."""
 
     id: str
     object: str = "list"
@@ -207,24 +222,25 @@ class ScoreResponse(Wire):
     usage: Usage
 
 
-class TeiRequest(Wire):
-    """A question and texts."""
+class TeiRequest(Schema):
+    """A request of TEI clients."""
 
-    query: Annotated[Text, Field(description="The question.")]
+    query: Query
     texts: list[Text]
     raw_scores: Annotated[
-        bool, Field(description="The ranker's own scores (log odds of chances), not 0 to 1.")
+        bool,
+        Field(description="Return the scores of the ranker (log odds if calibrated), not 0 to 1."),
     ] = False
     return_text: bool = False
-    truncate: Annotated[
-        bool | None, Field(description="Taken and not needed: texts are read whole.")
-    ] = None
+    truncate: Annotated[bool | None, Field(description="Ignored: texts are never truncated.")] = (
+        None
+    )
     truncation_direction: Literal["left", "right", "Left", "Right"] | None = None
     deadline_ms: DeadlineMs = None
 
 
-class TeiItem(Wire):
-    """One text's place; the list is best first."""
+class TeiItem(Schema):
+    """One text of the ranking. TEI responses are a list of these, best first."""
 
     index: int
     score: float

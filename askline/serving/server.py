@@ -1,4 +1,4 @@
-"""From settings to a listening service, and back when it is told to stop."""
+"""Start the service: bind the port, set up logging, start workers and web server; stop them all."""
 
 from __future__ import annotations
 
@@ -13,84 +13,89 @@ from importlib import import_module
 import uvicorn
 
 from ..errors import InputError
-from .access_log import ACCESS
+from .access_log import ACCESS_LOG
 from .metrics import Metrics
 from .settings import Settings, check_exposure
-from .worker_pool import Pool
+from .worker_pool import WorkerPool
 
-__all__ = ["serve"]
+__all__ = ["run_server"]
 
-_FINISH_SECONDS = 30
-"""For requests that run when the service is told to stop."""
+_SHUTDOWN_SECONDS = 30
+"""Time for running requests to finish when the service is stopped."""
 
 
-def serve(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) -> None:
-    """Serve until SIGINT or SIGTERM; what is running then is finished. Sets up logging."""
+def run_server(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) -> None:
+    """
+    Serve until SIGINT or SIGTERM, then finish running requests. Configures logging.
+
+    `on_ready` is called with the URL once requests are accepted.
+    """
     check_exposure(settings)
-    listening = _bind(settings)
-    _set_up_logging()
-    with listening:
-        asyncio.run(_serve(settings, listening, on_ready))
+    listener = _bind(settings)
+    _configure_logging()
+    with listener:
+        asyncio.run(_serve(settings, listener, on_ready))
 
 
 async def _serve(
-    settings: Settings, listening: socket.socket, on_ready: Callable[[str], None]
+    settings: Settings, listener: socket.socket, on_ready: Callable[[str], None]
 ) -> None:
     metrics = Metrics()
-    pool = Pool(settings, metrics)
-    # The worker loads its models while this process loads the web framework.
+    pool = WorkerPool(settings, metrics)
+    # The worker loads its models while this process imports the web framework.
     starting = asyncio.create_task(pool.start())
-    making = await asyncio.to_thread(import_module, ".app", __package__)
+    app_module = await asyncio.to_thread(import_module, ".app", __package__)
     try:
         await starting
-        app = making.create_app(settings, pool, metrics)
+        app = app_module.create_app(settings, pool, metrics)
         config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             server_header=False,
             limit_concurrency=settings.limits.connections,
-            timeout_graceful_shutdown=_FINISH_SECONDS,
+            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         )
         for name in ("SIGINT", "SIGTERM"):
-            # uvicorn hears them while it runs and raises them again after: we have stopped by then.
+            # uvicorn handles them while it runs and raises them again at its end. By then the
+            # service has stopped, so they are ignored.
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-        on_ready(_address(listening))
-        await uvicorn.Server(config).serve(sockets=[listening])
+        on_ready(_url(listener))
+        await uvicorn.Server(config).serve(sockets=[listener])
     finally:
         await pool.stop()
 
 
 def _bind(settings: Settings) -> socket.socket:
-    """Before anything is loaded, so that a port in use is said at once."""
+    """Bind the port before anything is loaded, so that a port in use is reported at once."""
     try:
         family, kind, proto, _, address = socket.getaddrinfo(
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listening = socket.socket(family, kind, proto)
+        listener = socket.socket(family, kind, proto)
         if sys.platform != "win32":
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.listen(1_024)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(1_024)
     except OSError as error:
         raise InputError(
             f"Cannot listen on {settings.host} port {settings.port}: {error.strerror or error}."
         ) from error
-    return listening
+    return listener
 
 
-def _address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _set_up_logging() -> None:
-    """Messages and the access log to standard error; this is the program, not the library."""
+def _configure_logging() -> None:
+    """Write messages and the access log to standard error."""
     messages = logging.StreamHandler()
     messages.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
     logging.basicConfig(level=logging.WARNING, handlers=[messages])
     access = logging.StreamHandler()
     access.setFormatter(logging.Formatter("%(message)s"))
-    ACCESS.addHandler(access)
-    ACCESS.setLevel(logging.INFO)
-    ACCESS.propagate = False
+    ACCESS_LOG.addHandler(access)
+    ACCESS_LOG.setLevel(logging.INFO)
+    ACCESS_LOG.propagate = False

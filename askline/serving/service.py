@@ -1,34 +1,26 @@
-"""What the routes share: the pool, the settings, and how work is waited for."""
+"""What the routes share: settings, worker pool, and waiting for a job while the client is there."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from .http_errors import Fault, Overloaded, Unfit
-from .messages import Frame
+from .access_log import add_log_fields
+from .http_errors import ClientDisconnectedError, QueueFullError
+from .limits import effective_deadline_ms
+from .messages import Job
 from .metrics import Metrics
 from .settings import Settings
-from .worker_pool import Done, Pool
+from .worker_pool import CompletedJob, WorkerPool
 
-__all__ = ["ClientGone", "Service", "Writers", "new_id", "notes", "service_of", "stated_deadline"]
+__all__ = ["Service", "WriteQueue", "service_of"]
 
-_LONGEST_MS = 3_600_000
-
-
-class ClientGone(Fault):
-    """Nobody is there to be answered."""
-
-    status = 499
-
-    def __init__(self) -> None:
-        super().__init__("The client has gone.")
+_ResultT = TypeVar("_ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,100 +28,81 @@ class Service:
     """One running service."""
 
     settings: Settings
-    pool: Pool
+    pool: WorkerPool
     metrics: Metrics
-    writers: Writers
+    write_queue: WriteQueue
 
-    async def work(self, request: Request, task: Frame, deadline_ms: float | None = None) -> Frame:
-        """The result of a task, as long as the client is there and has time."""
-        limit = stated_deadline(request, deadline_ms)
-        until = None if limit is None else time.monotonic() + limit / 1000
-        done = await attended(request, self.pool.run(task, until=until))
-        notes(request).update(
-            queue_ms=round(done.queue_ms, 2), work_ms=round(done.work_ms, 2), task=task["task"]
-        )
-        return done.result
+    async def run(
+        self, request: Request, job: Job[_ResultT], deadline_ms: float | None = None
+    ) -> _ResultT:
+        """Execute a job that reads. It is cancelled when the client disconnects."""
+        limit_ms = effective_deadline_ms(request, deadline_ms)
+        deadline = None if limit_ms is None else time.monotonic() + limit_ms / 1000
+        return await _run_while_connected(request, job, self.pool.run(job, deadline=deadline))
 
-    async def write(self, request: Request, task: Frame) -> Frame:
-        """The result of a task that writes. It is done also when the client has gone meanwhile."""
-        done = await attended(request, self.writers.run(self.pool, task))
-        notes(request).update(queue_ms=round(done.queue_ms, 2), work_ms=round(done.work_ms, 2))
-        return done.result
+    async def write(self, request: Request, job: Job[_ResultT]) -> _ResultT:
+        """Execute a job that writes. It is completed even if the client disconnects."""
+        return await _run_while_connected(request, job, self.write_queue.run(self.pool, job))
 
 
-class Writers:
-    """One request writes at a time; the others wait here and not for the index's own lock."""
+class WriteQueue:
+    """Executes one writing job at a time, so that none has to wait for the lock of the index."""
 
-    def __init__(self, bound: int) -> None:
-        self._bound = bound
-        self._turn = asyncio.Lock()
-        self._tasks: set[asyncio.Task[Done]] = set()
+    def __init__(self, max_length: int) -> None:
+        self._max_length = max_length
+        self._lock = asyncio.Lock()
+        self._tasks: set[asyncio.Task[CompletedJob[Any]]] = set()
 
-    async def run(self, pool: Pool, task: Frame) -> Done:
-        """Cancelling this leaves the writing itself alone."""
-        if len(self._tasks) >= self._bound:
-            raise Overloaded(len(self._tasks), 1)
-        writing = asyncio.create_task(self._in_turn(pool, task))
-        self._tasks.add(writing)
-        writing.add_done_callback(self._forget)
-        return await asyncio.shield(writing)
+    async def run(self, pool: WorkerPool, job: Job[_ResultT]) -> CompletedJob[_ResultT]:
+        """Execute a job after those before it. Cancelling this call does not cancel the job."""
+        if len(self._tasks) >= self._max_length:
+            raise QueueFullError(len(self._tasks), 1)
+        task = asyncio.create_task(self._run_locked(pool, job))
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
 
-    async def _in_turn(self, pool: Pool, task: Frame) -> Done:
-        async with self._turn:
-            return await pool.run(task, firm=True)
+    async def _run_locked(self, pool: WorkerPool, job: Job[_ResultT]) -> CompletedJob[_ResultT]:
+        async with self._lock:
+            return await pool.run(job, is_write=True)
 
-    def _forget(self, writing: asyncio.Task[Done]) -> None:
-        self._tasks.discard(writing)
-        if not writing.cancelled():
-            writing.exception()  # looked at, for whoever waited may have gone
+    def _forget(self, task: asyncio.Task[CompletedJob[Any]]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # retrieved here, because the client that waited may be gone
 
 
-async def attended(request: Request, work: Coroutine[Any, Any, Done]) -> Done:
-    """What the work gives; called off when the client goes away first."""
-    working = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_gone(request))
+async def _run_while_connected(
+    request: Request,
+    job: Job[_ResultT],
+    running: Coroutine[Any, Any, CompletedJob[_ResultT]],
+) -> _ResultT:
+    """Wait for the job, cancel it if the client disconnects first, and log its times."""
+    job_task = asyncio.ensure_future(running)
+    disconnect_task = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
-        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise ClientGone
+        await asyncio.wait({job_task, disconnect_task}, return_when=asyncio.FIRST_COMPLETED)
+        if not job_task.done():
+            raise ClientDisconnectedError
+        completed = job_task.result()
     finally:
-        for task in (working, gone):
+        for task in (job_task, disconnect_task):
             task.cancel()
+    add_log_fields(
+        request,
+        queue_ms=round(completed.queue_ms, 2),
+        work_ms=round(completed.work_ms, 2),
+        task=job.task,
+    )
+    return completed.result
 
 
-async def _gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def stated_deadline(request: Request, field: float | None) -> float | None:
-    """Milliseconds, by the header X-Deadline-Ms and the body; the shorter of both."""
-    header = request.headers.get("x-deadline-ms")
-    if header is None:
-        return field
-    try:
-        stated = float(header)
-    except ValueError:
-        stated = -1.0
-    if not 1 <= stated <= _LONGEST_MS:
-        raise Unfit(
-            f"X-Deadline-Ms must be a number from 1 to {_LONGEST_MS:,}, got {header[:50]!r}."
-        )
-    return stated if field is None else min(stated, field)
-
-
 def service_of(request: Request) -> Service:
-    """The service that the request came to."""
+    """Return the service that received the request."""
     service: Service = request.app.state.service
     return service
-
-
-def notes(request: Request) -> Frame:
-    """What the access log will say of the request."""
-    return request.scope.setdefault("askline.notes", {})  # type: ignore[no-any-return]
-
-
-def new_id() -> str:
-    """For a response."""
-    return secrets.token_hex(12)

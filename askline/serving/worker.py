@@ -1,15 +1,16 @@
 """
-A worker process: `python -m askline.serving.worker`, started by `pool`.
+A worker process: `python -m askline.serving.worker`, started by `worker_pool`.
 
-It reads what to load, and then jobs, from standard input, and writes a result for each to standard
-output, in any order. One thread reads, so that a job can be called off while it waits or runs; the
-main thread does the work. When standard input ends, so does the process, whatever it was doing: the
-web process has gone.
+It reads its configuration and then requests from standard input, and writes a reply per job to
+standard output. A thread reads, so that a job can be cancelled while it waits or runs; the main
+thread executes the jobs. When standard input ends, the web process has ended, and the worker exits
+at once.
 """
 
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import queue
 import signal
@@ -20,161 +21,179 @@ from collections.abc import Callable
 from threading import Lock
 from typing import BinaryIO
 
-from ..errors import AsklineError, CorpusError, InputError, ModelError
-from .messages import Frame, packed, read_frame
+from .job_handler import JobHandler
+from .messages import (
+    JobFailure,
+    JobReply,
+    JobRequest,
+    JobResult,
+    MessageError,
+    WorkerConfig,
+    decode,
+    decode_request,
+    encode,
+    read_message,
+)
 
-__all__ = ["Worker", "failure", "main"]
+__all__ = ["Worker", "main"]
 
-Perform = Callable[[list[Frame]], list[Frame]]
-Shares = Callable[[Frame], bool]
+Outcome = JobResult | JobFailure
+Handle = Callable[[list[JobRequest]], list[Outcome]]
+
+_CANCELLED = JobFailure("cancelled", "The job was cancelled.")
+_DEADLINE_PASSED = JobFailure("deadline", "The deadline passed before the job began.")
+_log = logging.getLogger(__name__)
 
 
-_CALLED_OFF: Frame = {"failed": {"kind": "called off", "message": "Called off."}}
-_LATE: Frame = {"failed": {"kind": "late", "message": "Too late."}}
-
-
-class _CalledOffError(BaseException):
-    """Raised inside the job that nobody waits for any more."""
+class _CancelledError(BaseException):
+    """Raised in the main thread inside a job whose result is no longer needed."""
 
 
 class Worker:
-    """Jobs in, results out, one after another."""
+    """The main loop of a worker: takes requests from a queue, in batches if they can share one."""
 
     def __init__(
         self,
-        perform: Perform,
+        handle: Handle,
         source: BinaryIO,
         sink: BinaryIO,
         *,
-        batch: int,
-        shares: Shares = lambda _: True,
-        end: Callable[[], None] = lambda: os._exit(0),
+        batch_size: int,
+        can_share_batch: Callable[[JobRequest], bool] = lambda _: True,
+        exit_process: Callable[[], None] = lambda: os._exit(0),
     ) -> None:
-        self._perform = perform
+        self._handle = handle
         self._source = source
         self._sink = sink
-        self._batch = batch
-        self._shares = shares
-        self._end = end
-        self._waiting: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()
-        self._turn = Lock()
-        self._off: set[int] = set()
-        self._current: set[int] = set()
-        self._main = threading.get_ident()
+        self._batch_size = batch_size
+        self._can_share_batch = can_share_batch
+        self._exit_process = exit_process
+        self._queue: queue.SimpleQueue[JobRequest | None] = queue.SimpleQueue()  # None: the end
+        self._lock = Lock()
+        self._cancelled: set[int] = set()
+        self._running: set[int] = set()  # jobs that may be cancelled now
+        self._main_thread = threading.get_ident()
 
     def run(self) -> None:
-        """Work until there is nobody to work for."""
-        threading.Thread(target=self._listen, daemon=True).start()
-        job = self._waiting.get()
-        while job is not None:
-            jobs, job = self._gathered(job)
-            for result in self._results(jobs):
-                self._sink.write(packed(result))
+        """Execute jobs until the input ends."""
+        threading.Thread(target=self._read_requests, daemon=True).start()
+        request = self._queue.get()
+        while request is not None:
+            batch, request = self._next_batch(request)
+            for reply in self._execute(batch):
+                self._sink.write(encode(reply))
             self._sink.flush()
-            job = job or self._waiting.get()
+            request = request or self._queue.get()
 
-    def _gathered(self, first: Frame) -> tuple[list[Frame], Frame | None]:
-        """A job with those behind it that can be done together with it, and one that cannot."""
-        jobs = [first]
-        while self._shares(first) and len(jobs) < self._batch and not self._waiting.empty():
-            job = self._waiting.get()
-            if job is None:
-                self._waiting.put(None)  # the end, once these are done
+    def _next_batch(self, first: JobRequest) -> tuple[list[JobRequest], JobRequest | None]:
+        """Return a batch of waiting requests, and the next request if it cannot share the batch."""
+        batch = [first]
+        while (
+            self._can_share_batch(first)
+            and len(batch) < self._batch_size
+            and not self._queue.empty()
+        ):
+            request = self._queue.get()
+            if request is None:
+                self._queue.put(None)  # the end comes after this batch
                 break
-            if not self._shares(job):
-                return jobs, job
-            jobs.append(job)
-        return jobs, None
+            if not self._can_share_batch(request):
+                return batch, request
+            batch.append(request)
+        return batch, None
 
-    def _results(self, jobs: list[Frame]) -> list[Frame]:
+    def _execute(self, batch: list[JobRequest]) -> list[JobReply]:
         start = time.perf_counter()
-        results = {job["number"]: _CALLED_OFF for job in jobs}
+        outcomes: dict[int, Outcome] = {request.number: _CANCELLED for request in batch}
         try:
-            self._work(jobs, results)
-            self._let_go()  # in here: a call that came as the work ended is raised no later
-        except _CalledOffError:
+            self._handle_batch(batch, outcomes)
+            # Inside the try block: a cancellation that arrives as the work ends is caught here.
+            self._finish_batch()
+        except _CancelledError:
             pass
-        with self._turn:
-            # Numbers rise from job to job, so nothing below will be asked for again.
-            self._off = {number for number in self._off if number > max(results)}
-        took = 1000 * (time.perf_counter() - start)
+        with self._lock:
+            # Numbers rise, so cancellations up to the highest number here are settled.
+            self._cancelled = {number for number in self._cancelled if number > max(outcomes)}
+        work_ms = 1000 * (time.perf_counter() - start)
         return [
-            {"number": number, "work_ms": took, "batch": len(jobs), **result}
-            for number, result in results.items()
+            JobReply(number, work_ms, len(batch), failure=outcome)
+            if isinstance(outcome, JobFailure)
+            else JobReply(number, work_ms, len(batch), result=outcome)
+            for number, outcome in outcomes.items()
         ]
 
-    def _work(self, jobs: list[Frame], results: dict[int, Frame]) -> None:
-        with self._turn:
-            going = [job for job in jobs if job["number"] not in self._off]
-            self._current = {job["number"] for job in going if not job["firm"]}
-        results |= {job["number"]: _LATE for job in going if not _has_time(job)}
-        going = [job for job in going if results[job["number"]] is not _LATE]
-        performed = self._perform(going) if going else []
-        results |= {job["number"]: one for job, one in zip(going, performed, strict=True)}
+    def _handle_batch(self, batch: list[JobRequest], outcomes: dict[int, Outcome]) -> None:
+        with self._lock:
+            wanted = [request for request in batch if request.number not in self._cancelled]
+            self._running = {request.number for request in wanted if not request.is_write}
+        late = {request.number for request in wanted if _is_late(request)}
+        outcomes |= dict.fromkeys(late, _DEADLINE_PASSED)
+        wanted = [request for request in wanted if request.number not in late]
+        handled = self._handle(wanted) if wanted else []
+        outcomes |= {
+            request.number: outcome for request, outcome in zip(wanted, handled, strict=True)
+        }
 
-    def _let_go(self) -> None:
-        with self._turn:
-            self._current = set()
+    def _finish_batch(self) -> None:
+        with self._lock:
+            self._running = set()
 
-    def _listen(self) -> None:
-        while (frame := read_frame(self._source)) is not None:
-            if "call_off" in frame:
-                self._call_off(frame["call_off"])
-            else:
-                self._waiting.put(frame)
-        self._end()
-        self._waiting.put(None)
+    def _read_requests(self) -> None:
+        try:
+            while (value := read_message(self._source)) is not None:
+                request = decode_request(value)
+                if isinstance(request, JobRequest):
+                    self._queue.put(request)
+                else:
+                    self._cancel(request.number)
+        except MessageError:
+            _log.exception("A worker received a request that it cannot read, and ends.")
+        self._exit_process()
+        self._queue.put(None)
 
-    def _call_off(self, number: int) -> None:
-        """A job that shares its batch with others goes on: they are waited for."""
-        with self._turn:
-            self._off.add(number)
-            if self._current and self._current <= self._off:
-                self._current = set()  # raised once: nothing would catch it a second time
-                raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-                raise_in(ctypes.c_ulong(self._main), ctypes.py_object(_CalledOffError))
-
-
-def _has_time(job: Frame) -> bool:
-    """Turn the time a job must be done by into what is left of it; False if nothing is."""
-    if job["until"] is None:
-        job["deadline_ms"] = None
-        return True
-    job["deadline_ms"] = 1000 * (job["until"] - time.monotonic())
-    return bool(job["deadline_ms"] > 0)
+    def _cancel(self, number: int) -> None:
+        """Interrupt the main thread once every job of the running batch is cancelled."""
+        with self._lock:
+            self._cancelled.add(number)
+            if self._running and self._running <= self._cancelled:
+                self._running = set()  # so that it is raised once: a second would not be caught
+                raise_in_thread = ctypes.pythonapi.PyThreadState_SetAsyncExc
+                raise_in_thread(
+                    ctypes.c_ulong(self._main_thread), ctypes.py_object(_CancelledError)
+                )
 
 
-def failure(error: BaseException) -> Frame:
-    """An error as a result. Kinds: input, corpus, or fault for what should not have happened."""
-    kind = "fault"
-    if isinstance(error, (InputError, ModelError)):
-        kind = "input"
-    elif isinstance(error, CorpusError):
-        kind = "corpus"
-    message = str(error) if isinstance(error, AsklineError) else f"{type(error).__name__}: {error}"
-    return {"failed": {"kind": kind, "message": message, "status": getattr(error, "status", None)}}
+def _is_late(request: JobRequest) -> bool:
+    remaining_ms = request.remaining_ms()
+    return remaining_ms is not None and remaining_ms <= 0
 
 
 def main() -> None:
-    """Load what the first frame says, say so, and work."""
+    """Load the rankers and the index, report that the worker is ready, and execute jobs."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     for name in ("SIGINT", "SIGTERM"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)  # the web process decides when to stop
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints must not come between the frames
-    plan = read_frame(source)
-    if plan is None:
+    os.dup2(2, 1)  # what a library prints must not mix with the messages
+    value = read_message(source)
+    if value is None:
         return
     try:
-        from .job_handler import Desk
-
-        desk = Desk.open(plan)
+        handler = JobHandler.load(decode(WorkerConfig, value))
     except Exception as error:
         with sink:
-            sink.write(packed(failure(error)))
+            sink.write(encode(JobFailure.from_error(error)))
         return
-    sink.write(packed({"ready": desk.about()}))
+    sink.write(encode(handler.describe()))
     sink.flush()
-    Worker(desk.perform, source, sink, batch=desk.batch, shares=desk.shares).run()
+    worker = Worker(
+        handler.handle,
+        source,
+        sink,
+        batch_size=handler.batch_size,
+        can_share_batch=handler.can_share_batch,
+    )
+    worker.run()
 
 
 if __name__ == "__main__":

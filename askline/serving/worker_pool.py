@@ -1,11 +1,9 @@
 """
-One worker process as the web process sees it.
+The worker processes of the service and the queue of jobs for them.
 
-The workers and the queue before them.
-
-Work goes to the worker that has least of it. What waits is bounded; what nobody waits for any more
-is taken out, or called off in the worker. A worker that ends is replaced, and what it was doing is
-done once more by another, unless it was writing.
+A job goes to the worker with the fewest jobs. The queue has a maximum length. A job whose client
+has gone is removed from the queue or cancelled in its worker. A worker that ends is replaced, and
+its jobs are tried once more by another worker, except those that write.
 """
 
 from __future__ import annotations
@@ -21,74 +19,270 @@ from asyncio.subprocess import PIPE, Process
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Generic, TypeVar
 
 from ..errors import AsklineError, CorpusError, InputError
-from .http_errors import Overloaded, TooLate, WorkerLost, of_failure
-from .messages import Frame, packed, receive_frame
+from .http_errors import (
+    DeadlineError,
+    InternalError,
+    QueueFullError,
+    WorkerLostError,
+    error_of_failure,
+)
+from .messages import (
+    AnyJob,
+    CancelRequest,
+    Job,
+    JobFailure,
+    JobReply,
+    JobRequest,
+    MessageError,
+    WorkerConfig,
+    WorkerReady,
+    decode,
+    decode_start,
+    encode,
+    receive_message,
+)
 from .metrics import Metrics
 from .settings import Settings
 
-__all__ = [
-    "Done",
-    "Job",
-    "Member",
-    "Pool",
-]
+__all__ = ["CompletedJob", "WorkerPool"]
 
 _START_SECONDS = 120.0
 _STOP_SECONDS = 5.0
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
+_GRACE_SECONDS = 1.0
+"""A ranker stops soon after its deadline; one that does not is cancelled after this time."""
+_MAX_ATTEMPTS = 2
+_MAX_RESTART_PAUSE = 5.0  # seconds
+_THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+)
+
+_ResultT = TypeVar("_ResultT")
+_log = logging.getLogger(__name__)
 
 
-class Done(NamedTuple):
-    """A job's result, and what it took."""
+@dataclass(frozen=True, slots=True)
+class CompletedJob(Generic[_ResultT]):
+    """The result of a job and the time it took."""
 
-    result: Frame
+    result: _ResultT
     queue_ms: float
     work_ms: float
 
 
+class WorkerPool:
+    """A pool that is constructed, started, used by any number of requests, and stopped."""
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self._config = WorkerConfig(
+            models=list(settings.models),
+            index=None if settings.index is None else str(settings.index),
+            retriever=settings.retriever,
+            max_tokens=settings.limits.tokens,
+            batch_size=settings.batch_size,
+        )
+        self._threads = settings.threads_per_worker
+        self._worker_count = settings.workers
+        self._max_queued = settings.limits.queue
+        self._metrics = metrics
+        self._workers: list[_WorkerProcess] = []
+        self._queue: deque[_QueuedJob] = deque()
+        self._supervisors: list[asyncio.Task[None]] = []
+        self._mean_job_seconds = 0.05  # moving average
+        self._description = WorkerReady([], [], 1)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether at least one worker is ready."""
+        return bool(self._workers)
+
+    @property
+    def description(self) -> WorkerReady:
+        """The rankers, as the first worker described them; empty before the start."""
+        return self._description
+
+    async def start(self) -> None:
+        """Start the workers and wait for the first. Its error is raised if it cannot start."""
+        first = await _WorkerProcess.start(self._config, threads=self._threads)
+        self._description = first.description
+        self._supervisors = [
+            asyncio.create_task(self._supervise(first if number == 0 else None))
+            for number in range(self._worker_count)
+        ]
+        await asyncio.sleep(0)  # lets the first supervisor register its worker
+
+    async def stop(self) -> None:
+        """Stop the workers."""
+        for supervisor in self._supervisors:
+            supervisor.cancel()
+        await asyncio.gather(*self._supervisors, return_exceptions=True)
+        await asyncio.gather(*(worker.stop() for worker in self._workers))
+        self._workers.clear()
+
+    async def run(
+        self, job: Job[_ResultT], *, deadline: float | None = None, is_write: bool = False
+    ) -> CompletedJob[_ResultT]:
+        """
+        Execute a job in a worker. If this call is cancelled, so is the job.
+
+        `deadline` is a time on the monotonic clock.
+        """
+        reply, queue_ms = await self._submit(job, deadline, is_write)  # type: ignore[arg-type]
+        try:
+            result = job.read_result(reply.result)
+        except MessageError as error:
+            _log.error("The result of the job %s cannot be read: %s", job.task, error)
+            raise InternalError from error
+        return CompletedJob(result, queue_ms, reply.work_ms)
+
+    async def _submit(
+        self, job: AnyJob, deadline: float | None, is_write: bool
+    ) -> tuple[JobReply, float]:
+        if len(self._queue) >= self._max_queued:
+            self._metrics.rejected_requests.inc()
+            raise QueueFullError(len(self._queue), self._retry_after())
+        future = asyncio.get_running_loop().create_future()
+        queued = _QueuedJob(job, future, deadline, is_write)
+        self._queue.append(queued)
+        self._dispatch()
+        try:
+            return await asyncio.wait_for(queued.future, _wait_seconds(deadline))
+        except asyncio.TimeoutError:
+            self._abandon(queued)
+            raise DeadlineError from None
+        except asyncio.CancelledError:
+            self._abandon(queued)
+            raise
+
+    def _dispatch(self) -> None:
+        """Give queued jobs to workers that have room."""
+        while self._queue:
+            free = [worker for worker in self._workers if worker.room > 0]
+            if not free:
+                break
+            job = self._queue.popleft()
+            if job.deadline is not None and time.monotonic() >= job.deadline:
+                job.fail(DeadlineError())
+            else:
+                min(free, key=lambda worker: len(worker.jobs)).send_job(job)
+        self._update_gauges()
+
+    def _update_gauges(self) -> None:
+        self._metrics.queued_jobs.set(len(self._queue))
+        self._metrics.running_jobs.set(sum(len(worker.jobs) for worker in self._workers))
+
+    def _complete(self, job: _QueuedJob, reply: JobReply) -> None:
+        work_seconds = reply.work_ms / 1000
+        queue_seconds = max(0.0, time.monotonic() - job.queued_at - work_seconds)
+        if reply.failure is not None and not job.future.done():
+            if reply.failure.kind == "internal":
+                _log.error("The job %s failed: %s", job.job.task, reply.failure.message)
+            job.fail(error_of_failure(reply.failure))
+        elif not job.future.done():
+            share = work_seconds / reply.batch_size
+            self._mean_job_seconds += 0.1 * (share - self._mean_job_seconds)
+            self._metrics.queue_seconds.observe(queue_seconds)
+            self._metrics.job_seconds.labels(job.job.task).observe(work_seconds)
+            self._metrics.batch_size.observe(reply.batch_size)
+            job.future.set_result((reply, 1000 * queue_seconds))
+        self._dispatch()
+
+    def _abandon(self, job: _QueuedJob) -> None:
+        self._metrics.cancelled_jobs.inc()
+        if job in self._queue:
+            self._queue.remove(job)
+            self._update_gauges()
+        elif job.worker is not None and not job.is_write:
+            job.worker.send_cancel(job)
+
+    async def _supervise(self, worker: _WorkerProcess | None) -> None:
+        """Keep one worker running: start it, receive its replies, start another when it ends."""
+        failures = 0
+        while True:
+            try:
+                worker = worker or await _WorkerProcess.start(self._config, threads=self._threads)
+            except AsklineError as error:
+                failures += 1
+                _log.error("A worker could not start: %s", error)
+                await asyncio.sleep(min(_MAX_RESTART_PAUSE, 0.1 * 2**failures))
+                continue
+            failures = 0
+            self._workers.append(worker)
+            self._metrics.workers.set(len(self._workers))
+            self._dispatch()
+            await worker.receive_replies(self._complete)
+            self._remove(worker)
+            worker = None
+
+    def _remove(self, worker: _WorkerProcess) -> None:
+        """Remove a worker that has ended and put its jobs back at the front of the queue."""
+        self._workers.remove(worker)
+        self._metrics.workers.set(len(self._workers))
+        self._metrics.worker_restarts.inc()
+        _log.error("A worker ended with exit code %s.", worker.process.returncode)
+        for job in reversed(worker.jobs.values()):
+            if job.is_write or job.attempts >= _MAX_ATTEMPTS:
+                job.fail(WorkerLostError())
+            elif not job.future.done():
+                job.worker = None
+                self._queue.appendleft(job)
+        self._dispatch()
+
+    def _retry_after(self) -> int:
+        """Estimate the seconds until the queue is empty."""
+        return max(1, math.ceil(len(self._queue) * self._mean_job_seconds / self._worker_count))
+
+
 @dataclass(eq=False, slots=True)
-class Job:
-    """Work that a request waits for."""
+class _QueuedJob:
+    """A job that a request waits for."""
 
-    task: Frame
-    future: asyncio.Future[Done]
-    until: float | None
-    """On the monotonic clock, which all processes of a machine share."""
-    firm: bool
-    """Once begun it is neither called off nor begun again: it writes."""
-    queued: float = field(default_factory=time.monotonic)
-    member: Member | None = None
+    job: AnyJob
+    future: asyncio.Future[tuple[JobReply, float]]
+    """The reply and the milliseconds in the queue."""
+    deadline: float | None
+    is_write: bool
+    """Once begun, it is neither cancelled nor tried again."""
+    queued_at: float = field(default_factory=time.monotonic)
+    worker: _WorkerProcess | None = None
     number: int = 0
-    tries: int = 0
+    attempts: int = 0
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
 
 
-class Member:
-    """A process, and the jobs it has been given."""
+class _WorkerProcess:
+    """One worker process and the jobs that it was given."""
 
-    def __init__(self, process: Process, about: Frame) -> None:
+    def __init__(self, process: Process, description: WorkerReady) -> None:
         self.process = process
-        self.about = about
-        self.jobs: dict[int, Job] = {}
-        self._last = 0
+        self.description = description
+        self.jobs: dict[int, _QueuedJob] = {}
+        self._last_number = 0
 
     @classmethod
-    async def start(cls, plan: dict[str, Any], *, threads: int) -> Member:
-        """Start a process and wait until it has loaded everything; its own error if it cannot."""
+    async def start(cls, config: WorkerConfig, *, threads: int) -> _WorkerProcess:
+        """Start a process and wait until it is ready. Its own error is raised if it cannot load."""
+        variables = dict.fromkeys(_THREAD_VARIABLES, str(threads))
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "askline.serving.worker"),
             stdin=PIPE,
             stdout=PIPE,
-            env={**dict.fromkeys(_THREADS, str(threads)), **os.environ, "PYTHONSAFEPATH": "1"},
+            env={**variables, **os.environ, "PYTHONSAFEPATH": "1"},
         )
         assert process.stdout is not None
         assert process.stdin is not None
-        # Not among its arguments, which everybody on the machine can read: it may hold a password.
-        process.stdin.write(packed(plan))
+        # Not as an argument, which every user of the machine can read: it may contain a password.
+        process.stdin.write(encode(config))
         try:
-            hello = await asyncio.wait_for(receive_frame(process.stdout), _START_SECONDS)
+            value = await asyncio.wait_for(receive_message(process.stdout), _START_SECONDS)
         except (asyncio.IncompleteReadError, asyncio.TimeoutError) as error:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -96,39 +290,46 @@ class Member:
         except asyncio.CancelledError:
             process.kill()
             raise
-        if "failed" in hello:
-            kinds = {"input": InputError, "corpus": CorpusError}
-            raise kinds.get(hello["failed"]["kind"], AsklineError)(hello["failed"]["message"])
-        return cls(process, hello["ready"])
+        start = decode_start(value)
+        if isinstance(start, JobFailure):
+            errors = {"input": InputError, "corpus": CorpusError}
+            raise errors.get(start.kind, AsklineError)(start.message)
+        return cls(process, start)
 
     @property
     def room(self) -> int:
-        """Jobs it can be given now: one more than it works on, so that it never waits for one."""
-        return max(2, int(self.about["batch"])) - len(self.jobs)
+        """Jobs it can take now. Besides the running ones it holds one more, so it never idles."""
+        return max(2, self.description.batch_size) - len(self.jobs)
 
-    def give(self, job: Job) -> None:
-        """Send a job. Numbers rise, so that a worker can forget what was called off."""
-        self._last += 1
-        job.number, job.member = self._last, self
-        job.tries += 1
+    def send_job(self, job: _QueuedJob) -> None:
+        """Send a job, with a number higher than all before."""
+        self._last_number += 1
+        job.number, job.worker = self._last_number, self
+        job.attempts += 1
         self.jobs[job.number] = job
-        self._send({**job.task, "number": job.number, "until": job.until, "firm": job.firm})
+        self._send(JobRequest(job.number, job.job, job.deadline, job.is_write))
 
-    def call_off(self, job: Job) -> None:
-        """Nobody waits for it any more. Its place becomes free when the worker says so."""
-        self._send({"call_off": job.number})
+    def send_cancel(self, job: _QueuedJob) -> None:
+        """Cancel a job. The worker still replies to it."""
+        self._send(CancelRequest(job.number))
 
-    async def listen(self, done: Callable[[Job, Frame], None]) -> None:
-        """Hand results on until the process has ended."""
+    async def receive_replies(self, on_reply: Callable[[_QueuedJob, JobReply], None]) -> None:
+        """Pass replies on until the process has ended."""
         assert self.process.stdout is not None
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        try:
             while True:
-                frame = await receive_frame(self.process.stdout)
-                done(self.jobs.pop(frame["number"]), frame)
+                reply = decode(JobReply, await receive_message(self.process.stdout))
+                on_reply(self.jobs.pop(reply.number), reply)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # it has ended
+        except MessageError as error:
+            _log.error("A worker sent a reply that cannot be read: %s", error)
+            with contextlib.suppress(ProcessLookupError):
+                self.process.kill()
         await self.process.wait()
 
     async def stop(self) -> None:
-        """Close its input, at which it ends; kill it if it does not."""
+        """Close the input of the process, which ends it; kill it if it does not end."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:
@@ -136,165 +337,15 @@ class Member:
         except asyncio.TimeoutError:
             self.process.kill()
 
-    def _send(self, frame: Frame) -> None:
+    def _send(self, message: JobRequest | CancelRequest) -> None:
         assert self.process.stdin is not None
-        # A pipe to a process that has just ended takes this silently; `listen` tells of the end.
+        # If the process has just ended, `receive_replies` notices.
         with contextlib.suppress(ConnectionError, RuntimeError):
-            self.process.stdin.write(packed(frame))
+            self.process.stdin.write(encode(message))
 
 
-_GRACE_SECONDS = 1.0
-"""A ranker stops by itself within a batch of its deadline; one that does not is stopped by then."""
-_TRIES = 2
-_LONGEST_PAUSE = 5.0
-
-_log = logging.getLogger(__name__)
-
-
-class Pool:
-    """Made, started, used by any number of requests, stopped."""
-
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        self._plan: dict[str, Any] = {
-            "models": list(settings.models),
-            "index": None if settings.index is None else str(settings.index),
-            "retriever": settings.retriever,
-            "tokens": settings.limits.tokens,
-            "batch": settings.batch,
-        }
-        self._threads = settings.threads
-        self._wanted = settings.workers
-        self._bound = settings.limits.queue
-        self._metrics = metrics
-        self._members: list[Member] = []
-        self._waiting: deque[Job] = deque()
-        self._keepers: list[asyncio.Task[None]] = []
-        self._work_seconds = 0.05  # a moving mean
-        self.about: Frame = {}
-
-    @property
-    def ready(self) -> bool:
-        """Whether there is a worker."""
-        return bool(self._members)
-
-    async def start(self) -> None:
-        """Start the workers; returns with the first, whose error is raised if it cannot start."""
-        first = await Member.start(self._plan, threads=self._threads)
-        self.about = first.about
-        self._keepers = [
-            asyncio.create_task(self._keep(first if place == 0 else None))
-            for place in range(self._wanted)
-        ]
-        await asyncio.sleep(0)  # the first keeper takes its worker in
-
-    async def stop(self) -> None:
-        """End the workers."""
-        for keeper in self._keepers:
-            keeper.cancel()
-        await asyncio.gather(*self._keepers, return_exceptions=True)
-        await asyncio.gather(*(member.stop() for member in self._members))
-        self._members.clear()
-
-    async def run(self, task: Frame, *, until: float | None = None, firm: bool = False) -> Done:
-        """The result of a task. Cancelling this calls the work off."""
-        if len(self._waiting) >= self._bound:
-            self._metrics.refused.inc()
-            raise Overloaded(len(self._waiting), self._retry_after())
-        job = Job(task, asyncio.get_running_loop().create_future(), until, firm)
-        self._waiting.append(job)
-        self._dispatch()
-        try:
-            return await asyncio.wait_for(job.future, _patience(until))
-        except asyncio.TimeoutError:
-            self._abandon(job)
-            raise TooLate from None
-        except asyncio.CancelledError:
-            self._abandon(job)
-            raise
-
-    def _dispatch(self) -> None:
-        while self._waiting:
-            free = [member for member in self._members if member.room > 0]
-            if not free:
-                break
-            job = self._waiting.popleft()
-            if job.until is not None and time.monotonic() >= job.until:
-                _fail(job, TooLate())
-            else:
-                min(free, key=lambda member: len(member.jobs)).give(job)
-        self._count()
-
-    def _count(self) -> None:
-        self._metrics.waiting.set(len(self._waiting))
-        self._metrics.given.set(sum(len(member.jobs) for member in self._members))
-
-    def _done(self, job: Job, frame: Frame) -> None:
-        work = frame["work_ms"] / 1000
-        waited = max(0.0, time.monotonic() - job.queued - work)
-        if "done" in frame and not job.future.done():
-            self._work_seconds += 0.1 * (work / frame["batch"] - self._work_seconds)
-            self._metrics.waited.observe(waited)
-            self._metrics.worked.labels(job.task["task"]).observe(work)
-            self._metrics.batch.observe(frame["batch"])
-            job.future.set_result(Done(frame["done"], 1000 * waited, frame["work_ms"]))
-        elif not job.future.done():
-            if frame["failed"]["kind"] == "fault":
-                _log.error("%s failed: %s", job.task["task"], frame["failed"]["message"])
-            _fail(job, of_failure(frame["failed"]))
-        self._dispatch()
-
-    def _abandon(self, job: Job) -> None:
-        self._metrics.called_off.inc()
-        if job in self._waiting:
-            self._waiting.remove(job)
-            self._count()
-        elif job.member is not None and not job.firm:
-            job.member.call_off(job)
-
-    async def _keep(self, member: Member | None) -> None:
-        """One place among the workers: start one, listen to it, start another when it has ended."""
-        failures = 0
-        while True:
-            try:
-                member = member or await Member.start(self._plan, threads=self._threads)
-            except AsklineError as error:
-                failures += 1
-                _log.error("A worker could not start: %s", error)
-                await asyncio.sleep(min(_LONGEST_PAUSE, 0.1 * 2**failures))
-                continue
-            failures = 0
-            self._members.append(member)
-            self._metrics.workers.set(len(self._members))
-            self._dispatch()
-            await member.listen(self._done)
-            self._lose(member)
-            member = None
-
-    def _lose(self, member: Member) -> None:
-        self._members.remove(member)
-        self._metrics.workers.set(len(self._members))
-        self._metrics.restarts.inc()
-        _log.error("A worker ended with code %s.", member.process.returncode)
-        for job in reversed(member.jobs.values()):
-            if job.firm or job.tries >= _TRIES:
-                _fail(job, WorkerLost())
-            elif not job.future.done():
-                job.member = None
-                self._waiting.appendleft(job)
-        self._dispatch()
-
-    def _retry_after(self) -> int:
-        """Seconds until what waits will be done, by what work took of late."""
-        return max(1, math.ceil(len(self._waiting) * self._work_seconds / self._wanted))
-
-
-def _patience(until: float | None) -> float | None:
-    """How long to wait for a job before it is stopped the hard way."""
-    if until is None:
+def _wait_seconds(deadline: float | None) -> float | None:
+    """Return how long to wait for a job before it is cancelled; None for no limit."""
+    if deadline is None:
         return None
-    return max(0.0, until - time.monotonic()) + _GRACE_SECONDS
-
-
-def _fail(job: Job, error: Exception) -> None:
-    if not job.future.done():
-        job.future.set_exception(error)
+    return max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS

@@ -38,18 +38,18 @@ API = {
 }
 
 
-def test_markdown() -> None:
+def test_markdown_has_routes_and_schemas() -> None:
     assert as_markdown(API) == (
         "## `GET /lamp/{id}`\n\n"
-        "Light it. With `oil` & wick. Gives Lamp. Errors: 404.\n\n"
-        "| parameter | kind | default | meaning |\n"
+        "Light it. With `oil` & wick. Response: Lamp. Errors: 404.\n\n"
+        "| parameter | type | default | meaning |\n"
         "| --- | --- | --- | --- |\n"
         "| `hours` | integer ≥ 0 ≤ 5,000 | 0 | How long \\| at most. |\n\n"
-        "## Records\n\n"
-        "Fields without a default must be there.\n\n"
+        "## Schemas\n\n"
+        "Fields without a default are required.\n\n"
         "### Lamp\n\n"
         "A <lamp>.\n\n"
-        "| field | kind | default | meaning |\n"
+        "| field | type | default | meaning |\n"
         "| --- | --- | --- | --- |\n"
         "| `oil` | list of string |  |  |\n"
         '| `colour` | `red` or `green` | "red" |  |\n'

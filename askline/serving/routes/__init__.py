@@ -1,9 +1,9 @@
-"""The routes, one family a file."""
+"""The routes of the service."""
 
 from __future__ import annotations
 
-from . import ask, documents, health, page, rerank, score
+from . import corpus, health, page, rerank
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (rerank.router, score.router, ask.router, documents.router, health.router, page.router)
+ROUTERS = (rerank.router, corpus.router, health.router, page.router)

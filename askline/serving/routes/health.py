@@ -1,4 +1,4 @@
-"""How the service is: for load balancers, for Prometheus, for TEI's clients."""
+"""`/health`, `/ready`, `/info` and `/metrics`: the state of the service."""
 
 from __future__ import annotations
 
@@ -7,53 +7,48 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ... import __version__
-from ..common_schemas import Health, Info, LimitsInfo, ModelInfo
-from ..http_errors import Fault
+from ..common_schemas import HealthResponse, InfoResponse, LimitsSchema
+from ..http_errors import ServiceError, error_responses
 from ..service import service_of
-from .sharing import errors
 
-__all__ = [
-    "router",
-]
+__all__ = ["router"]
 
 router = APIRouter(tags=["state"])
 
 
 @router.head("/health", include_in_schema=False)
-@router.get("/health", summary="Is the process there?")
-async def health() -> Health:
-    """Answered at once, whatever is being ranked."""
-    return Health(status="ok")
+@router.get("/health", summary="Whether the process runs")
+async def health() -> HealthResponse:
+    """Answers at once, at any load."""
+    return HealthResponse(status="ok")
 
 
 @router.head("/ready", include_in_schema=False)
-@router.get("/ready", responses=errors(503), summary="Is there a worker?")
-async def ready(request: Request) -> Health:
-    """503 while no worker is ready."""
-    if not service_of(request).pool.ready:
-        fault = Fault("No worker is ready yet.", status=503)
-        fault.retry_after = 1
-        raise fault
-    return Health(status="ready")
+@router.get("/ready", responses=error_responses(503), summary="Whether a worker is ready")
+async def ready(request: Request) -> HealthResponse:
+    """Answers 503 while no worker is ready."""
+    if not service_of(request).pool.is_ready:
+        raise ServiceError("No worker is ready yet.", status=503, retry_after=1)
+    return HealthResponse(status="ready")
 
 
-@router.get("/info", responses=errors(401), summary="What is served")
-async def info(request: Request) -> Info:
-    """Rankers, limits and version."""
+@router.get("/info", responses=error_responses(401), summary="What the service offers")
+async def info(request: Request) -> InfoResponse:
+    """Return rankers, limits and version."""
     service = service_of(request)
-    about, limits = service.pool.about, service.settings.limits
-    models = [ModelInfo(**model) for model in about["models"]]
-    return Info(
+    settings, description = service.settings, service.pool.description
+    limits = settings.limits
+    return InfoResponse(
         version=__version__,
-        model_id=models[0].id,
+        model_id=description.models[0].id,
         model_type={"reranker": {"id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": "0"}}},
         max_client_batch_size=limits.documents,
-        models=models,
-        rankers=about["rankers"],
-        has_index=service.settings.index is not None or service.settings.retriever is not None,
-        has_documents=service.settings.index is not None,
-        workers=service.settings.workers,
-        limits=LimitsInfo(
+        models=description.models,
+        rankers=description.rankers,
+        has_index=settings.index is not None or settings.retriever is not None,
+        has_documents=settings.index is not None,
+        workers=settings.workers,
+        limits=LimitsSchema(
             body_bytes=limits.body,
             documents=limits.documents,
             tokens=limits.tokens,
@@ -64,11 +59,12 @@ async def info(request: Request) -> Info:
 
 @router.get(
     "/metrics",
-    responses=errors(401) | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+    responses=error_responses(401)
+    | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
     response_class=Response,
-    summary="Prometheus's",
+    summary="Prometheus metrics",
 )
 async def metrics(request: Request) -> Response:
-    """In Prometheus's text format."""
+    """Return the metrics in the Prometheus text format."""
     text = service_of(request).metrics.text()
     return Response(text, media_type="text/plain; version=0.0.4")

@@ -1,4 +1,4 @@
-"""The page, its few files, and the reference. All of it comes with the package."""
+"""`/`, `/page/…` and `/docs`: the web page, its files, and the HTTP reference."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..http_errors import Fault
+from ..http_errors import ServiceError
 from ..openapi_reference import as_html
 
 __all__ = ["router"]
 
 router = APIRouter(include_in_schema=False)
 
-_KINDS = {
+_MEDIA_TYPES = {
     "index.html": "text/html; charset=utf-8",
     "docs.html": "text/html; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
@@ -32,29 +32,30 @@ _KINDS = {
 @router.head("/")
 @router.get("/")
 async def page() -> Response:
-    """The page."""
+    """Return the page."""
     return _file("index.html")
 
 
 @router.get("/page/{name}")
-async def part(name: str) -> Response:
-    """One of its files: looked up in a table, never on the disk."""
-    if name not in _KINDS:
-        raise Fault("There is no such file.", status=404)
+async def page_file(name: str) -> Response:
+    """Return a file of the page. The name is looked up in a table, never in the file system."""
+    if name not in _MEDIA_TYPES:
+        raise ServiceError(f"No file {name[:100]!r}.", status=404)
     return _file(name)
 
 
 @router.get("/docs")
 async def docs(request: Request) -> Response:
-    """The reference of all routes."""
-    text = (
-        _content("docs.html").decode().replace("<!-- reference -->", as_html(request.app.openapi()))
-    )
-    return Response(text, media_type=_KINDS["docs.html"])
+    """Return the reference of all routes."""
+    template = _content("docs.html").decode()
+    html = template.replace("<!-- reference -->", as_html(request.app.openapi()))
+    return Response(html, media_type=_MEDIA_TYPES["docs.html"])
 
 
 def _file(name: str) -> Response:
-    return Response(_content(name), media_type=_KINDS[name], headers={"Cache-Control": "no-cache"})
+    return Response(
+        _content(name), media_type=_MEDIA_TYPES[name], headers={"Cache-Control": "no-cache"}
+    )
 
 
 @cache

@@ -1,17 +1,22 @@
-"""Reranking, as the clients of Cohere, Jina, vLLM and TEI ask for it."""
+"""`/rerank`, `/v1/rerank`, `/v2/rerank`, `/score`, `/v1/score`: for clients of other rerankers."""
 
 from __future__ import annotations
 
+import time
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body
 from pydantic import Discriminator, Tag
 from starlette.requests import Request
 
-from ..messages import Frame
+from ..access_log import add_log_fields
+from ..common_schemas import new_response_id
+from ..http_errors import COMMON_ERRORS
+from ..limits import check_entry_count
+from ..messages import RankJob, RankResult, ScoreJob
 from ..rerank_schemas import (
-    ApiVersion,
-    Meta,
+    CohereApiVersion,
+    CohereMeta,
     RankedText,
     RerankItem,
     RerankItemWithDocument,
@@ -19,116 +24,142 @@ from ..rerank_schemas import (
     RerankRequestV2,
     RerankResponse,
     RerankResponseV2,
+    ScoreItem,
+    ScoreRequest,
+    ScoreResponse,
     TeiItem,
     TeiRequest,
     Usage,
 )
-from ..service import new_id, notes, service_of
-from .sharing import ERRORS, check_count
+from ..service import service_of
 
 __all__ = ["router"]
 
-router = APIRouter(tags=["rerank"])
+router = APIRouter()
 
 
-@router.post("/v2/rerank", responses=ERRORS, summary="Rerank, Cohere's second version")
+@router.post(
+    "/v2/rerank", responses=COMMON_ERRORS, summary="Rerank (Cohere API v2)", tags=["rerank"]
+)
 async def rerank_v2(request: Request, body: RerankRequestV2) -> RerankResponseV2:
-    """Documents by how well they answer the question, best first."""
-    found = await _ranked(request, body.query, body.texts(), body.model, body.deadline_ms)
-    items = [RerankItem(index=at, relevance_score=score) for at, score in _top(found, body.top_n)]
-    return RerankResponseV2(id=new_id(), results=items, meta=_meta("2"))
+    """Rank documents by how well they answer the question, best first."""
+    ranked = await _rank(request, body.query, body.texts(), body.model, body.deadline_ms)
+    items = [
+        RerankItem(index=index, relevance_score=score) for index, score in _top(ranked, body.top_n)
+    ]
+    return RerankResponseV2(id=new_response_id(), results=items, meta=_cohere_meta("2"))
 
 
 @router.post(
     "/v1/rerank",
-    responses=ERRORS,
+    responses=COMMON_ERRORS,
     response_model_exclude_none=True,
-    summary="Rerank, Cohere's first version and Jina's",
+    summary="Rerank (Cohere API v1, Jina, vLLM)",
+    tags=["rerank"],
 )
 async def rerank_v1(request: Request, body: RerankRequest) -> RerankResponse:
-    """Documents by how well they answer the question, best first."""
+    """Rank documents by how well they answer the question, best first."""
     return await _rerank(request, body)
 
 
-def _kind(body: Any) -> str:
+def _format(body: Any) -> str:
+    """Return the field that tells the two formats of `/rerank` apart."""
     if isinstance(body, TeiRequest) or (isinstance(body, dict) and "texts" in body):
         return "texts"
     return "documents"
 
 
-_Either = Annotated[
+_TeiOrJinaRequest = Annotated[
     Annotated[TeiRequest, Tag("texts")] | Annotated[RerankRequest, Tag("documents")],
-    Discriminator(_kind),
+    Discriminator(_format),
     Body(),
 ]
 
 
 @router.post(
     "/rerank",
-    responses=ERRORS,
+    responses=COMMON_ERRORS,
     response_model_exclude_none=True,
-    summary="Rerank, TEI's and Jina's",
+    summary="Rerank (TEI, Jina, vLLM)",
+    tags=["rerank"],
 )
-async def rerank(request: Request, body: _Either) -> list[TeiItem] | RerankResponse:
-    """A body with `texts` is TEI's and gets a list; one with `documents` is Jina's or vLLM's."""
+async def rerank(request: Request, body: _TeiOrJinaRequest) -> list[TeiItem] | RerankResponse:
+    """Rank `texts` and return a list (TEI), or rank `documents` and return an object (Jina)."""
     if isinstance(body, RerankRequest):
         return await _rerank(request, body)
-    found = await _ranked(request, body.query, body.texts, None, body.deadline_ms, name="texts")
-    scores = found["raw"] if body.raw_scores else found["scores"]
+    ranked = await _rank(request, body.query, body.texts, None, body.deadline_ms, name="texts")
+    scores = ranked.raw_scores if body.raw_scores else ranked.scores
     return [
-        TeiItem(index=at, score=score, text=body.texts[at] if body.return_text else None)
-        for at, score in zip(found["order"], scores, strict=True)
+        TeiItem(index=index, score=score, text=body.texts[index] if body.return_text else None)
+        for index, score in zip(ranked.order, scores, strict=True)
     ]
+
+
+@router.post("/v1/score", responses=COMMON_ERRORS, summary="Score pairs (vLLM)", tags=["score"])
+@router.post("/score", responses=COMMON_ERRORS, summary="Score pairs (vLLM)", tags=["score"])
+async def score(request: Request, body: ScoreRequest) -> ScoreResponse:
+    """Score how well each text answers its question, in the order of the request."""
+    service = service_of(request)
+    pairs = body.pairs()
+    check_entry_count(service.settings.limits, len(pairs), name="The pairs")
+    add_log_fields(request, candidates=len(pairs))
+    scored = await service.run(request, ScoreJob(pairs, body.model), body.deadline_ms)
+    return ScoreResponse(
+        id=new_response_id(),
+        created=int(time.time()),
+        model=scored.model,
+        data=[ScoreItem(index=index, score=value) for index, value in enumerate(scored.scores)],
+        usage=Usage(total_tokens=scored.tokens, prompt_tokens=scored.tokens),
+    )
 
 
 async def _rerank(request: Request, body: RerankRequest) -> RerankResponse:
     texts = body.texts()
-    found = await _ranked(request, body.query, texts, body.model, body.deadline_ms)
-    shown = body.return_documents
-    if shown is None:
-        shown = not _is_coheres(request, body.model)
+    ranked = await _rank(request, body.query, texts, body.model, body.deadline_ms)
+    return_documents = body.return_documents
+    if return_documents is None:
+        return_documents = not _is_from_cohere_client(request, body.model)
     items = [
         RerankItemWithDocument(
-            index=at,
+            index=index,
             relevance_score=score,
-            document=RankedText(text=texts[at]) if shown else None,
+            document=RankedText(text=texts[index]) if return_documents else None,
         )
-        for at, score in _top(found, body.top_n)
+        for index, score in _top(ranked, body.top_n)
     ]
     return RerankResponse(
-        id=new_id(),
-        model=found["model"],
-        usage=Usage(total_tokens=found["tokens"], prompt_tokens=found["tokens"]),
+        id=new_response_id(),
+        model=ranked.model,
+        usage=Usage(total_tokens=ranked.tokens, prompt_tokens=ranked.tokens),
         results=items,
-        meta=_meta("1"),
+        meta=_cohere_meta("1"),
     )
 
 
-async def _ranked(
+async def _rank(
     request: Request,
-    query: str,
+    question: str,
     texts: list[str],
     model: str | None,
     deadline_ms: float | None,
     *,
     name: str = "documents",
-) -> Frame:
+) -> RankResult:
     service = service_of(request)
-    check_count(service, len(texts), name=name)
-    task = {"task": "rank", "question": query, "candidates": texts, "model": model}
-    notes(request).update(candidates=len(texts), question=query)
-    return await service.work(request, task, deadline_ms)
+    check_entry_count(service.settings.limits, len(texts), name=name)
+    add_log_fields(request, candidates=len(texts), question=question)
+    return await service.run(request, RankJob(question, texts, model), deadline_ms)
 
 
-def _top(found: Frame, top: int | None) -> list[tuple[int, float]]:
-    return list(zip(found["order"], found["scores"], strict=True))[:top]
+def _top(ranked: RankResult, top_n: int | None) -> list[tuple[int, float]]:
+    return list(zip(ranked.order, ranked.scores, strict=True))[:top_n]
 
 
-def _is_coheres(request: Request, model: str | None) -> bool:
-    """Cohere's client names itself in a header, and its models begin alike."""
+def _is_from_cohere_client(request: Request, model: str | None) -> bool:
+    """Cohere's client names itself in a header, and the names of its models begin alike."""
     client = request.headers.get("x-fern-sdk-name", "") + request.headers.get("x-client-name", "")
     return "cohere" in client.lower() or (model or "").startswith("rerank-")
 
 
-def _meta(version: str) -> Meta:
-    return Meta(api_version=ApiVersion(version=version))
+def _cohere_meta(version: str) -> CohereMeta:
+    return CohereMeta(api_version=CohereApiVersion(version=version))

@@ -1,0 +1,140 @@
+"""
+The limits of one request: size and time of the body, number of entries, deadline header.
+
+The number of words is checked in the worker (`job_handler`), the length of the queue in
+`worker_pool`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..errors import InputError
+from .http_errors import InvalidRequestError, ServiceError, error_response
+
+__all__ = ["BodyLimitMiddleware", "Limits", "check_entry_count", "effective_deadline_ms"]
+
+_MAX_DEADLINE_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one request and of the queue. Exceeding them gives 413, or 429 for the queue."""
+
+    body: int = 4 * 2**20
+    """Bytes of a body."""
+    documents: int = 1_000
+    """Candidates, texts or documents in a body."""
+    tokens: int = 200_000
+    """Words in all texts of a body."""
+    queue: int = 64
+    """Requests that wait for a worker."""
+    connections: int = 1_024
+    """Open connections."""
+    body_seconds: float = 30.0
+    """Time for a body to arrive."""
+
+    def __post_init__(self) -> None:
+        for name in ("body", "documents", "tokens", "queue", "connections", "body_seconds"):
+            if getattr(self, name) <= 0:
+                raise InputError(f"The limit {name} must be above 0, got {getattr(self, name)}.")
+
+
+class BodyLimitMiddleware:
+    """Refuses bodies that are too large, too slow, or not declared as JSON."""
+
+    def __init__(self, app: ASGIApp, *, limits: Limits) -> None:
+        self._app = app
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or answer it with an error."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        error = self._check_headers(scope["method"], Headers(scope=scope))
+        if error is not None:
+            await error_response(scope["path"], error)(scope, receive, send)
+            return
+        await self._app(scope, _LimitedBody(receive, self._limits), send)
+
+    def _check_headers(self, method: str, headers: Headers) -> ServiceError | None:
+        length = headers.get("content-length", "0")
+        if length.isdecimal() and int(length) > self._limits.body:
+            return ServiceError(_too_large_message(self._limits.body), status=413)
+        if method == "POST" and not _is_json(headers.get("content-type", "")):
+            return ServiceError(
+                "The body must be JSON: Content-Type: application/json.", status=415
+            )
+        return None
+
+
+class _LimitedBody:
+    """An ASGI `receive` that raises once the body is too large or too slow."""
+
+    def __init__(self, receive: Receive, limits: Limits) -> None:
+        self._receive = receive
+        self._max_bytes = limits.body
+        self._max_seconds = limits.body_seconds
+        self._deadline: float | None = None
+        self._received = 0
+        self._is_complete = False
+
+    async def __call__(self) -> Message:
+        if self._is_complete:  # the only message left is the disconnect, which may take any time
+            return await self._receive()
+        now = asyncio.get_running_loop().time()
+        self._deadline = self._deadline or now + self._max_seconds
+        try:
+            message = await asyncio.wait_for(self._receive(), self._deadline - now)
+        except asyncio.TimeoutError:
+            detail = f"The body must arrive within {self._max_seconds:g} s."
+            raise HTTPException(408, detail) from None
+        self._received += len(message.get("body", b""))
+        self._is_complete = not message.get("more_body", False)
+        if self._received > self._max_bytes:
+            raise HTTPException(413, _too_large_message(self._max_bytes))
+        return message
+
+
+def check_entry_count(limits: Limits, count: int, *, name: str) -> None:
+    """Refuse a list with too many entries (413) or without entries (400)."""
+    if count > limits.documents:
+        raise ServiceError(
+            f"{name} must have at most {limits.documents:,} entries, got {count:,}.", status=413
+        )
+    if count == 0:
+        raise ServiceError(f"{name} must have at least one entry, got none.", status=400)
+
+
+def effective_deadline_ms(request: Request, deadline_ms: float | None) -> float | None:
+    """Return the shorter of the body's deadline and that of the header X-Deadline-Ms."""
+    header = request.headers.get("x-deadline-ms")
+    if header is None:
+        return deadline_ms
+    try:
+        header_ms = float(header)
+    except ValueError:
+        header_ms = -1.0
+    if not 1 <= header_ms <= _MAX_DEADLINE_MS:
+        raise InvalidRequestError(
+            f"X-Deadline-Ms must be a number from 1 to {_MAX_DEADLINE_MS:,}, got {header[:50]!r}."
+        )
+    return header_ms if deadline_ms is None else min(header_ms, deadline_ms)
+
+
+def _too_large_message(max_bytes: int) -> str:
+    return f"The body must have at most {max_bytes:,} bytes, got more."
+
+
+def _is_json(content_type: str) -> bool:
+    """Browsers do not send this type from a form, so no other site can post on a user's behalf."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    return re.fullmatch(r"application/([\w.-]+\+)?json", media_type) is not None
