@@ -317,14 +317,16 @@ def _with_type(error: BaseException) -> str:
 
 def encode(message: object) -> bytes:
     """Encode a message. ASCII escapes preserve lone surrogates, which UTF-8 cannot encode."""
-    value = _adapter(type(message)).dump_python(message)
+    kind: Any = type(message)
+    value = _adapter(kind).dump_python(message)
     body = json.dumps(value, separators=(",", ":")).encode("ascii")
     return _LENGTH.pack(len(body)) + body
 
 
 def decode(kind: type[_T], value: object) -> _T:
     """Return a decoded JSON value as a message of the given type, or raise MessageError."""
-    message: _T = _validate(_adapter(kind), value, kind.__name__)
+    hashable: Any = kind
+    message: _T = _validate(_adapter(hashable), value, kind.__name__)
     return message
 
 
@@ -368,7 +370,7 @@ async def receive_message(stream: StreamReader) -> object:
 
 
 @cache
-def _adapter(kind: type[object]) -> TypeAdapter[Any]:
+def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 

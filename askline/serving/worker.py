@@ -170,7 +170,7 @@ def _is_late(request: JobRequest) -> bool:
 
 def main() -> None:
     """Load the rankers and the index, report that the worker is ready, and execute jobs."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
+    _configure_logging()
     for name in ("SIGINT", "SIGTERM"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)  # the web process decides when to stop
     source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
@@ -194,6 +194,14 @@ def main() -> None:
         can_share_batch=handler.can_share_batch,
     )
     worker.run()
+
+
+def _configure_logging() -> None:
+    """Write askline's messages to standard error, which is that of the service."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    # Not the root logger: connectors would log errors that are reported to the client anyway.
+    logging.getLogger("askline").addHandler(handler)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,7 @@ class WorkerPool:
 
         `deadline` is a time on the monotonic clock.
         """
+        # `Job` is the typed view of `AnyJob`, whose members are its only implementations.
         reply, queue_ms = await self._submit(job, deadline, is_write)  # type: ignore[arg-type]
         try:
             result = job.read_result(reply.result)

@@ -7,7 +7,7 @@ import pytest
 
 from askline.corpus import Corpus
 
-from .running import Server, make_plugins
+from .server_process import Server, make_plugins
 
 PAGES = {
     "lamps/rock.txt": (
@@ -19,28 +19,29 @@ PAGES = {
     "bread": "Dough rises because yeast makes gas.\n\nSalt slows the yeast down.",
 }
 TEXTS = ["Emma is a novel.", "It sold well.", "Jane Austen wrote Emma in 1815."]
+RERANK_BODY = {"query": "Who wrote Emma?", "documents": TEXTS}
 
 
 @pytest.fixture(scope="session")
 def plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where workers find the odd rankers."""
+    """A folder from which workers load the misbehaving rankers."""
     return make_plugins(tmp_path_factory.mktemp("plugins"))
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, plugins: Path) -> Iterator[Server]:
-    """One server for all tests that leave it as it was: the default ranker, and an index."""
+    """One server for all tests that do not change it: several rankers and an index."""
     folder = tmp_path_factory.mktemp("served") / "index"
     with Corpus.open(folder, ranker=None) as corpus:
         corpus.add_texts(PAGES)
-    models = ["--model", "cosinet", "--model", "chance", "--model", "broken"]
+    models = ["--model", "cosinet", "--model", "calibrated", "--model", "failing"]
     with Server("--index", str(folder), *models, "--workers", "1", plugins=plugins) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def slow_server(plugins: Path) -> Iterator[Server]:
-    """One worker whose every question takes as long as it says, and room for two to wait."""
+    """One worker with the ranker `slow`, and a queue of length 2."""
     options = ("--model", "slow", "--workers", "1", "--queue", "2")
     with Server(*options, plugins=plugins) as running:
         yield running

@@ -6,23 +6,23 @@ import pytest
 
 from askline.errors import SpecError
 from askline.rankers.pipeline import Cut, Pipeline
-from askline.serving.allowed_rankers import Roster
+from askline.serving.allowed_rankers import AllowedRankers
 
 
 @pytest.fixture(scope="module")
-def roster() -> Roster:
-    return Roster(["bm25(k1=2.0)", "jaccard"])
+def rankers() -> AllowedRankers:
+    return AllowedRankers(["bm25(k1=2.0)", "jaccard"])
 
 
-def test_own_models_by_their_text(roster: Roster) -> None:
-    assert str(roster.ranker(None)) == "bm25(k1=2.0)"
-    assert roster.ranker("bm25(k1=2.0)") is roster.ranker(None)
+def test_models_of_the_service_by_spec(rankers: AllowedRankers) -> None:
+    assert str(rankers.find(None)) == "bm25(k1=2.0)"
+    assert rankers.find("bm25(k1=2.0)") is rankers.find(None)
 
 
-def test_sequences_of_what_is_built_in(roster: Roster) -> None:
-    ranker = roster.ranker("jaccard%20>>bm25")
+def test_pipelines_of_built_in_rankers(rankers: AllowedRankers) -> None:
+    ranker = rankers.find("jaccard%20>>bm25")
     assert str(ranker) == "jaccard % 20 >> bm25"
-    assert roster.ranker("jaccard % 20 >>  bm25") == ranker
+    assert rankers.find("jaccard % 20 >>  bm25") == ranker
 
 
 @pytest.mark.parametrize(
@@ -42,22 +42,22 @@ def test_sequences_of_what_is_built_in(roster: Roster) -> None:
         ("jaccard\x00", "without options"),
     ],
 )
-def test_nothing_else_may_be_named(roster: Roster, spec: str, message: str) -> None:
+def test_other_specs_are_refused(rankers: AllowedRankers, spec: str, message: str) -> None:
     with pytest.raises(SpecError, match=message.replace("(", r"\(")):
-        roster.ranker(spec)
-    assert roster.served(spec) is roster.ranker(None)
+        rankers.find(spec)
+    assert rankers.find_or_default(spec) is rankers.find(None)
 
 
-def test_no_name_reaches_the_file_system(
-    roster: Roster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_names_never_reach_the_file_system(
+    rankers: AllowedRankers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bm25").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert str(roster.ranker("bm25")) == "bm25"
+    assert str(rankers.find("bm25")) == "bm25"
 
 
-def test_sequences_share_what_is_loaded(roster: Roster) -> None:
-    one, other = (roster.ranker(f"cosinet % {keep} >> bm25") for keep in (5, 20))
+def test_pipelines_share_loaded_rankers(rankers: AllowedRankers) -> None:
+    one, other = (rankers.find(f"cosinet % {keep} >> bm25") for keep in (5, 20))
     assert isinstance(one, Pipeline)
     assert isinstance(other, Pipeline)
     cuts = [pipeline.stages[0] for pipeline in (one, other)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .running import Server
+from .server_process import Server
 
 PYTHON = os.environ.get("ASKLINE_CLIENTS")
 SCRIPT = Path(__file__).with_name("langchain_client.py")

@@ -1,4 +1,4 @@
-"""Whatever fits the OpenAPI, and much that does not, is answered without a 500."""
+"""Requests generated from the OpenAPI description are answered without a 500."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import schemathesis
 from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, settings
 
-from askline.serving import Settings
 from askline.serving.app import create_app
 from askline.serving.metrics import Metrics
-from askline.serving.worker_pool import Pool
+from askline.serving.settings import Settings
+from askline.serving.worker_pool import WorkerPool
 
-from .running import Server
+from .server_process import Server
 
 
 def _app() -> FastAPI:
     chosen, metrics = Settings(), Metrics()
-    return create_app(chosen, Pool(chosen, metrics), metrics)
+    return create_app(chosen, WorkerPool(chosen, metrics), metrics)
 
 
 schema = schemathesis.openapi.from_dict(json.loads(json.dumps(_app().openapi())))
 
 
 @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank", "/score", "/v1/score"])
-def test_the_routes_that_clients_know_are_there(path: str) -> None:
+def test_the_routes_of_other_rerankers_exist(path: str) -> None:
     assert "post" in _app().openapi()["paths"][path]
 
 
@@ -41,7 +41,7 @@ def test_the_routes_that_clients_know_are_there(path: str) -> None:
     suppress_health_check=list(HealthCheck),
 )
 @pytest.mark.filterwarnings("default")
-def test_nothing_that_is_sent_breaks_the_service(
+def test_generated_requests_do_not_break_the_service(
     case: schemathesis.Case[Any], server: Server
 ) -> None:
     response = case.call(base_url=server.base)

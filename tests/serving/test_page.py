@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
-from .running import ROOT, Server
+from .server_process import ROOT, Server
 
 BROWSER = os.environ.get("ASKLINE_BROWSER") or shutil.which("chromium")
 SHOTS = ROOT / "test-output" / "page"
@@ -64,7 +64,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory, plugins: Path) -> Iterator[S
     folder = tmp_path_factory.mktemp("shown") / "index"
     with Corpus.open(folder, ranker=None) as corpus:
         corpus.add_texts(PAGES)
-    models = ("--model", "chance", "--model", "cosinet")
+    models = ("--model", "calibrated", "--model", "cosinet")
     with Server("--index", str(folder), *models, "--workers", "1", plugins=plugins) as running:
         yield running
 
@@ -133,7 +133,7 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     _ask(page, "Which baker first thought of putting yeast into cakes?")
     expect(page.locator("article")).to_contain_text("No answer found")
     expect(page.locator("article")).to_contain_text(
-        re.compile(r"a chance of \d+\s%, below the threshold of 50\s%")
+        re.compile(r"a probability of \d+\s%, below the threshold of 50\s%")
     )
     _shoot(page, f"no-answer-{look}")
 

@@ -1,7 +1,7 @@
 // The Ask tab: a question, the sentence that answers it, and the stages that selected it.
 
 import { call, element, percent, score, show, working } from "./shared.js";
-import { funnel } from "./funnel.js";
+import { stageExplanation } from "./stages.js";
 
 const OWN = "your text";
 const form = document.getElementById("ask-form");
@@ -31,7 +31,7 @@ export function startAsking(info) {
 }
 
 async function ask() {
-  const body = { question: question.value, explain: true, top: 4 };
+  const body = { question: question.value, explain: true, top_k: 4 };
   if (text.value.trim()) body.documents = [{ id: OWN, text: text.value }];
   const result = await call("/v1/ask", body);
   const [best, ...others] = result.answers;
@@ -39,7 +39,7 @@ async function ask() {
     place,
     result.no_answer ? noAnswer(result, best) : answerCard(best, result),
     others.length && !result.no_answer ? nextBest(others) : null,
-    funnel(result),
+    stageExplanation(result),
   );
 }
 

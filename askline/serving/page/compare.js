@@ -1,7 +1,7 @@
 // The Compare tab: the same candidates ranked by two rankers, side by side.
 
 import { call, element, ms, percent, score, show, working } from "./shared.js";
-import { press, selectableList, stagesOf } from "./funnel.js";
+import { press, selectableList, stageReport } from "./stages.js";
 
 const form = document.getElementById("compare-form");
 const place = document.getElementById("compare-result");
@@ -44,13 +44,13 @@ function agreement(a, b) {
 
 // Selecting a candidate shows it, and its score at each stage, in both columns.
 function column(result, other, selectInBoth) {
-  const stages = stagesOf(result);
+  const stages = stageReport(result);
   const rows = result.candidates.map((candidate, position) => {
     const last = candidate.stage_scores.at(-1);
     const side = element(
       "span",
       { class: "moved" },
-      element("b", {}, result.funnel[last.stage]?.calibrated ? percent(last.score) : score(last.score)),
+      element("b", {}, result.stages[last.stage]?.calibrated ? percent(last.score) : score(last.score)),
       element("br"),
       moved(position, other.indexOf(candidate.index)),
     );

@@ -24,7 +24,7 @@ _MEDIA_TYPES = {
     "app.js": "text/javascript; charset=utf-8",
     "ask.js": "text/javascript; charset=utf-8",
     "compare.js": "text/javascript; charset=utf-8",
-    "funnel.js": "text/javascript; charset=utf-8",
+    "stages.js": "text/javascript; charset=utf-8",
     "shared.js": "text/javascript; charset=utf-8",
 }
 

@@ -1,4 +1,4 @@
-"""Rankers with one odd habit each, for the workers of a test's server to load by name."""
+"""Rankers that are slow, crash or fail on demand, which the workers of a test load by name."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from askline.text.words import split_words
 from askline.types import Ranking
 
 ENTRY_POINTS = """[askline.rankers]
-slow = tests.serving.odd_rankers:Slow
-chance = tests.serving.odd_rankers:Chance
-mortal = tests.serving.odd_rankers:Mortal
-broken = tests.serving.odd_rankers:Broken
-together = tests.serving.odd_rankers:Together
+slow = tests.serving.misbehaving_rankers:Slow
+calibrated = tests.serving.misbehaving_rankers:Calibrated
+crashing = tests.serving.misbehaving_rankers:Crashing
+failing = tests.serving.misbehaving_rankers:Failing
+batching = tests.serving.misbehaving_rankers:Batching
 """
 
 
-def _shared(question: str, candidates: Sequence[str]) -> FloatArray:
-    """The share of the question's words that a candidate has."""
+def _overlap(question: str, candidates: Sequence[str]) -> FloatArray:
+    """The fraction of the question's words that a candidate has."""
     asked = set(split_words(question))
     return np.array(
         [len(asked & set(split_words(text))) / max(1, len(asked)) for text in candidates],
@@ -38,7 +38,7 @@ def _shared(question: str, candidates: Sequence[str]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Slow(ScoringRanker):
-    """Takes as many milliseconds as a number at the end of the question says."""
+    """Takes the milliseconds that the last word of the question states."""
 
     name: ClassVar[str] = "slow"
 
@@ -47,18 +47,18 @@ class Slow(ScoringRanker):
         until = time.monotonic() + (int(last[0]) if last and last[0].isdigit() else 0) / 1000
         while time.monotonic() < until:
             time.sleep(0.002)
-        return _shared(question, candidates)
+        return _overlap(question, candidates)
 
 
 @dataclass(frozen=True)
-class Chance(ScoringRanker):
-    """Calibrated: the share of the question's words is the chance. Its phrases are years."""
+class Calibrated(ScoringRanker):
+    """Its scores are probabilities: the fraction of shared words. Its phrases are years."""
 
-    name: ClassVar[str] = "chance"
+    name: ClassVar[str] = "calibrated"
     threshold: ClassVar[float] = 0.5
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        return _shared(question, candidates)
+        return _overlap(question, candidates)
 
     def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
         found = [re.search(r"\b\d{4}\b", text) for text in candidates]
@@ -66,10 +66,10 @@ class Chance(ScoringRanker):
 
 
 @dataclass(frozen=True)
-class Mortal(ScoringRanker):
-    """Kills its process: at every question about dying, or only where the file is not there yet."""
+class Crashing(ScoringRanker):
+    """Kills its process for `die`, and for `die once FILE` if the file does not exist yet."""
 
-    name: ClassVar[str] = "mortal"
+    name: ClassVar[str] = "crashing"
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         *_, mark = question.split() or [""]
@@ -79,30 +79,30 @@ class Mortal(ScoringRanker):
                 os.kill(os.getpid(), signal.SIGKILL)
         elif question.startswith("die"):
             os.kill(os.getpid(), signal.SIGKILL)
-        return _shared(question, candidates)
+        return _overlap(question, candidates)
 
 
 @dataclass(frozen=True)
-class Broken(ScoringRanker):
-    """Raises something that is no error of askline's."""
+class Failing(ScoringRanker):
+    """Raises an exception that is not one of askline's, except for the warm-up question."""
 
-    name: ClassVar[str] = "broken"
+    name: ClassVar[str] = "failing"
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        if question == "Which lamp burns?":  # that of the start
-            return _shared(question, candidates)
-        raise ZeroDivisionError("a secret of the house")
+        if question == "Which lamp burns?":
+            return _overlap(question, candidates)
+        raise ZeroDivisionError("a secret")
 
 
 @dataclass(frozen=True)
-class Together(ScoringRanker):
-    """Takes 50 ms, however many questions there are."""
+class Batching(ScoringRanker):
+    """Takes 50 ms for any number of questions. A batch with the question `break` fails."""
 
-    name: ClassVar[str] = "together"
+    name: ClassVar[str] = "batching"
 
     def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
         time.sleep(0.05)
-        return _shared(question, candidates)
+        return _overlap(question, candidates)
 
     def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]:
         time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""kill -9 while documents are being added: what was acknowledged is there afterwards."""
+"""SIGKILL while documents are added: acknowledged documents are not lost."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import httpx
 
 from askline.corpus import Corpus
 
-from .running import Server, eventually
+from .server_process import Server, eventually
 
 ROUNDS = 3
 
 
 def _add(server: Server, turn: int, acknowledged: list[str]) -> None:
-    """Documents one request after another, until the server is gone."""
+    """Add documents, one request after another, until the server is gone."""
     with httpx.Client(base_url=server.base, timeout=30) as client:
         number = 0
         while True:
@@ -33,8 +33,8 @@ def _add(server: Server, turn: int, acknowledged: list[str]) -> None:
             number += 1
 
 
-def test_everything_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
-    chance = random.Random(3)
+def test_acknowledged_documents_survive_a_kill(tmp_path: Path) -> None:
+    generator = random.Random(3)
     folder = tmp_path / "index"
     acknowledged: list[str] = []
     for turn in range(ROUNDS):
@@ -46,7 +46,7 @@ def test_everything_acknowledged_is_there_after_a_kill(tmp_path: Path) -> None:
             for _ in eventually(30):
                 if len(acknowledged) >= before + 9:
                     break
-            adding.join(chance.random() / 10)  # the next one is anywhere between begun and done
+            adding.join(generator.random() / 10)  # the next request is at a random point
             server.kill()
             adding.join(30)
     with Server("--index", str(folder), "--model", "bm25", "--workers", "1") as server:

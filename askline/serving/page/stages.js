@@ -1,15 +1,15 @@
-// The stages of a ranking drawn as a funnel, with the scores of the selected candidate.
+// The stages of a ranking drawn as bars, with the scores of the selected candidate.
 
 import { count, element, ms, percent, score } from "./shared.js";
 
 // The section that shows the stages of a result. `select` shows the scores of one candidate in it.
-export function stagesOf(result) {
-  const stages = result.funnel.map((stage) => ({ ...stage, scoreLabel: element("span", { class: "stage-score off" }) }));
+export function stageReport(result) {
+  const stages = result.stages.map((stage) => ({ ...stage, scoreLabel: element("span", { class: "stage-score off" }) }));
   const most = Math.max(1, ...stages.map((stage) => stage.entered));
   const total = `${count(stages[0]?.entered ?? 0)} candidates, ${ms(result.ms)}`;
   const section = element(
     "section",
-    { class: "funnel", "aria-label": "Funnel" },
+    { class: "stages", "aria-label": "Stages" },
     element("h2", {}, `${result.no_answer ? "Candidates considered" : "How the answer was found"}: ${total}`),
     element("ol", { class: "plain" }, ...stages.map((stage) => row(stage, most))),
   );
@@ -20,8 +20,8 @@ export function stagesOf(result) {
   return { section, summary, select: (candidate) => showScores(candidate, stages), last: stages.length - 1 };
 }
 
-export function funnel(result) {
-  const stages = stagesOf(result);
+export function stageExplanation(result) {
+  const stages = stageReport(result);
   if (!result.candidates?.length) return stages.section;
   const rows = result.candidates.map((candidate, position) => {
     const lastStage = candidate.stage_scores.at(-1)?.stage ?? 0;

@@ -1,7 +1,8 @@
-"""A real server on loopback, started as its users start it."""
+"""A real server on loopback, started as users start it."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -14,16 +15,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
-from .odd_rankers import ENTRY_POINTS
+from .misbehaving_rankers import ENTRY_POINTS
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 class Server:
-    """`askline serve` as a process; `stop` asks it to end, `kill` does not ask."""
+    """`askline serve` as a process. Use it as a context manager, which stops it at the end."""
 
     def __init__(self, *options: str, plugins: Path | None = None, **settings: str) -> None:
         paths = [str(ROOT), *([str(plugins)] if plugins else [])]
@@ -58,7 +60,7 @@ class Server:
             self._seen.notify_all()
 
     def await_line(self, pattern: str, *, seconds: float = 60) -> re.Match[str]:
-        """The first line that says so, now or soon."""
+        """Return the first line of the log that matches; wait for it if there is none yet."""
         found: list[re.Match[str]] = []
 
         def look() -> bool:
@@ -71,31 +73,44 @@ class Server:
         return found[0]
 
     def post(self, path: str, body: Any, **options: Any) -> httpx.Response:
-        """JSON to a route."""
+        """Post JSON to a route."""
         return self.client.post(path, json=body, **options)
 
+    def post_bytes(
+        self, body: bytes, *, path: str = "/v1/rerank", **headers: str
+    ) -> tuple[int, dict[str, Any]]:
+        """Post bytes that no client library would send; return the status and the JSON."""
+        url = urlsplit(self.base)
+        connection = http.client.HTTPConnection(str(url.hostname), url.port, timeout=30)
+        try:
+            connection.request("POST", path, body, {"Content-Type": "application/json", **headers})
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
     def metric(self, name: str) -> float:
-        """The value of a metric without labels."""
+        """Return the value of a metric without labels."""
         match = re.search(rf"^{name} (\S+)$", self.client.get("/metrics").text, re.MULTILINE)
         assert match, name
         return float(match[1])
 
     def access(self) -> list[dict[str, Any]]:
-        """The lines of the access log so far."""
+        """Return the lines of the access log so far."""
         return [json.loads(line) for line in list(self.lines) if line.startswith("{")]
 
     def workers(self) -> list[int]:
-        """The process ids of its workers."""
+        """Return the process ids of the workers."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return [int(pid) for pid in children.read_text().split()]
 
     def stop(self) -> int:
-        """SIGTERM; gives the exit code."""
+        """Send SIGTERM and return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.process.kill()
         self.process.wait(10)
 
@@ -117,18 +132,20 @@ class Server:
 
 
 def make_plugins(folder: Path) -> Path:
-    """A folder from which workers can load the odd rankers by name."""
-    home = folder / "odd_rankers-1.0.dist-info"
+    """Make the misbehaving rankers loadable by name from a folder."""
+    home = folder / "misbehaving_rankers-1.0.dist-info"
     home.mkdir(parents=True)
-    (home / "METADATA").write_text("Metadata-Version: 2.1\nName: odd-rankers\nVersion: 1.0\n")
+    (home / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: misbehaving-rankers\nVersion: 1.0\n"
+    )
     (home / "entry_points.txt").write_text(ENTRY_POINTS)
     return folder
 
 
 def eventually(seconds: float = 10.0) -> Iterator[None]:
-    """For loops that wait until something is so: `for _ in eventually(): if …: break`."""
-    give_up = time.monotonic() + seconds
-    while time.monotonic() < give_up:
+    """Repeat until a condition holds: `for _ in eventually(): if …: break`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         yield
         time.sleep(0.02)
-    raise AssertionError("It did not happen in time.")
+    raise AssertionError("The condition did not hold in time.")

@@ -1,4 +1,4 @@
-"""The service over texts that another server holds."""
+"""The service with a search server in place of an index."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from ..corpus.connectors.engine import Engine
-from .running import Server
+from .server_process import Server
 
 BOOKS = {
     "17": {"title": "Emma", "body": "It sold well. Jane Austen wrote Emma in 1815. It is long."},
@@ -39,11 +39,11 @@ def test_answers_have_the_ids_and_offsets_of_the_other_server(served: Server) ->
     assert (source["document"], source["title"]) == ("17", "Emma")
     assert BOOKS["17"]["body"][source["start"] : source["end"]] == best["text"]
     assert (best["before"], best["after"]) == ("It sold well.", "It is long.")
-    assert found["funnel"][0]["ranker"] == "opensearch/books % 100"
+    assert found["stages"][0]["ranker"] == "opensearch/books % 100"
     assert [each["stage"] for each in found["candidates"][0]["stage_scores"]] == [0, 1]
 
 
-def test_documents_are_the_other_servers_own(served: Server) -> None:
+def test_documents_cannot_be_managed_through_the_service(served: Server) -> None:
     info = served.client.get("/info").json()
     assert (info["has_index"], info["has_documents"]) == (True, False)
     listed = served.client.get("/v1/documents")
@@ -53,7 +53,7 @@ def test_documents_are_the_other_servers_own(served: Server) -> None:
     assert added.status_code == 404
 
 
-def test_a_server_that_fails_is_said_and_may_be_asked_again(served: Server, engine: Engine) -> None:
+def test_a_failing_server_gives_503_and_may_recover(served: Server, engine: Engine) -> None:
     engine.failure = (500, {"error": {"type": "broken", "reason": "broken"}, "status": 500})
     try:
         failed = served.post("/v1/ask", {"question": "Who wrote Emma?"})
@@ -66,8 +66,8 @@ def test_a_server_that_fails_is_said_and_may_be_asked_again(served: Server, engi
     assert served.post("/v1/ask", {"question": "Who wrote Emma?"}).status_code == 200
 
 
-def test_a_question_called_off_half_way_leaves_no_trace(served: Server, engine: Engine) -> None:
-    before = served.metric("askline_called_off_total")
+def test_a_cancelled_question_does_not_affect_the_next(served: Server, engine: Engine) -> None:
+    before = served.metric("askline_cancelled_jobs_total")
     engine.wait = 1.0
     try:
         with pytest.raises(httpx.ReadTimeout):
@@ -76,10 +76,10 @@ def test_a_question_called_off_half_way_leaves_no_trace(served: Server, engine: 
         engine.wait = 0.0
     found = served.post("/v1/ask", {"question": "Who wrote Emma?"}).json()
     assert found["answers"][0]["source"]["document"] == "17"
-    assert served.metric("askline_called_off_total") == before + 1
+    assert served.metric("askline_cancelled_jobs_total") == before + 1
 
 
-def test_the_address_is_not_among_the_arguments_of_a_worker(served: Server) -> None:
+def test_the_url_is_not_an_argument_of_the_worker_process(served: Server) -> None:
     (worker,) = served.workers()
     with open(f"/proc/{worker}/cmdline") as arguments:
         assert "secret" not in arguments.read()
@@ -92,9 +92,11 @@ def test_the_address_is_not_among_the_arguments_of_a_worker(served: Server) -> N
         (["--retriever", "mongodb://127.0.0.1/books"], 2, "No kind of server 'mongodb'"),
         (["--retriever", "opensearch://h/i", "--index", "d"], 2, "an index or a retriever"),
     ],
-    ids=["nobody there", "kind", "both"],
+    ids=["unreachable", "kind", "both"],
 )
-def test_what_cannot_be_asked_is_said_at_once(options: list[str], code: int, message: str) -> None:
+def test_unusable_servers_are_reported_at_start(
+    options: list[str], code: int, message: str
+) -> None:
     done = subprocess.run([*COMMAND, *options], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr
     assert message in done.stderr

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from .conftest import PAGES, TEXTS
-from .running import Server
+from .server_process import Server
 
 
 def _ask(server: Server, question: str, **options: Any) -> dict[str, Any]:
@@ -17,7 +17,7 @@ def _ask(server: Server, question: str, **options: Any) -> dict[str, Any]:
     return found
 
 
-def test_an_answer_stands_in_its_paragraph_with_exact_offsets(server: Server) -> None:
+def test_an_answer_has_its_paragraph_and_exact_offsets(server: Server) -> None:
     found = _ask(server, "When was the first lighthouse on the rock lit?")
     best = found["answers"][0]
     assert best["text"] == "Its first lighthouse was lit in November 1698."
@@ -30,22 +30,22 @@ def test_an_answer_stands_in_its_paragraph_with_exact_offsets(server: Server) ->
     assert found["no_answer"] is False
 
 
-def test_the_funnel_begins_with_retrieval_and_adds_up(server: Server) -> None:
+def test_stages_begin_with_retrieval_and_their_counts_match(server: Server) -> None:
     found = _ask(server, "When was the lighthouse lit?", ranker="jaccard % 2 >> bm25")
-    stages = [(stage["ranker"], stage["entered"], stage["kept"]) for stage in found["funnel"]]
+    stages = [(stage["ranker"], stage["entered"], stage["kept"]) for stage in found["stages"]]
     (_, total, kept), (first, entered, left), last = stages
     assert total == 8
     assert first == "jaccard % 2"
     assert entered == kept
     assert left == 2
     assert last == ("bm25", 2, 2)
-    assert all(stage["dropped"] == stage["entered"] - stage["kept"] for stage in found["funnel"])
-    assert all(stage["ms"] >= 0 for stage in found["funnel"])
+    assert all(stage["dropped"] == stage["entered"] - stage["kept"] for stage in found["stages"])
+    assert all(stage["ms"] >= 0 for stage in found["stages"])
     assert found["candidates"] is None
 
 
-def test_explained_candidates_come_in_the_order_of_the_answers(server: Server) -> None:
-    found = _ask(server, "Which lens did Fresnel build?", explain=True, top=2)
+def test_explained_candidates_are_in_the_order_of_the_answers(server: Server) -> None:
+    found = _ask(server, "Which lens did Fresnel build?", explain=True, top_k=2)
     texts = [candidate["text"] for candidate in found["candidates"]]
     assert [answer["text"] for answer in found["answers"]] == texts[:2]
     for candidate in found["candidates"]:
@@ -54,30 +54,32 @@ def test_explained_candidates_come_in_the_order_of_the_answers(server: Server) -
     assert places == list(range(1, len(texts) + 1))
 
 
-def test_no_word_in_common_is_no_answer(server: Server) -> None:
+def test_without_a_shared_word_there_is_no_answer(server: Server) -> None:
     found = _ask(server, "Xylophones?")
     assert found["no_answer"] is True
     assert found["answers"] == []
 
 
 def test_a_calibrated_ranker_gives_confidence_and_says_no(server: Server) -> None:
-    sure = _ask(server, "yeast makes gas", ranker="chance")
+    sure = _ask(server, "yeast makes gas", ranker="calibrated")
     assert sure["answers"][0]["probability"] == 1.0
     assert (sure["threshold"], sure["no_answer"]) == (0.5, False)
-    unsure = _ask(server, "Which yeast did the bakers of old Vienna use?", ranker="chance")
+    unsure = _ask(server, "Which yeast did the bakers of old Vienna use?", ranker="calibrated")
     assert unsure["answers"][0]["probability"] < 0.5
     assert unsure["no_answer"] is True
 
 
-def test_a_reading_head_marks_the_phrase(server: Server) -> None:
-    best = _ask(server, "first lighthouse was lit", ranker="jaccard % 3 >> chance")["answers"][0]
+def test_a_ranker_that_extracts_phrases_marks_the_phrase(server: Server) -> None:
+    best = _ask(server, "first lighthouse was lit", ranker="jaccard % 3 >> calibrated")["answers"][
+        0
+    ]
     assert best["phrase"] == {"text": "1698", "start": 41, "end": 45}
     assert best["text"][41:45] == "1698"
-    assert _ask(server, "yeast makes gas", ranker="chance")["answers"][0]["phrase"] is None
+    assert _ask(server, "yeast makes gas", ranker="calibrated")["answers"][0]["phrase"] is None
     assert _ask(server, "Which lighthouse?")["answers"][0]["phrase"] is None
 
 
-def test_a_ranker_that_is_not_calibrated_gives_none(server: Server) -> None:
+def test_a_ranker_that_is_not_calibrated_has_no_probability(server: Server) -> None:
     assert _ask(server, "What makes gas?")["answers"][0]["probability"] is None
 
 
@@ -90,7 +92,7 @@ def test_documents_in_the_body_are_split_into_sentences(server: Server) -> None:
     assert best["before"] == f"{TEXTS[0]} {TEXTS[1]}"
     start, end = best["source"]["start"], best["source"]["end"]
     assert " ".join(TEXTS)[start:end] == TEXTS[2]
-    assert found["funnel"][0]["entered"] == 5
+    assert found["stages"][0]["entered"] == 5
     assert {candidate["document"] for candidate in found["candidates"]} == {"emma", "1"}
 
 
@@ -102,16 +104,16 @@ def test_documents_in_the_body_can_be_ranked_whole(server: Server) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "message"),
     [
-        ({"question": "  "}, 422, "words in it"),
+        ({"question": "  "}, 422, "must not be empty"),
         ({"question": ""}, 422, "question"),
         ({"question": "a", "documents": []}, 400, "at least one entry"),
         ({"question": "a", "ranker": "cosnet"}, 422, "Did you mean 'cosinet'"),
         ({"question": "a", "ranker": "cosinet('/etc')"}, 422, "without options"),
-        ({"question": "a", "top": 0}, 422, "top"),
+        ({"question": "a", "top_k": 0}, 422, "top_k"),
         ({}, 422, "question: Field required"),
     ],
 )
-def test_what_cannot_be_asked(
+def test_requests_that_cannot_be_answered(
     server: Server, body: dict[str, Any], status: int, message: str
 ) -> None:
     response = server.post("/v1/ask", body)
@@ -119,7 +121,7 @@ def test_what_cannot_be_asked(
     assert message in response.json()["message"]
 
 
-def test_documents_are_added_changed_shown_and_taken_out(server: Server) -> None:
+def test_documents_are_added_changed_shown_and_removed(server: Server) -> None:
     name = "notes/on comets?.txt"
     path = "/v1/documents/notes/on%20comets%3F.txt"
     comet = {"id": name, "text": "The comet came back in 1759. Halley had said so."}
@@ -150,13 +152,13 @@ def test_documents_are_listed_page_by_page(server: Server) -> None:
 
 
 @pytest.mark.parametrize("name", ["lamps", "lamps/", "%2F", ".", "~", "..", "%2E%2E%2F"])
-def test_taking_out_wants_the_very_id(server: Server, name: str) -> None:
+def test_removing_needs_the_exact_id(server: Server, name: str) -> None:
     response = server.client.request("DELETE", f"/v1/documents/{name}")
     assert response.status_code in (404, 405, 422)
     assert server.client.get("/v1/documents").json()["total"]["documents"] == 3
 
 
-def test_without_an_index_there_is_nothing_to_ask(slow_server: Server) -> None:
+def test_without_an_index_questions_need_documents(slow_server: Server) -> None:
     asked = slow_server.post("/v1/ask", {"question": "Which lamp?"})
     assert asked.status_code == 404
     assert "--index DIR" in asked.json()["message"]

@@ -1,8 +1,7 @@
-"""Many requests at once, deadlines, clients that go away, workers that end, a stop in between."""
+"""Concurrent requests, deadlines, disconnecting clients, crashing workers, and shutdown."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import socket
@@ -15,61 +14,62 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from starlette.exceptions import HTTPException
-from starlette.types import Message
 
-from askline.serving import Limits, Settings
-from askline.serving.auth import _Measured
-from askline.serving.job_handler import FEW
+from askline.serving.job_handler import MAX_SHARED_CANDIDATES
 
 from .conftest import TEXTS
-from .running import Server, eventually
+from .server_process import Server, eventually
 
 
 @pytest.fixture
-def crowd() -> Iterator[ThreadPoolExecutor]:
+def threads() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(32) as pool:
         yield pool
 
 
 def _post(server: Server, milliseconds: int, **options: Any) -> httpx.Response:
-    """A question that takes the slow ranker so long."""
+    """Post a question that takes the slow ranker the given time."""
     body = {"query": f"Who wrote Emma {milliseconds}", "documents": TEXTS, **options}
     return httpx.post(f"{server.base}/v1/rerank", json=body, timeout=30)
 
 
-def _quiet(server: Server) -> None:
-    """Wait until nothing is left of an earlier test."""
+def _wait_until_idle(server: Server) -> None:
+    """Wait until the jobs of earlier tests have ended."""
     for _ in eventually():
-        if _post(server, 0).status_code == 200 and server.metric("askline_queue") == 0:
+        if _post(server, 0).status_code == 200 and server.metric("askline_queued_jobs") == 0:
             return
 
 
-def _until(server: Server, *, working: int, waiting: int = 0) -> None:
-    """Wait until so many requests are with a worker, and so many wait for one."""
+def _wait_for_jobs(server: Server, *, running: int, queued: int = 0) -> None:
+    """Wait until the given numbers of jobs are with a worker and in the queue."""
     for _ in eventually():
-        if (server.metric("askline_working"), server.metric("askline_queue")) == (working, waiting):
+        if (server.metric("askline_running_jobs"), server.metric("askline_queued_jobs")) == (
+            running,
+            queued,
+        ):
             return
 
 
 def test_a_full_queue_gives_429_and_nothing_else_fails(
-    slow_server: Server, crowd: ThreadPoolExecutor
+    slow_server: Server, threads: ThreadPoolExecutor
 ) -> None:
-    _quiet(slow_server)
-    answers = [each.result() for each in [crowd.submit(_post, slow_server, 150) for _ in range(16)]]
+    _wait_until_idle(slow_server)
+    answers = [
+        each.result() for each in [threads.submit(_post, slow_server, 150) for _ in range(16)]
+    ]
     codes = [answer.status_code for answer in answers]
     assert set(codes) == {200, 429}
-    assert codes.count(200) >= 4  # one at work, one at hand, two waiting
+    assert codes.count(200) >= 4  # one running, one held by the worker, two in the queue
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert int(refused.headers["retry-after"]) >= 1
-    assert refused.json()["message"].startswith("2 requests are waiting, as many as may.")
-    assert slow_server.metric("askline_refused_total") >= codes.count(429)
+    assert refused.json()["message"].startswith("The queue is full: 2 requests are waiting.")
+    assert slow_server.metric("askline_rejected_requests_total") >= codes.count(429)
 
 
-def test_tei_is_told_overloaded(slow_server: Server, crowd: ThreadPoolExecutor) -> None:
-    _quiet(slow_server)
-    busy = [crowd.submit(_post, slow_server, 1_000) for _ in range(4)]
-    _until(slow_server, working=2, waiting=2)
+def test_tei_clients_get_overloaded(slow_server: Server, threads: ThreadPoolExecutor) -> None:
+    _wait_until_idle(slow_server)
+    busy = [threads.submit(_post, slow_server, 1_000) for _ in range(4)]
+    _wait_for_jobs(slow_server, running=2, queued=2)
     body = {"query": "a", "texts": TEXTS}
     refused = httpx.post(f"{slow_server.base}/rerank", json=body, timeout=30)
     assert refused.status_code == 429
@@ -78,12 +78,12 @@ def test_tei_is_told_overloaded(slow_server: Server, crowd: ThreadPoolExecutor) 
         each.result()
 
 
-def test_health_answers_at_once_while_everything_is_busy(
-    slow_server: Server, crowd: ThreadPoolExecutor
+def test_health_answers_at_once_under_load(
+    slow_server: Server, threads: ThreadPoolExecutor
 ) -> None:
-    _quiet(slow_server)
-    busy = [crowd.submit(_post, slow_server, 1_000) for _ in range(4)]
-    _until(slow_server, working=2, waiting=2)
+    _wait_until_idle(slow_server)
+    busy = [threads.submit(_post, slow_server, 1_000) for _ in range(4)]
+    _wait_for_jobs(slow_server, running=2, queued=2)
     waits = []
     while not any(each.done() for each in busy):
         start = time.perf_counter()
@@ -95,8 +95,8 @@ def test_health_answers_at_once_while_everything_is_busy(
         each.result()
 
 
-def test_a_ranker_that_cannot_stop_is_stopped_after_its_deadline(slow_server: Server) -> None:
-    _quiet(slow_server)
+def test_a_ranker_that_ignores_its_deadline_is_cancelled(slow_server: Server) -> None:
+    _wait_until_idle(slow_server)
     start = time.perf_counter()
     late = _post(slow_server, 5_000, deadline_ms=200)
     assert late.status_code == 504
@@ -107,8 +107,8 @@ def test_a_ranker_that_cannot_stop_is_stopped_after_its_deadline(slow_server: Se
     assert time.perf_counter() - start < 4
 
 
-def test_the_header_is_a_deadline_too_and_the_shorter_counts(slow_server: Server) -> None:
-    _quiet(slow_server)
+def test_the_shorter_of_header_and_body_deadline_counts(slow_server: Server) -> None:
+    _wait_until_idle(slow_server)
     body = {"query": "Emma 5000", "documents": TEXTS, "deadline_ms": 60_000}
     start = time.perf_counter()
     late = slow_server.post("/v1/rerank", body, headers={"X-Deadline-Ms": "100"})
@@ -116,24 +116,22 @@ def test_the_header_is_a_deadline_too_and_the_shorter_counts(slow_server: Server
     assert time.perf_counter() - start < 4
 
 
-def test_a_deadline_that_passes_in_the_queue(
-    slow_server: Server, crowd: ThreadPoolExecutor
-) -> None:
-    _quiet(slow_server)
-    busy = crowd.submit(_post, slow_server, 1_500)
-    _until(slow_server, working=1)
+def test_a_deadline_can_pass_in_the_queue(slow_server: Server, threads: ThreadPoolExecutor) -> None:
+    _wait_until_idle(slow_server)
+    busy = threads.submit(_post, slow_server, 1_500)
+    _wait_for_jobs(slow_server, running=1)
     assert _post(slow_server, 0, deadline_ms=50).status_code == 504
     assert busy.result().status_code == 200
 
 
-def test_stages_that_are_not_begun_in_time_are_left_out(server: Server) -> None:
+def test_a_long_deadline_skips_nothing(server: Server) -> None:
     body = {"question": "lamp", "documents": TEXTS, "split": False, "ranker": "rr % 2 >> bm25"}
     found = server.post("/v1/ask", {**body, "deadline_ms": 3_600_000}).json()
     assert found["skipped"] == 0
 
 
 def _send(server: Server, milliseconds: int) -> socket.socket:
-    """A request on a line of its own, whose answer is not waited for."""
+    """Send a request on a connection of its own, without waiting for the response."""
     where = urlsplit(server.base)
     body = f'{{"query": "Emma {milliseconds}", "documents": ["a"]}}'.encode()
     head = (
@@ -145,37 +143,37 @@ def _send(server: Server, milliseconds: int) -> socket.socket:
     return line
 
 
-def test_work_is_called_off_when_the_client_goes_away(slow_server: Server) -> None:
-    _quiet(slow_server)
-    before = slow_server.metric("askline_called_off_total")
+def test_a_job_is_cancelled_when_the_client_disconnects(slow_server: Server) -> None:
+    _wait_until_idle(slow_server)
+    before = slow_server.metric("askline_cancelled_jobs_total")
     start = time.perf_counter()
     lines = [_send(slow_server, 20_000) for _ in range(3)]
-    _until(slow_server, working=2, waiting=1)
+    _wait_for_jobs(slow_server, running=2, queued=1)
     for line in lines:
         line.close()
     for _ in eventually():
-        if slow_server.metric("askline_called_off_total") == before + 3:
+        if slow_server.metric("askline_cancelled_jobs_total") == before + 3:
             break
     assert _post(slow_server, 0).status_code == 200
     assert time.perf_counter() - start < 15
     slow_server.await_line('"status": 499')
 
 
-def test_a_worker_killed_at_work_is_replaced_and_the_work_done_again(
-    slow_server: Server, crowd: ThreadPoolExecutor
+def test_a_killed_worker_is_replaced_and_its_job_tried_again(
+    slow_server: Server, threads: ThreadPoolExecutor
 ) -> None:
-    _quiet(slow_server)
+    _wait_until_idle(slow_server)
     (worker,) = slow_server.workers()
-    running = crowd.submit(_post, slow_server, 1_000)
-    _until(slow_server, working=1)
+    running = threads.submit(_post, slow_server, 1_000)
+    _wait_for_jobs(slow_server, running=1)
     os.kill(worker, signal.SIGKILL)
     assert running.result().status_code == 200
     assert slow_server.workers() != [worker]
     assert slow_server.metric("askline_worker_restarts_total") >= 1
 
 
-def test_a_request_that_kills_workers_is_given_up(plugins: Path, tmp_path: Path) -> None:
-    with Server("--model", "mortal", "--workers", "1", plugins=plugins) as server:
+def test_a_job_that_kills_workers_is_given_up(plugins: Path, tmp_path: Path) -> None:
+    with Server("--model", "crashing", "--workers", "1", plugins=plugins) as server:
         once = {"query": f"die once {tmp_path / 'mark'}", "documents": TEXTS}
         assert server.post("/v1/rerank", once).status_code == 200
         lost = server.post("/v1/rerank", {"query": "die", "documents": TEXTS})
@@ -185,10 +183,8 @@ def test_a_request_that_kills_workers_is_given_up(plugins: Path, tmp_path: Path)
         assert server.metric("askline_worker_restarts_total") == 3
 
 
-def test_requests_that_arrive_together_share_a_batch(
-    plugins: Path, crowd: ThreadPoolExecutor
-) -> None:
-    with Server("--model", "together", "--workers", "1", plugins=plugins) as server:
+def test_concurrent_requests_share_a_batch(plugins: Path, threads: ThreadPoolExecutor) -> None:
+    with Server("--model", "batching", "--workers", "1", plugins=plugins) as server:
         body = {"query": "Who wrote Emma?", "documents": TEXTS}
 
         def post(number: int) -> list[int]:
@@ -197,21 +193,23 @@ def test_requests_that_arrive_together_share_a_batch(
             return [item["index"] for item in found.json()["results"]]
 
         alone = post(0)
-        together = list(crowd.map(post, range(16)))
+        together = list(threads.map(post, range(16)))
         assert together == [alone] * 16
         batches = server.metric("askline_batch_size_count")
-        assert server.metric("askline_batch_size_sum") > batches  # counted once a request
+        assert server.metric("askline_batch_size_sum") > batches  # observed once per request
         wrong = {**body, "documents": [1]}
         assert server.post("/v1/rerank", wrong).status_code == 422
         bodies = [{**body, "query": "break"} if at == 3 else body for at in range(12)]
         url = f"{server.base}/v1/rerank"
-        codes = crowd.map(lambda each: httpx.post(url, json=each).status_code, bodies)
-        assert list(codes) == [200] * 12  # one that breaks the batch is ranked apart
+        codes = threads.map(lambda each: httpx.post(url, json=each).status_code, bodies)
+        assert list(codes) == [200] * 12  # each is ranked alone after the batch has failed
+        server.await_line("A batch of [0-9]+ requests failed")
+        server.await_line("ZeroDivisionError")
         assert server.metric("askline_worker_restarts_total") == 0
 
 
-def test_the_ranker_that_comes_with_askline_shares_batches_and_gives_the_same(
-    crowd: ThreadPoolExecutor,
+def test_the_shipped_pipeline_shares_batches_with_equal_results(
+    threads: ThreadPoolExecutor,
 ) -> None:
     texts = [*TEXTS, "Emma was read in every house.", "Austen began it in 1814."]
 
@@ -226,7 +224,7 @@ def test_the_ranker_that_comes_with_askline_shares_batches_and_gives_the_same(
 
     with Server("--model", "cosinet % 4 >> cascade", "--workers", "1") as server:
         alone = [post(server, number) for number in range(3)]
-        together = list(crowd.map(lambda number: post(server, number), range(18)))
+        together = list(threads.map(lambda number: post(server, number), range(18)))
         for number, found in enumerate(together):
             assert found == pytest.approx(alone[number % 3], abs=1e-4)
         batches = server.metric("askline_batch_size_count")
@@ -234,26 +232,28 @@ def test_the_ranker_that_comes_with_askline_shares_batches_and_gives_the_same(
 
 
 @pytest.mark.parametrize(
-    "alone", [{"deadline_ms": 60_000}, {"documents": ["Emma."] * (FEW + 1)}], ids=["time", "many"]
+    "alone",
+    [{"deadline_ms": 60_000}, {"documents": ["Emma."] * (MAX_SHARED_CANDIDATES + 1)}],
+    ids=["time", "many"],
 )
-def test_a_deadline_or_many_candidates_keep_a_request_out_of_batches(
-    plugins: Path, crowd: ThreadPoolExecutor, alone: dict[str, Any]
+def test_requests_with_a_deadline_or_many_candidates_do_not_share(
+    plugins: Path, threads: ThreadPoolExecutor, alone: dict[str, Any]
 ) -> None:
-    with Server("--model", "together", "--workers", "1", plugins=plugins) as server:
+    with Server("--model", "batching", "--workers", "1", plugins=plugins) as server:
         body = {"query": "Who wrote Emma?", "documents": TEXTS, **alone}
         url = f"{server.base}/v1/rerank"
-        codes = crowd.map(lambda _: httpx.post(url, json=body).status_code, range(12))
+        codes = threads.map(lambda _: httpx.post(url, json=body).status_code, range(12))
         assert set(codes) == {200}
         count = server.metric("askline_batch_size_count")
         assert server.metric("askline_batch_size_sum") == count
 
 
-def test_a_stop_finishes_what_is_running(plugins: Path, crowd: ThreadPoolExecutor) -> None:
+def test_shutdown_finishes_running_requests(plugins: Path, threads: ThreadPoolExecutor) -> None:
     with Server("--model", "slow", "--workers", "1", plugins=plugins) as server:
         running: list[Future[httpx.Response]] = [
-            crowd.submit(_post, server, 1_000) for _ in range(3)
+            threads.submit(_post, server, 1_000) for _ in range(3)
         ]
-        _until(server, working=2, waiting=1)
+        _wait_for_jobs(server, running=2, queued=1)
         workers = server.workers()
         assert server.stop() == 0
         assert [each.result().status_code for each in running] == [200] * 3
@@ -262,7 +262,7 @@ def test_a_stop_finishes_what_is_running(plugins: Path, crowd: ThreadPoolExecuto
                 break
 
 
-def test_workers_end_with_a_service_that_is_killed(plugins: Path) -> None:
+def test_workers_end_when_the_service_is_killed(plugins: Path) -> None:
     with Server("--model", "slow", "--workers", "2", plugins=plugins) as server:
         for _ in eventually():
             if len(server.workers()) == 2:
@@ -272,15 +272,3 @@ def test_workers_end_with_a_service_that_is_killed(plugins: Path) -> None:
         for _ in eventually():
             if not any(Path(f"/proc/{pid}").exists() for pid in workers):
                 break
-
-
-def test_a_slow_body_is_not_waited_for_without_end() -> None:
-    async def never() -> Message:
-        await asyncio.sleep(60)
-        return {}
-
-    async def read() -> None:
-        await _Measured(never, Settings(limits=Limits(body_seconds=0.05)))()
-
-    with pytest.raises(HTTPException, match="408"):
-        asyncio.run(read())

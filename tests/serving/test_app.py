@@ -1,0 +1,136 @@
+"""Malformed requests, unknown routes and response headers. No request is answered with a 500."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import RERANK_BODY, TEXTS
+from .server_process import Server
+
+MALFORMED = {
+    "no JSON": (b"{", 400),
+    "nothing": (b"", 422),
+    "not UTF-8": (b'{"query": "\xff", "documents": ["a"]}', 400),
+    "a list": (b"[]", 422),
+    "a number": (b"7", 422),
+    "null": (b"null", 422),
+    "wrong types": (b'{"query": 1, "documents": "a"}', 422),
+    "documents as numbers": (b'{"query": "a", "documents": [1, null, {}]}', 422),
+    "deep JSON": (b'{"query": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400),
+    "deep objects": (
+        b'{"query": "a", "documents": ' + b'{"a":' * 50_000 + b"1" + b"}" * 50_001,
+        400,
+    ),
+    "half a key": (b'{"\\ud800": 1, "query": "a", "documents": [1]}', 422),
+    "NaN": (b'{"query": "a", "documents": ["a"], "deadline_ms": NaN}', 422),
+    "a huge number": (b'{"query": "a", "documents": ["a"], "top_n": 1' + b"0" * 5000 + b"}", 400),
+    "a fraction": (b'{"query": "a", "documents": ["a"], "top_n": 1.5}', 422),
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
+@pytest.mark.parametrize(("body", "status"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_malformed_bodies(server: Server, path: str, body: bytes, status: int) -> None:
+    got, answer = server.post_bytes(body, path=path)
+    assert got in {status, 422} if path == "/rerank" else got == status
+    assert answer["message" if "message" in answer else "error"]
+
+
+EMPTY_QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "cohere v2": ("/v2/rerank", {"query": "", "documents": TEXTS}),
+    "cohere v1": ("/v1/rerank", {"query": "", "documents": TEXTS}),
+    "jina": ("/rerank", {"query": "", "documents": TEXTS}),
+    "tei": ("/rerank", {"query": "", "texts": TEXTS}),
+    "vllm score": ("/score", {"text_1": "", "text_2": TEXTS}),
+    "vllm v1 score": ("/v1/score", {"queries": ["a", "", "b"], "documents": TEXTS}),
+    "ask the index": ("/v1/ask", {"question": ""}),
+    "ask documents": ("/v1/ask", {"question": "", "documents": TEXTS}),
+}
+
+
+@pytest.mark.parametrize("blank", ["", " \t\n"], ids=["empty", "blank"])
+@pytest.mark.parametrize(("path", "body"), EMPTY_QUESTIONS.values(), ids=EMPTY_QUESTIONS.keys())
+def test_an_empty_question_is_refused_in_the_format_of_the_client(
+    server: Server, path: str, body: dict[str, Any], blank: str
+) -> None:
+    filled = {
+        name: blank if value == "" else [each or blank for each in value]
+        for name, value in body.items()
+    }
+    response = server.post(path, filled)
+    assert response.status_code == 422
+    error = response.json()
+    expected = "Question must not be empty or only whitespace."
+    if "score" in path:
+        assert error["error"] == {
+            "message": f"body: {expected}",
+            "type": "BadRequestError",
+            "param": None,
+            "code": 422,
+        }
+    elif "texts" in body:
+        assert error == {"error": f"query: {expected}", "error_type": "Validation"}
+    else:
+        field = "question" if path == "/v1/ask" else "query"
+        assert error == {"message": f"{field}: {expected}", "detail": f"{field}: {expected}"}
+
+
+def test_nul_bytes_and_unusual_characters_are_accepted(server: Server) -> None:
+    texts = ["\x00", "", "   ", "\ufffe", "🜚" * 50, "a\u0301" * 1000]
+    found = server.post("/v1/rerank", {"query": "\x00?", "documents": texts}).json()
+    assert sorted(item["index"] for item in found["results"]) == list(range(len(texts)))
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/rerank", b'{"query": "a\\ud800", "documents": ["b\\udfff", {"text": "c\\ud800"}]}'),
+        ("/v2/rerank", b'{"query": "a\\ud800", "documents": ["b\\udfff"], "model": "\\ud800"}'),
+        ("/rerank", b'{"query": "a\\ud800", "texts": ["b\\udfff"], "return_text": true}'),
+        ("/score", b'{"text_1": "a\\ud800", "text_2": ["b\\udfff"]}'),
+        ("/v1/ask", b'{"question": "a\\ud800", "documents": ["a\\udfff"], "explain": true}'),
+        ("/v1/ask", b'{"question": "lamp \\ud800"}'),
+    ],
+)
+def test_lone_surrogates_are_replaced(server: Server, path: str, body: bytes) -> None:
+    status, _ = server.post_bytes(body, path=path)
+    assert status == 200
+
+
+def test_errors_on_rerank_name_the_field_of_the_format(server: Server) -> None:
+    answer = server.post("/rerank", {"query": "a"}).json()
+    assert answer["error"] == answer["detail"] == "documents: Field required."
+    answer = server.post("/rerank", {"query": "a", "texts": [1]}).json()
+    assert answer["error"] == "texts.0: Input should be a valid string."
+    answer = server.post("/rerank", []).json()
+    assert answer["error"].startswith("body: Input should be a valid dictionary")
+
+
+def test_head_requests_of_load_balancers(server: Server) -> None:
+    for path in ("/", "/health", "/ready"):
+        response = server.client.head(path)
+        assert (response.status_code, response.content) == (200, b""), path
+
+
+def test_internal_errors_are_logged_and_not_shown(server: Server) -> None:
+    response = server.post("/v1/rerank", {**RERANK_BODY, "model": "failing"})
+    assert response.status_code == 500
+    assert "secret" not in response.text
+    server.await_line("ZeroDivisionError: a secret")
+
+
+def test_unknown_routes_and_methods(server: Server) -> None:
+    assert server.client.get("/nowhere").json()["message"] == "Not Found"
+    assert server.client.get("/v1/rerank").status_code == 405
+    assert server.client.get("/page/../app.py").status_code == 404
+    assert server.client.get("/page/%2e%2e%2fapp.py").status_code == 404
+
+
+def test_responses_have_security_headers(server: Server) -> None:
+    for path in ("/", "/health", "/nowhere", "/page/app.js", "/docs"):
+        headers = server.client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'"), path
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers

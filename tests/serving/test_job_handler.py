@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from askline.serving.allowed_rankers import AllowedRankers
+from askline.serving.job_handler import MAX_SHARED_CANDIDATES, JobHandler
+from askline.serving.messages import (
+    AnyJob,
+    JobFailure,
+    JobRequest,
+    ListJob,
+    RankJob,
+    RankResult,
+    WorkerConfig,
+)
+
+from .misbehaving_rankers import Batching
+
+TEXTS = ["Emma is a novel.", "Jane Austen wrote Emma."]
+
+
+@pytest.fixture
+def handler() -> JobHandler:
+    """A handler whose ranker fails for a batch that contains the question `break`."""
+    rankers = AllowedRankers(["bm25"])
+    rankers.default = Batching()
+    return JobHandler(rankers, None, max_tokens=100, batch_size=8)
+
+
+def _request(job: AnyJob, number: int = 1, deadline: float | None = None) -> JobRequest:
+    return JobRequest(number, job, deadline, is_write=False)
+
+
+def test_a_failed_batch_is_logged_and_ranked_one_by_one(
+    handler: JobHandler, caplog: pytest.LogCaptureFixture
+) -> None:
+    questions = ["Who wrote Emma?", "break", "What is Emma?"]
+    requests = [_request(RankJob(question, TEXTS, None)) for question in questions]
+    with caplog.at_level(logging.ERROR, "askline.serving.job_handler"):
+        outcomes = handler.handle(requests)
+    assert [isinstance(outcome, RankResult) for outcome in outcomes] == [True] * 3
+    (record,) = caplog.records
+    assert record.getMessage() == "A batch of 3 requests failed. Ranking them one at a time."
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
+
+
+def test_a_batch_gives_the_results_of_single_requests(
+    handler: JobHandler, caplog: pytest.LogCaptureFixture
+) -> None:
+    requests = [_request(RankJob(text, TEXTS, None)) for text in ("Who wrote Emma?", "novel")]
+    together = handler.handle(requests)
+    assert together == [outcome for request in requests for outcome in handler.handle([request])]
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (_request(RankJob("a", TEXTS, None)), True),
+        (_request(RankJob("a", TEXTS, "rerank-v3.5")), True),
+        (_request(RankJob("a", TEXTS, "bm25")), False),
+        (_request(RankJob("a", TEXTS, None), deadline=1.0), False),
+        (_request(RankJob("a", ["b"] * (MAX_SHARED_CANDIDATES + 1), None)), False),
+        (_request(ListJob("", 1)), False),
+    ],
+    ids=["default", "unknown model", "other ranker", "deadline", "many", "not a rank job"],
+)
+def test_which_requests_share_a_batch(
+    handler: JobHandler, request_: JobRequest, expected: bool
+) -> None:
+    assert handler.can_share_batch(request_) is expected
+
+
+def test_errors_become_failures(handler: JobHandler) -> None:
+    (many,) = handler.handle([_request(RankJob("a", ["word " * 200], None))])
+    assert isinstance(many, JobFailure)
+    assert (many.kind, many.status) == ("input", 413)
+    (missing,) = handler.handle([_request(ListJob("", 1))])
+    assert isinstance(missing, JobFailure)
+    assert (missing.kind, missing.status) == ("input", 404)
+
+
+def test_a_ranker_without_batches_gets_single_requests() -> None:
+    config = WorkerConfig(["bm25"], None, None, max_tokens=100, batch_size=8)
+    description = JobHandler.load(config).describe()
+    assert description.batch_size == 1
+    assert [model.id for model in description.models] == ["bm25"]
+    assert "jaccard" in description.rankers
