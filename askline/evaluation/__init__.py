@@ -1,12 +1,12 @@
 """
-How good is a ranking, and is the difference real?
+Measure rankings, and test whether differences are statistically significant.
 
-Units, everywhere in this room: values of single questions are fractions, 0 to 1, as trec_eval
-gives them; what is reported (means, differences, intervals, tables, JSON) is percent, 0 to 100, as
-papers print it. A name says which: `values` are fractions, `percent` is percent.
+Units: values of single questions are fractions, 0 to 1, as in trec_eval; everything that is
+reported (means, differences, intervals, tables, JSON) is in percent, 0 to 100, as in papers. Names
+say which: `values` are fractions, `percent` is percent.
 
-Ties, everywhere: the order of the hits is the ranking. Equal scores were settled by the ranker, and
-no measure settles them again. Runs read from files have scores only, so `read_run` asks for a rule.
+Ties: the order of the hits is the ranking. The ranker has decided equal scores, and no measure
+decides them again. Run files hold scores only, so `read_run` takes a tie rule.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from .calibration import (
     choose_threshold,
     expected_calibration_error,
 )
-from .evaluate import Evaluation, evaluate
 from .markdown_tables import evaluation_rows, markdown_table
 from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
 from .phrase_scores import PhraseScores, exact_match, f1, normalize_phrase, score_phrases
+from .ranker_evaluation import Evaluation, evaluate
 from .runs import Qrels, RankedList, Run, make_qrels, read_qrels, read_run, write_qrels, write_run
 from .significance import (
     Comparison,

@@ -1,9 +1,9 @@
 """
-Scores as probabilities, how far they can be trusted, and when to give no answer at all.
+Calibration: turn scores into probabilities, measure them, and choose when to give no answer.
 
-A calibrator is fitted on dev and used on anything: `Temperature` keeps one straight line through
-the logits, `Isotonic` any rising staircase. Neither changes an order (a staircase may make ties),
-so no ranking measure is touched.
+A calibrator is fitted on a dev set: `PlattScaling` fits a line to the logits,
+`IsotonicRegression` any non-decreasing function. Neither reverses an order (isotonic regression may
+create ties), so ranking measures stay the same.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NEWTON_STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class PlattScaling:
-    """`sigmoid(scale * score + shift)`: Platt's scaling, of which temperature is 1 / scale."""
+    """`sigmoid(scale * score + shift)`. The temperature is 1 / scale."""
 
     scale: float = 1.0
     shift: float = 0.0
@@ -38,10 +38,10 @@ class PlattScaling:
     @classmethod
     def fit(cls, scores: ArrayLike, labels: ArrayLike) -> PlattScaling:
         """
-        The maximum-likelihood line, by Newton's method.
+        Fit by maximum likelihood with Newton's method.
 
-        Labels are smoothed as Platt does, so that scores which separate them perfectly still give
-        a finite scale.
+        Labels are smoothed as in Platt (1999), so that the scale stays finite even if the scores
+        separate the labels perfectly.
         """
         score, label = _checked(scores, labels)
         positives, negatives = label.sum(), (~label).sum()
@@ -50,13 +50,13 @@ class PlattScaling:
         weights = np.zeros(2)
         loss = _log_loss(weights @ columns, target)
         for _ in range(_NEWTON_STEPS):
-            chance = _sigmoid(weights @ columns)
-            curvature = (columns * (chance * (1 - chance))) @ columns.T + 1e-9 * np.eye(2)
-            step = np.linalg.solve(curvature, columns @ (chance - target))
-            # The loss is convex, so a step that raises it went too far.
-            while (after := _log_loss((weights - step) @ columns, target)) > loss:
+            probability = _sigmoid(weights @ columns)
+            hessian = (columns * (probability * (1 - probability))) @ columns.T + 1e-9 * np.eye(2)
+            step = np.linalg.solve(hessian, columns @ (probability - target))
+            # The loss is convex, so a step that increases it is too long.
+            while (new_loss := _log_loss((weights - step) @ columns, target)) > loss:
                 step = step / 2
-            gain, loss, weights = loss - after, after, weights - step
+            gain, loss, weights = loss - new_loss, new_loss, weights - step
             if gain < 1e-12:
                 break
         return cls(float(weights[0]), float(weights[1]))
@@ -67,86 +67,87 @@ class PlattScaling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IsotonicRegression:
-    """A rising staircase through the dev scores, with straight lines between its steps."""
+    """A non-decreasing function of the score, linear between the scores it was fitted on."""
 
     scores: FloatArray
-    chances: FloatArray
+    probabilities: FloatArray
 
     @classmethod
     def fit(cls, scores: ArrayLike, labels: ArrayLike) -> IsotonicRegression:
-        """The least-squares rising fit (pool adjacent violators); equal scores are one point."""
+        """Fit by least squares (pool adjacent violators); equal scores are one point."""
         score, label = _checked(scores, labels)
-        points, place = np.unique(score, return_inverse=True)
-        weight = np.bincount(place).astype(float)
-        means = np.bincount(place, label) / weight
-        blocks: list[tuple[float, float, int]] = []  # mean, weight, points in it
-        for mean, mass in zip(means.tolist(), weight.tolist(), strict=True):
+        points, position = np.unique(score, return_inverse=True)
+        weights = np.bincount(position).astype(float)
+        means = np.bincount(position, label) / weights
+        blocks: list[tuple[float, float, int]] = []  # mean, weight, number of points
+        for mean, weight in zip(means.tolist(), weights.tolist(), strict=True):
             count = 1
             while blocks and blocks[-1][0] >= mean:
-                before, before_mass, before_count = blocks.pop()
-                mean = (mean * mass + before * before_mass) / (mass + before_mass)
-                mass, count = mass + before_mass, count + before_count
-            blocks.append((mean, mass, count))
+                last_mean, last_weight, last_count = blocks.pop()
+                mean = (mean * weight + last_mean * last_weight) / (weight + last_weight)
+                weight, count = weight + last_weight, count + last_count
+            blocks.append((mean, weight, count))
         return cls(
             points, np.repeat([block[0] for block in blocks], [block[2] for block in blocks])
         )
 
     def __call__(self, scores: ArrayLike) -> FloatArray:
-        found: FloatArray = np.interp(np.asarray(scores, float), self.scores, self.chances)
+        found: FloatArray = np.interp(np.asarray(scores, float), self.scores, self.probabilities)
         return found
 
 
 @dataclass(frozen=True, slots=True)
 class Abstention:
-    """A threshold, and what giving no answer below it comes to on a set."""
+    """Precision and recall of giving no answer if the best score is below a threshold."""
 
     threshold: float
     precision: float
-    """Of the questions left without an answer, the share that has none."""
+    """The share of unanswerable questions among those that got no answer."""
     recall: float
-    """Of the questions that have no answer, the share left without one."""
+    """The share of the unanswerable questions that got no answer."""
 
     @classmethod
     def at(cls, threshold: float, best_scores: ArrayLike, answerable: ArrayLike) -> Abstention:
-        """With a threshold that is given. `best_scores` has each question's first candidate's."""
-        score, answered = _checked(best_scores, answerable)
-        silent = score < threshold
-        rightly = int((silent & ~answered).sum())
-        precision = rightly / max(1, int(silent.sum()))
-        return cls(float(threshold), precision, rightly / int((~answered).sum()))
+        """Measure a threshold. `best_scores` has the score of each question's first candidate."""
+        score, has_answer = _checked(best_scores, answerable)
+        abstained = score < threshold
+        correct = int((abstained & ~has_answer).sum())
+        precision = correct / max(1, int(abstained.sum()))
+        return cls(float(threshold), precision, correct / int((~has_answer).sum()))
 
     @property
     def f1(self) -> float:
-        """Of abstaining, as a fraction."""
+        """The harmonic mean of precision and recall, as a fraction."""
         total = self.precision + self.recall
         return 2 * self.precision * self.recall / total if total else 0.0
 
 
 def choose_threshold(best_scores: ArrayLike, answerable: ArrayLike) -> Abstention:
     """
-    The threshold with the highest F1 of abstaining, the lowest of equals.
+    The threshold with the highest F1 of abstaining; of equal ones, the lowest.
 
-    `best_scores` has the score of each question's first candidate; one below the threshold is
-    answered with nothing.
+    `best_scores` has the score of each question's first candidate. A question whose best score is
+    below the threshold gets no answer.
     """
-    score, answered = _checked(best_scores, answerable)
+    score, has_answer = _checked(best_scores, answerable)
     order = np.argsort(score, kind="stable")
-    silent = np.cumsum(~answered[order])  # unanswerable questions among the lowest k
-    low = score[order]
-    ends = np.flatnonzero(np.append(low[1:] > low[:-1], True))  # equal scores fall together
-    counts = ends + 1
-    f1 = 2 * silent[ends] / (counts + silent[-1])
-    best = int(np.argmax(f1))
-    last = ends[best]
-    threshold = np.nextafter(low[last], np.inf) if last + 1 == len(low) else low[last + 1]
-    return Abstention.at(threshold, score, answered)
+    correct = np.cumsum(~has_answer[order])  # unanswerable questions among the k lowest scores
+    ordered = score[order]
+    # Equal scores are on the same side of every threshold.
+    ends = np.flatnonzero(np.append(ordered[1:] > ordered[:-1], True))
+    abstained = ends + 1
+    f1 = 2 * correct[ends] / (abstained + correct[-1])
+    last = ends[int(np.argmax(f1))]
+    is_highest = last + 1 == len(ordered)
+    threshold = np.nextafter(ordered[last], np.inf) if is_highest else ordered[last + 1]
+    return Abstention.at(threshold, score, has_answer)
 
 
 def auroc(scores: ArrayLike, labels: ArrayLike) -> float:
-    """The chance that a positive outscores a negative, ties counting half (Mann and Whitney)."""
+    """The probability that a positive outscores a negative; ties count half (Mann-Whitney U)."""
     score, label = _checked(scores, labels)
-    _, place, counts = np.unique(score, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]  # the mean rank of equal scores
+    _, position, counts = np.unique(score, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[position]  # equal scores get their mean rank
     positives, negatives = int(label.sum()), int((~label).sum())
     above = ranks[label].sum() - positives * (positives + 1) / 2
     return float(above / (positives * negatives))
@@ -156,29 +157,29 @@ def expected_calibration_error(
     probabilities: ArrayLike, labels: ArrayLike, *, bins: int = 15
 ) -> float:
     """
-    The mean gap between what was said and what came true, over bins of equal width.
+    The mean gap between predicted probability and observed frequency, over bins of equal width.
 
-    A fraction, 0 to 1; each bin counts with its share of the pairs. Bins are open on the left, and
-    the first takes 0 as well.
+    A fraction, 0 to 1; each bin is weighted by its share of the pairs. A bin includes its upper
+    bound but not its lower one, except that the first bin includes 0.
     """
-    chance = np.asarray(probabilities, float)
+    probability = np.asarray(probabilities, float)
     label = np.asarray(labels, bool)
-    if chance.shape != label.shape or chance.ndim != 1 or not len(chance):
+    if probability.shape != label.shape or probability.ndim != 1 or not len(probability):
         raise InputError(
-            f"Expected as many probabilities as labels, and at least one, got {chance.shape} and "
-            f"{label.shape}."
+            "Expected as many probabilities as labels, and at least one, got shapes "
+            f"{probability.shape} and {label.shape}."
         )
-    if not ((chance >= 0) & (chance <= 1)).all():
+    if not ((probability >= 0) & (probability <= 1)).all():
         raise InputError("Probabilities must be from 0 to 1. Calibrate the scores first.")
     if bins < 1:
-        raise InputError(f"bins must be at least 1, got {bins}.")
-    place = np.clip(np.ceil(chance * bins).astype(int) - 1, 0, bins - 1)
-    gap = np.bincount(place, chance, bins) - np.bincount(place, label, bins)
-    return float(np.abs(gap).sum() / len(chance))
+        raise InputError(f"`bins` must be at least 1, got {bins}.")
+    bin_index = np.clip(np.ceil(probability * bins).astype(int) - 1, 0, bins - 1)
+    gap = np.bincount(bin_index, probability, bins) - np.bincount(bin_index, label, bins)
+    return float(np.abs(gap).sum() / len(probability))
 
 
 def _sigmoid(logits: FloatArray) -> FloatArray:
-    # Through tanh, which neither overflows nor warns.
+    # By tanh, which neither overflows nor warns.
     return 0.5 * (1.0 + np.tanh(0.5 * logits))
 
 
@@ -190,10 +191,12 @@ def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, NDArray[
     score, label = np.asarray(scores, float), np.asarray(labels, bool)
     if score.shape != label.shape or score.ndim != 1:
         raise InputError(
-            f"Expected one label for each score, got {score.shape} scores and {label.shape} labels."
+            f"Expected one label per score, got shapes {score.shape} and {label.shape}."
         )
     if not np.isfinite(score).all():
         raise InputError("Scores must be finite numbers.")
     if label.all() or not label.any():
-        raise InputError("Expected labels of both kinds, got one kind only. Take a larger set.")
+        raise InputError(
+            "Expected positive and negative labels, got one kind only. Use a larger set."
+        )
     return score, label

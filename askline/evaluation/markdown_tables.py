@@ -1,4 +1,4 @@
-"""Rows of figures as a Markdown table that is also aligned when read as plain text."""
+"""Markdown tables whose columns are also aligned as plain text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from ..errors import InputError
-from .evaluate import Evaluation
+from .ranker_evaluation import Evaluation
 
 __all__ = [
     "Cell",
@@ -15,21 +15,27 @@ __all__ = [
 ]
 
 Cell: TypeAlias = str | int | float | None
-"""A text, a count, a figure, or nothing known."""
+"""A text, a count, a value, or None for an unknown value."""
 
 
 def evaluation_rows(
     evaluations: Sequence[Evaluation],
 ) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-    """A header and a row for each evaluation, for any kind of table; measures in percent."""
-    names = list(dict.fromkeys(name for each in evaluations for name in each.values))
+    """A header and one row per evaluation; measures in percent, None if not evaluated."""
+    names = list(dict.fromkeys(name for evaluation in evaluations for name in evaluation.values))
     header = ("ranker", "set", *names, "questions", "ms p50", "ms p95")
     rows: list[tuple[Cell, ...]] = []
-    for each in evaluations:
-        percent, ms = each.percent, each.ms_per_question
-        figures = [percent.get(name) for name in names]
+    for evaluation in evaluations:
+        percent, ms = evaluation.percent, evaluation.ms_per_question
         rows.append(
-            (each.ranker, each.question_set, *figures, len(each.seconds), ms["p50"], ms["p95"])
+            (
+                evaluation.ranker,
+                evaluation.question_set,
+                *(percent.get(name) for name in names),
+                len(evaluation.seconds),
+                ms["p50"],
+                ms["p95"],
+            )
         )
     return header, rows
 
@@ -37,29 +43,30 @@ def evaluation_rows(
 def markdown_table(
     header: Sequence[str], rows: Sequence[Sequence[Cell]], *, digits: int = 2
 ) -> str:
-    """Columns that hold numbers only are set to the right; None is a dash. Ends without newline."""
+    """Numeric columns are aligned to the right; None is a dash. There is no newline at the end."""
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
             raise InputError(
-                f"Expected {len(header)} cells in each row, got {len(row)} in row {number}."
+                f"Expected {len(header)} cells per row as in the header, got {len(row)} in row "
+                f"{number}."
             )
     numeric = [
         bool(rows) and all(not isinstance(row[column], str) for row in rows)
         for column in range(len(header))
     ]
     lines = [
-        [_text(cell, digits) for cell in header],
-        *([_text(cell, digits) for cell in row] for row in rows),
+        [_format_cell(cell, digits) for cell in header],
+        *([_format_cell(cell, digits) for cell in row] for row in rows),
     ]
     widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(header))]
     rule = [
         "-" * (width - right) + ":" * right for width, right in zip(widths, numeric, strict=True)
     ]
     lines.insert(1, rule)
-    return "\n".join(_line(line, widths, numeric) for line in lines)
+    return "\n".join(_format_row(line, widths, numeric) for line in lines)
 
 
-def _text(cell: Cell, digits: int) -> str:
+def _format_cell(cell: Cell, digits: int) -> str:
     if cell is None:
         return "–"
     if isinstance(cell, float):
@@ -67,7 +74,7 @@ def _text(cell: Cell, digits: int) -> str:
     return " ".join(str(cell).replace("|", "\\|").split())
 
 
-def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
+def _format_row(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) -> str:
     padded = [
         cell.rjust(width) if right else cell.ljust(width)
         for cell, width, right in zip(cells, widths, numeric, strict=True)

@@ -1,15 +1,14 @@
 """
-Exact match and F1 of answer phrases, as SQuAD counts them.
+Exact match and F1 of answer phrases, as defined by SQuAD.
 
-A phrase is lowered, loses its punctuation and its articles, and is parted at white space; the best
-match over the gold phrases counts. A question without an answer has no gold phrase, and the right
-prediction for it is the empty text (SQuAD 2.0). English follows SQuAD's own rule to the letter.
+A phrase is lowercased, loses its punctuation and articles, and is split at white space; the best
+match over the gold phrases counts. A question without an answer has no gold phrase, and the correct
+prediction for it is the empty text (SQuAD 2.0). English follows SQuAD's own script exactly.
 
-French drops le, la, les, l', du, des, au, aux, un and une. `l'` goes before the punctuation does,
-for without its apostrophe it is no longer seen; and typographic marks (’ « » …) count as
-punctuation, which SQuAD's rule for English does not know. An accent is the same in one character
-as in two. This rule has not been held against the
-script of FQuAD's authors: say so beside a French figure.
+French drops le, la, les, l', du, des, au, aux, un and une. `l'` is dropped before the punctuation,
+because it is recognized by its apostrophe. Typographic marks (’ « » …) count as punctuation, unlike
+in SQuAD's script, and accents are composed (NFC). This rule has not been compared with the script
+of FQuAD's authors; published French results should say so.
 """
 
 from __future__ import annotations
@@ -48,38 +47,40 @@ _ASCII_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhraseScores:
-    """Fractions 0 to 1 for each question, in the order of the gold answers."""
+    """One fraction per question, 0 to 1, in the order of the gold answers."""
 
     exact_match: FloatArray
     f1: FloatArray
 
     @property
     def percent(self) -> dict[str, float]:
-        """The means in percent, under the names `EM` and `F1`."""
+        """The means in percent, with the names `EM` and `F1`."""
         return {"EM": 100 * float(self.exact_match.mean()), "F1": 100 * float(self.f1.mean())}
 
 
 def normalize_phrase(phrase: str, *, language: Language = "en") -> str:
-    """What two phrases must share to match exactly."""
+    """Two phrases match exactly if their normalized forms are equal."""
     if language not in get_args(Language):
         raise UnknownNameError("language", language, get_args(Language))
     text = phrase.lower()
     if language == "fr":
         text = unicodedata.normalize("NFC", text)
-        text = "".join(filter(_is_kept, _ELIDED.sub(" ", text)))
+        text = "".join(filter(_is_not_punctuation, _ELIDED.sub(" ", text)))
     else:
         text = text.translate(_ASCII_PUNCTUATION)
     return " ".join(_ARTICLES[language].sub(" ", text).split())
 
 
 def exact_match(prediction: str, golds: Sequence[str], *, language: Language = "en") -> float:
-    """1 if the prediction is one of the gold phrases once both are normalised, else 0."""
-    return _best(lambda gold, said: float(gold == said), prediction, golds, language)
+    """1 if the normalized prediction equals a normalized gold phrase, else 0."""
+    return _best_score(
+        lambda gold, predicted: float(gold == predicted), prediction, golds, language
+    )
 
 
 def f1(prediction: str, golds: Sequence[str], *, language: Language = "en") -> float:
-    """The best harmonic mean of token precision and recall over the gold phrases."""
-    return _best(_token_f1, prediction, golds, language)
+    """The harmonic mean of token precision and recall; the best over the gold phrases."""
+    return _best_score(_token_f1, prediction, golds, language)
 
 
 def score_phrases(
@@ -88,13 +89,13 @@ def score_phrases(
     *,
     language: Language = "en",
 ) -> PhraseScores:
-    """Score predictions by question id; each question needs one, if only the empty text."""
+    """Score predictions by question id. Each question needs one, which may be empty."""
     missing = [question for question in golds if question not in predictions]
     if missing or not golds:
         raise InputError(
             f"Expected a prediction for each of {len(golds)} questions (at least one), "
-            f"{len(missing)} are missing: {', '.join(map(repr, missing[:5])) or 'none'}. "
-            f'Predict "" where there is no answer.'
+            f"got none for {len(missing)}: {', '.join(map(repr, missing[:5])) or 'none'}. "
+            f'Predict "" for no answer.'
         )
     pairs = [(predictions[question], phrases) for question, phrases in golds.items()]
     return PhraseScores(
@@ -103,24 +104,24 @@ def score_phrases(
     )
 
 
-def _best(
+def _best_score(
     score: Callable[[str, str], float], prediction: str, golds: Sequence[str], language: Language
 ) -> float:
-    said = normalize_phrase(prediction, language=language)
-    normal = [normalize_phrase(gold, language=language) for gold in golds]
-    # As SQuAD 2.0 does: gold phrases of nothing but articles and marks are not gold phrases.
-    return max(score(gold, said) for gold in [gold for gold in normal if gold] or [""])
+    predicted = normalize_phrase(prediction, language=language)
+    normalized = [normalize_phrase(gold, language=language) for gold in golds]
+    # As in SQuAD 2.0: gold phrases of nothing but articles and punctuation are ignored.
+    return max(score(gold, predicted) for gold in [gold for gold in normalized if gold] or [""])
 
 
-def _token_f1(gold: str, said: str) -> float:
-    gold_tokens, said_tokens = gold.split(), said.split()
-    if not gold_tokens or not said_tokens:
-        return float(gold_tokens == said_tokens)
-    common = sum((Counter(gold_tokens) & Counter(said_tokens)).values())
-    return 2 * common / (len(gold_tokens) + len(said_tokens))
+def _token_f1(gold: str, predicted: str) -> float:
+    gold_tokens, predicted_tokens = gold.split(), predicted.split()
+    if not gold_tokens or not predicted_tokens:
+        return float(gold_tokens == predicted_tokens)
+    common = sum((Counter(gold_tokens) & Counter(predicted_tokens)).values())
+    return 2 * common / (len(gold_tokens) + len(predicted_tokens))
 
 
-def _is_kept(character: str) -> bool:
-    return character not in string.punctuation and not unicodedata.category(character).startswith(
-        "P"
-    )
+def _is_not_punctuation(character: str) -> bool:
+    if character in string.punctuation:
+        return False
+    return not unicodedata.category(character).startswith("P")

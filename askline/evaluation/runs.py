@@ -1,12 +1,10 @@
 """
-A run: what one ranker made of many questions, by ids, and the judgements to hold it against.
+Runs (the rankings of one ranker for many questions), qrels, and TREC's file formats for both.
 
-TREC's text formats, read and written.
-
-A run has rows `question Q0 candidate rank score tag`, qrels `question 0 candidate relevance`.
-Columns are parted by ASCII white space, so an id with such white space in it cannot be written: it
-is refused, never changed, for a changed id would no longer meet its other file. Files are read and
-written as UTF-8, and written whole or not at all.
+A run file has rows `question Q0 candidate rank score tag`, a qrels file
+`question 0 candidate relevance`. Columns are separated by ASCII white space, so an id that contains
+white space cannot be written. It is refused, not changed, because a changed id would no longer
+match the other file. Files are UTF-8 and are written atomically.
 """
 
 from __future__ import annotations
@@ -39,12 +37,23 @@ __all__ = [
 ]
 
 Qrels: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Question id → candidate id → relevance. Above 0 is an answer; a candidate left out is none."""
+"""Question id → candidate id → relevance. Above 0 is an answer; a missing candidate is not one."""
+
+TieRule: TypeAlias = Literal["docno", "rank"]
+"""How `read_run` orders equal scores."""
+
+_T = TypeVar("_T")
+
+_RUN_COLUMNS = ("question", "Q0", "candidate", "rank", "score", "tag")
+_QRELS_COLUMNS = ("question", "0", "candidate", "relevance")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_UNWRITABLE = re.compile(r"[\x00\t-\r \ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class RankedList:
-    """The candidates of one question, best first. The order decides; scores may tie or rise."""
+    """Candidate ids of one question, best first. The order counts; scores may tie or rise."""
 
     ids: tuple[str, ...]
     scores: tuple[float, ...]
@@ -52,27 +61,27 @@ class RankedList:
     def __post_init__(self) -> None:
         if len(self.ids) != len(self.scores):
             raise InputError(
-                f"Expected one score for each candidate, "
+                f"Expected one score per candidate, "
                 f"got {len(self.ids)} candidates and {len(self.scores)} scores."
             )
         if len(set(self.ids)) != len(self.ids):
-            doubled = next(id_ for id_ in self.ids if self.ids.count(id_) > 1)
+            repeated = next(id_ for id_ in self.ids if self.ids.count(id_) > 1)
             raise InputError(
-                f"Candidate ids must be unique within a question, got {doubled!r} twice. "
-                f"Give each candidate an id of its own."
+                f"Candidate ids must be unique within a question, got {repeated!r} twice. "
+                f"Give each candidate its own id."
             )
         if not all(map(math.isfinite, self.scores)):
             raise InputError("Scores must be finite numbers, got NaN or infinity.")
 
     @classmethod
     def from_hits(cls, question: Question, hits: Sequence[Hit]) -> RankedList:
-        """The ranking of a question, checked: each candidate once, each score a real number."""
+        """The ids in the order of the hits. Checks that each candidate occurs once."""
         indexes = [hit.index for hit in hits]
         scores = tuple([float(hit.score) for hit in hits])
         _check_permutation(question, indexes)
         if not all(map(math.isfinite, scores)):
             raise RankerError(
-                f"Question {question.id!r}: a score is a finite number, got NaN or infinity."
+                f"Question {question.id!r}: scores must be finite, got NaN or infinity."
             )
         candidates = question.candidates
         return cls(tuple([candidates[index].id for index in indexes]), scores)
@@ -80,14 +89,14 @@ class RankedList:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Rankings by question id, under the name of the ranker that made them."""
+    """Rankings by question id, with the name of the ranker."""
 
     name: str
     rankings: Mapping[str, RankedList]
 
     @classmethod
     def from_hits(cls, name: str, ranked: Iterable[tuple[Question, Sequence[Hit]]]) -> Run:
-        """A run of questions with their hits, in the order given. Question ids must be unique."""
+        """A run from questions with their hits. Question ids must be unique."""
         rankings: dict[str, RankedList] = {}
         for question, hits in ranked:
             if question.id in rankings:
@@ -99,41 +108,11 @@ class Run:
 
 
 def make_qrels(questions: Iterable[Question]) -> dict[str, dict[str, int]]:
-    """Every candidate of every question with relevance 1 or 0, as qrels files hold them."""
+    """The labels of all candidates as qrels, with relevance 1 or 0."""
     return {
         question.id: {candidate.id: int(candidate.is_answer) for candidate in question.candidates}
         for question in questions
     }
-
-
-def _check_permutation(question: Question, indexes: Sequence[int]) -> None:
-    count = len(question.candidates)
-    if sorted(indexes) == list(range(count)):
-        return
-    times = Counter(indexes)
-    lost = [index for index in range(count) if index not in times]
-    doubled = [index for index, seen in times.items() if seen > 1]
-    foreign = [index for index in times if not 0 <= index < count]
-    raise RankerError(
-        f"Question {question.id!r}: a ranking holds each of the {count} candidates once, "
-        f"got {len(indexes)} hits; lost: {_few(lost)}; doubled: {_few(doubled)}; "
-        f"out of range: {_few(foreign)}."
-    )
-
-
-def _few(indexes: Sequence[int]) -> str:
-    shown = ", ".join(map(str, sorted(indexes)[:5]))
-    return (shown + ", …" if len(indexes) > 5 else shown) or "none"
-
-
-TieRule: TypeAlias = Literal["docno", "rank"]
-_T = TypeVar("_T")
-
-_RUN_COLUMNS = ("question", "Q0", "candidate", "rank", "score", "tag")
-_QRELS_COLUMNS = ("question", "0", "candidate", "relevance")
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_UNWRITABLE = re.compile(r"[\x00\t-\r \ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +124,11 @@ class _Row:
 
 def read_run(path: str | os.PathLike[str], *, ties: TieRule) -> Run:
     """
-    Read a run; its name is the tag of its first row.
+    Read a run file; the name of the run is the tag of its first row.
 
-    Rows are ordered by score, whatever order they stand in. `ties` settles equal scores: "docno" as
-    trec_eval does (scores compared as float32, then candidate ids from last to first), "rank" by
-    the rank column and then by the order in the file (scores compared as written).
+    Candidates are sorted by score, not by their order in the file. `ties` orders equal scores:
+    "docno" as in trec_eval (scores compared as float32, then candidate ids in descending order),
+    "rank" by the rank column and then by the order in the file (scores compared as written).
     """
     if ties not in get_args(TieRule):
         raise UnknownNameError("tie rule", ties, get_args(TieRule))
@@ -164,11 +143,11 @@ def read_run(path: str | os.PathLike[str], *, ties: TieRule) -> Run:
         tag = tag or row_tag
 
     _read_rows(Path(path), _RUN_COLUMNS, keep)
-    return Run(tag, {question: _settle(found.values(), ties) for question, found in rows.items()})
+    return Run(tag, {question: _sorted(found.values(), ties) for question, found in rows.items()})
 
 
 def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
-    """Read judgements; relevance is a whole number, and above 0 means an answer."""
+    """Read a qrels file. Relevance is an integer; above 0 means an answer."""
     qrels: dict[str, dict[str, int]] = {}
 
     def keep(columns: Sequence[str]) -> None:
@@ -181,11 +160,11 @@ def read_qrels(path: str | os.PathLike[str]) -> dict[str, dict[str, int]]:
 
 def write_run(run: Run, path: str | os.PathLike[str]) -> None:
     """
-    Write a run so that trec_eval, and `read_run` by either tie rule, find the same ranking in it.
+    Write a run so that trec_eval, and `read_run` with either tie rule, read the same ranking.
 
-    Where the scores of a question do not fall strictly as float32 (ties, or stages with scales of
-    their own), the score column counts down to 1 instead. White space in the name becomes `_`. A
-    question without candidates has no row.
+    If the scores of a question do not fall strictly as float32 (because of ties, or because stages
+    have different scales), the score column counts down to 1 instead. White space in the name
+    becomes `_`. A question without candidates has no row.
     """
     _check_ids((question, ranked.ids) for question, ranked in run.rankings.items())
     tag = _UNWRITABLE.sub("_", run.name) or "run"
@@ -193,11 +172,11 @@ def write_run(run: Run, path: str | os.PathLike[str]) -> None:
 
 
 def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
-    """Write judgements. A question with no judged candidate has no row, so it is refused."""
+    """Write a qrels file. A question without candidates is refused: it would have no row."""
     empty = [question for question, relevance in qrels.items() if not relevance]
     if empty:
         raise InputError(
-            f"A qrels file needs a judged candidate for each question, got none for "
+            f"Expected at least one judged candidate per question, got none for "
             f"{', '.join(map(repr, empty[:5]))}. Leave these questions out."
         )
     _check_ids(qrels.items())
@@ -209,41 +188,61 @@ def write_qrels(qrels: Qrels, path: str | os.PathLike[str]) -> None:
     _write_lines(path, lines)
 
 
-def _settle(rows: Iterable[_Row], ties: TieRule) -> RankedList:
+def _check_permutation(question: Question, indexes: Sequence[int]) -> None:
+    count = len(question.candidates)
+    if sorted(indexes) == list(range(count)):
+        return
+    times = Counter(indexes)
+    missing = [index for index in range(count) if index not in times]
+    repeated = [index for index, occurrences in times.items() if occurrences > 1]
+    out_of_range = [index for index in times if not 0 <= index < count]
+    raise RankerError(
+        f"Question {question.id!r}: a ranking must have each of the {count} candidates once, "
+        f"got {len(indexes)} hits; missing: {_list_some(missing)}; "
+        f"repeated: {_list_some(repeated)}; out of range: {_list_some(out_of_range)}."
+    )
+
+
+def _list_some(indexes: Sequence[int]) -> str:
+    shown = ", ".join(map(str, sorted(indexes)[:5]))
+    return (shown + ", …" if len(indexes) > 5 else shown) or "none"
+
+
+def _sorted(rows: Iterable[_Row], ties: TieRule) -> RankedList:
     if ties == "docno":
-        # Code points sort as their UTF-8 bytes do, so this is the C library's strcmp.
-        by_name = sorted(rows, key=lambda row: row.candidate, reverse=True)
-        ordered = sorted(by_name, key=lambda row: -_single(row.score))
+        # Code points sort in the order of their UTF-8 bytes, so this is the C library's strcmp.
+        by_id = sorted(rows, key=lambda row: row.candidate, reverse=True)
+        ordered = sorted(by_id, key=lambda row: -_as_float32(row.score))
     else:
         ordered = sorted(rows, key=lambda row: (-row.score, row.rank))
     return RankedList(tuple(row.candidate for row in ordered), tuple(row.score for row in ordered))
 
 
-def _single(score: float) -> float:
+def _as_float32(score: float) -> float:
     with np.errstate(over="ignore"):
         return float(np.float32(score))
 
 
 def _run_lines(run: Run, tag: str) -> Iterator[str]:
     for question, ranked in run.rankings.items():
-        scores = _falling(ranked.scores)
-        for place, (candidate, score) in enumerate(zip(ranked.ids, scores, strict=True), start=1):
-            yield f"{question} Q0 {candidate} {place} {float(score)!r} {tag}\n"
+        scores = _strictly_falling(ranked.scores)
+        for rank, (candidate, score) in enumerate(zip(ranked.ids, scores, strict=True), start=1):
+            yield f"{question} Q0 {candidate} {rank} {float(score)!r} {tag}\n"
 
 
-def _falling(scores: Sequence[float]) -> Sequence[float]:
+def _strictly_falling(scores: Sequence[float]) -> Sequence[float]:
     with np.errstate(over="ignore"):
-        singles = np.asarray(scores, dtype=np.float32)
-    if np.isfinite(singles).all() and (np.diff(singles) < 0).all():
+        float32 = np.asarray(scores, dtype=np.float32)
+    if np.isfinite(float32).all() and (np.diff(float32) < 0).all():
         return scores
-    return [float(rest) for rest in range(len(scores), 0, -1)]
+    return [float(value) for value in range(len(scores), 0, -1)]
 
 
 def _read_rows(path: Path, columns: Sequence[str], keep: Callable[[Sequence[str]], None]) -> None:
-    """Give each row's columns to `keep`, and gather what it, or the row's form, finds wrong."""
+    """Pass the columns of each row to `keep`; collect the ValueErrors and raise them together."""
     problems: list[Problem] = []
     rows = 0
-    with _opened(path) as file:
+    with _open(path) as file:
         for number, line in enumerate(file, start=1):
             parts = line.removeprefix(b"\xef\xbb\xbf").split() if number == 1 else line.split()
             if not parts:
@@ -265,7 +264,7 @@ def _read_rows(path: Path, columns: Sequence[str], keep: Callable[[Sequence[str]
         raise DataError(problems)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:
@@ -276,7 +275,7 @@ def _keep_once(table: dict[str, dict[str, _T]], question: str, candidate: str, v
     found = table.setdefault(question, {})
     if candidate in found:
         raise ValueError(
-            f"candidate {_short(candidate)} stands twice under question {_short(question)}. "
+            f"candidate {_short(candidate)} occurs twice for question {_short(question)}. "
             f"Keep one row."
         )
     found[candidate] = value
@@ -284,7 +283,7 @@ def _keep_once(table: dict[str, dict[str, _T]], question: str, candidate: str, v
 
 def _integer(column: str, text: str) -> int:
     if not _INTEGER.fullmatch(text):
-        raise ValueError(f"{column} must be a whole number, got {_short(text)}.")
+        raise ValueError(f"{column} must be an integer, got {_short(text)}.")
     return int(text)
 
 
@@ -305,8 +304,8 @@ def _check_ids(table: Iterable[tuple[str, Iterable[str]]]) -> None:
     if bad:
         more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
         raise InputError(
-            f"TREC files part columns by white space, so an id must be text without any; got "
-            f"{', '.join(map(_short, bad[:5]))}{more}. Rename these ids."
+            "In TREC files, white space separates columns: ids must not be empty or contain any; "
+            f"got {', '.join(map(_short, bad[:5]))}{more}. Rename these ids."
         )
 
 

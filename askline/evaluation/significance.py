@@ -1,9 +1,8 @@
 """
-Is it luck? Intervals and paired tests over the values of single questions.
+Statistical significance: bootstrap intervals and paired tests over the values per question.
 
-All draws come from a seed, so the same figures come out each time. The randomisation test is the
-one to report: it assumes nothing about how the values are spread. The t-test stands beside it
-because papers print it.
+All random draws are seeded, so results are reproducible. Report the randomization test: it assumes
+nothing about the distribution of the values. The t-test is included because papers report it.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError, UnknownNameError, require_extra
-from .evaluate import Evaluation
 from .measures import FloatArray, parse_measure
+from .ranker_evaluation import Evaluation
 
 __all__ = [
     "Comparison",
@@ -27,8 +26,8 @@ __all__ = [
     "t_test",
 ]
 
-_BLOCK = 1 << 22  # numbers held at a time, about 32 MB
-_ROUNDING = 1e-12  # sums of the same numbers in another order may differ by this much, relatively
+_MAX_BLOCK_VALUES = 1 << 22  # values in memory at a time, about 32 MB
+_ROUNDING = 1e-12  # relative difference between sums of the same numbers in another order
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Ranker `a` against ranker `b` by one measure: percent, points of percent, and odds."""
+    """Ranker `a` against ranker `b` by one measure, in percent and percentage points."""
 
     a: str
     b: str
@@ -71,7 +70,7 @@ def compare(
     """Compare two evaluations question by question; they must be of the same question set."""
     if a.question_set != b.question_set or a.question_ids != b.question_ids:
         raise InputError(
-            f"A comparison needs the same questions in the same order, got "
+            f"Expected two evaluations of the same questions in the same order, got "
             f"{a.question_set!r} ({len(a.question_ids)} questions) and "
             f"{b.question_set!r} ({len(b.question_ids)} questions)."
         )
@@ -101,9 +100,9 @@ def bootstrap_interval(
     values: ArrayLike, *, confidence: float = 0.95, samples: int = 10_000, seed: int = 0
 ) -> Interval:
     """The percentile bootstrap interval of the mean, in the unit of `values`."""
-    data = _column(values)
+    data = _checked_values(values)
     if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie between 0 and 1, got {confidence}.")
+        raise InputError(f"`confidence` must be between 0 and 1, got {confidence}.")
     rng = np.random.default_rng(seed)
     means = np.concatenate(
         [
@@ -119,57 +118,58 @@ def randomization_test(
     a: ArrayLike, b: ArrayLike, *, samples: int = 10_000, seed: int = 0
 ) -> float:
     """
-    The two-sided p-value of the paired randomisation test on the difference of means.
+    The two-sided p-value of the paired randomization test on the difference of means.
 
-    Under the null hypothesis each question's two values could as well be swapped. p is the share of
-    random swappings at least as far apart as what was seen, which counts as one of them; so it lies
-    in (0, 1], its smallest value is 1 / (samples + 1), and swapping a and b leaves it unchanged.
+    Under the null hypothesis, the two values of a question are exchangeable. p is the share of
+    random exchanges whose difference is at least as large as the observed one, which is itself
+    counted. So p is in (0, 1], at least 1 / (samples + 1), and symmetric in a and b.
     """
     differences = _differences(a, b)
-    moved = differences[differences != 0]  # a swap of equal values changes nothing
+    nonzero = differences[differences != 0]  # exchanging equal values changes nothing
     rng = np.random.default_rng(seed)
-    seen = abs(moved.sum()) - _ROUNDING * np.abs(moved).sum()
-    as_far = 0
-    for rows in _blocks(samples, len(moved)):
-        swapped = rng.integers(2, size=(rows, len(moved)), dtype=np.int8)
-        sums = (1.0 - 2.0 * swapped) @ moved
-        as_far += int((np.abs(sums) >= seen).sum())
-    return (as_far + 1) / (samples + 1)
+    observed = abs(nonzero.sum()) - _ROUNDING * np.abs(nonzero).sum()
+    at_least = 0
+    for rows in _blocks(samples, len(nonzero)):
+        swapped = rng.integers(2, size=(rows, len(nonzero)), dtype=np.int8)
+        sums = (1.0 - 2.0 * swapped) @ nonzero
+        at_least += int((np.abs(sums) >= observed).sum())
+    return (at_least + 1) / (samples + 1)
 
 
 def t_test(a: ArrayLike, b: ArrayLike) -> float:
-    """The two-sided p-value of the paired t-test; 1 where there is no difference to test."""
+    """The two-sided p-value of the paired t-test; 1 if all differences are zero."""
     differences = _differences(a, b)
     if len(differences) < 2 or not differences.any():
         return 1.0
-    # scipy.special, not scipy.stats: the same distribution, and it imports in a third of the time.
+    # scipy.special instead of scipy.stats: the same distribution, a third of the import time.
     special = require_extra("scipy.special", purpose="The t-test", extra="eval")
-    error = differences.std(ddof=1) / np.sqrt(len(differences))
-    if error == 0:
+    standard_error = differences.std(ddof=1) / np.sqrt(len(differences))
+    if standard_error == 0:
         return 0.0
-    return float(2 * special.stdtr(len(differences) - 1, -abs(differences.mean() / error)))
+    t = differences.mean() / standard_error
+    return float(2 * special.stdtr(len(differences) - 1, -abs(t)))
 
 
 def _blocks(samples: int, width: int) -> Iterator[int]:
-    """Numbers of rows that add up to `samples`, each block small enough to hold."""
+    """Numbers of rows that add up to `samples`, so that a block of rows fits into memory."""
     if samples < 1:
-        raise InputError(f"samples must be at least 1, got {samples}.")
-    rows = max(1, _BLOCK // max(1, width))
+        raise InputError(f"`samples` must be at least 1, got {samples}.")
+    rows = max(1, _MAX_BLOCK_VALUES // max(1, width))
     for start in range(0, samples, rows):
         yield min(rows, samples - start)
 
 
-def _column(values: ArrayLike) -> FloatArray:
+def _checked_values(values: ArrayLike) -> FloatArray:
     data = np.asarray(values, dtype=np.float64)
     if data.ndim != 1 or not len(data) or not np.isfinite(data).all():
-        raise InputError(f"Expected a list of finite values, one a question, got {data!r}.")
+        raise InputError(f"Expected a list of finite values, one per question, got {data!r}.")
     return data
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> FloatArray:
-    left, right = _column(a), _column(b)
+    left, right = _checked_values(a), _checked_values(b)
     if len(left) != len(right):
         raise InputError(
-            f"A paired test needs as many values on both sides, got {len(left)} and {len(right)}."
+            f"A paired test needs two lists of equal length, got {len(left)} and {len(right)}."
         )
     return left - right

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from askline.data import read_jsonl, write_jsonl
+from askline.data import read_jsonl, read_pairs, write_jsonl
 from askline.errors import InputError
 from askline.types import Candidate, Question, QuestionSet, Source
 
@@ -183,3 +183,18 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be written"):
         write_jsonl(FULL, tmp_path / "folder")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "q.jsonl"]
+
+
+def test_a_pair_is_a_question_with_one_answer(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", '{"question": "Who?", "sentence": "Ann did."}')
+    [question] = read_pairs(path)
+    assert (question.id, question.text, question.texts) == ("Q1", "Who?", ["Ann did."])
+    assert labels(question) == [True]
+
+
+def test_bad_pairs_are_all_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", '{"question": "Who?"}', '{"question": "", "sentence": "x"}')
+    assert problems(read_pairs, path) == [
+        (1, "No 'sentence', only 'question'. Add it to the row."),
+        (2, "'question' is empty. Fill it in, or remove it."),
+    ]

@@ -3,11 +3,12 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import askline.data as data
-from askline.data import dataset_names, load_dataset
+from askline.data import dataset_names, load_dataset, load_paragraphs
 from askline.errors import DataError, InputError, UnknownNameError
 
 from .samples import write, write_json
@@ -175,3 +176,51 @@ def test_every_set_may_be_named_alone() -> None:
         dataset, _, split = name.partition(":")
         splits.setdefault(dataset, set()).add(split)
     assert [name for name, of in splits.items() if "train" not in of and len(of) > 1] == []
+
+
+def _paragraph(name: str) -> dict[str, Any]:
+    context = f"This is {name}. It is short."
+    answers = [{"text": "short", "answer_start": context.index("short")}]
+    return {
+        "context": context,
+        "qas": [
+            {"id": f"{name}-{place}", "question": "What is it?", "answers": answers}
+            for place in range(3)
+        ],
+    }
+
+
+@pytest.fixture
+def paragraph_root(tmp_path: Path) -> Path:
+    """SQuADShifts' three files, two articles of one paragraph in each."""
+    (tmp_path / "squadshifts").mkdir()
+    for name in ("new_wiki", "reddit", "amazon_reviews"):
+        articles = [
+            {"title": f"{name} {number}", "paragraphs": [_paragraph(f"{name} {number}")]}
+            for number in range(12)
+        ]
+        path = tmp_path / "squadshifts" / f"{name}_v1.0.json"
+        path.write_text(json.dumps({"data": articles}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["squadshifts", "squadshifts:train", "squadshifts:dev"])
+def test_paragraphs_are_those_of_the_sets_questions(paragraph_root: Path, name: str) -> None:
+    paragraphs = load_paragraphs(name, root=paragraph_root)
+    asked = {question.id for paragraph in paragraphs for question in paragraph.questions}
+    assert asked == {question.id for question in load_dataset(name, root=paragraph_root)}
+
+
+def test_a_file_in_the_format_may_be_named(paragraph_root: Path) -> None:
+    path = paragraph_root / "squadshifts" / "reddit_v1.0.json"
+    assert len(load_paragraphs(f"squadshifts:{path}")) == 12
+
+
+@pytest.mark.parametrize("name", ["wikiqa:train", "questions.jsonl"])
+def test_other_formats_have_no_paragraphs(name: str) -> None:
+    assert load_paragraphs(name) == ()
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="which squad1:train is read from"):
+        load_paragraphs("squad1:train", root=tmp_path)

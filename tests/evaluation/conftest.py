@@ -1,4 +1,4 @@
-"""Tiny question sets and rankers, written by hand."""
+"""Small question sets and rankers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from askline.types import Candidate, Hit, Question, QuestionSet
 
 @dataclass(frozen=True)
 class Reversed:
-    """Puts the last candidate first and gives all the same score."""
+    """Reverses the candidates and gives all the same score."""
 
     score: float = 0.0
 
@@ -25,7 +25,7 @@ class Reversed:
 
 @dataclass(frozen=True)
 class Given:
-    """Answers with the same hits whatever is asked."""
+    """Returns the given hits, or the candidates in their order."""
 
     hits: tuple[Hit, ...] | None = None
 
@@ -48,7 +48,7 @@ def make_question(id_: str, labels: Sequence[int]) -> Question:
 
 @pytest.fixture
 def tiny() -> QuestionSet:
-    """Given order: places 1, 2 and 3 of 3, then none. Reversed: 3, 2 and 1."""
+    """The answer has rank 1, 2 and 3 of 3; the last question has none."""
     return QuestionSet(
         "tiny:test",
         (

@@ -21,55 +21,57 @@ pairs = st.lists(
 
 
 def drawn(scale: float, shift: float, count: int = 20_000) -> tuple[np.ndarray, np.ndarray]:
-    """Scores whose labels come true with chance sigmoid(scale * score + shift)."""
+    """Scores whose labels are true with probability sigmoid(scale * score + shift)."""
     random = np.random.default_rng(7)
     scores = random.normal(size=count) * 3
-    chance = 1 / (1 + np.exp(-(scale * scores + shift)))
-    return scores, random.random(count) < chance
+    probability = 1 / (1 + np.exp(-(scale * scores + shift)))
+    return scores, random.random(count) < probability
 
 
-def test_temperature_finds_the_line_that_drew_the_labels() -> None:
+def test_platt_scaling_recovers_scale_and_shift() -> None:
     fitted = PlattScaling.fit(*drawn(0.5, -1.0))
     assert fitted.scale == pytest.approx(0.5, abs=0.03)
     assert fitted.shift == pytest.approx(-1.0, abs=0.08)
 
 
-def test_temperature_stays_finite_where_scores_separate_the_labels() -> None:
+def test_platt_scaling_stays_finite_for_separable_labels() -> None:
     fitted = PlattScaling.fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1])
     assert np.isfinite([fitted.scale, fitted.shift]).all()
     assert fitted([3.0])[0] > 0.5 > fitted([-3.0])[0]
 
 
-def test_temperature_of_huge_scores_gives_no_warning() -> None:
+def test_platt_scaling_of_huge_scores_gives_no_warning() -> None:
     assert PlattScaling()([-1e6, 0.0, 1e6]).tolist() == [0.0, 0.5, 1.0]
 
 
-@pytest.mark.parametrize(
-    "kind", [PlattScaling, IsotonicRegression], ids=["temperature", "isotonic"]
-)
-def test_calibration_lowers_the_error(kind: type[PlattScaling] | type[IsotonicRegression]) -> None:
+@pytest.mark.parametrize("kind", [PlattScaling, IsotonicRegression], ids=["platt", "isotonic"])
+def test_calibration_lowers_the_calibration_error(
+    kind: type[PlattScaling] | type[IsotonicRegression],
+) -> None:
     scores, labels = drawn(0.3, -2.0)
     fitted = kind.fit(scores[::2], labels[::2])
     raw = expected_calibration_error(PlattScaling()(scores[1::2]), labels[1::2])
     assert expected_calibration_error(fitted(scores[1::2]), labels[1::2]) < 0.03 < raw
 
 
-def test_isotonic_pools_what_falls() -> None:
+def test_isotonic_regression_pools_adjacent_violators() -> None:
     fitted = IsotonicRegression.fit([1.0, 2.0, 3.0, 4.0], [0, 1, 0, 1])
-    assert fitted.chances.tolist() == [0.0, 0.5, 0.5, 1.0]
+    assert fitted.probabilities.tolist() == [0.0, 0.5, 0.5, 1.0]
     assert fitted([0.0, 1.5, 9.0]).tolist() == [0.0, 0.25, 1.0]
 
 
 @given(pairs)
-def test_isotonic_never_falls_and_keeps_the_mean(rows: list[tuple[float, bool]]) -> None:
+def test_isotonic_regression_is_non_decreasing_and_keeps_the_mean(
+    rows: list[tuple[float, bool]],
+) -> None:
     scores, labels = zip(*rows, strict=True)
     fitted = IsotonicRegression.fit(scores, labels)
-    assert (np.diff(fitted.chances) >= 0).all()
+    assert (np.diff(fitted.probabilities) >= 0).all()
     assert fitted(scores).mean() == pytest.approx(np.mean(labels))
 
 
 @given(pairs)
-def test_auroc_counts_pairs(rows: list[tuple[float, bool]]) -> None:
+def test_auroc_equals_the_share_of_ordered_pairs(rows: list[tuple[float, bool]]) -> None:
     high = [score for score, label in rows if label]
     low = [score for score, label in rows if not label]
     wins = sum((a > b) + 0.5 * (a == b) for a in high for b in low)
@@ -77,24 +79,24 @@ def test_auroc_counts_pairs(rows: list[tuple[float, bool]]) -> None:
     assert auroc(scores, labels) == pytest.approx(wins / (len(high) * len(low)))
 
 
-def test_calibration_error_by_hand() -> None:
+def test_calibration_error_of_a_small_example() -> None:
     # Bin 1 says 0.1 and 0.3 and none came true; bin 2 says 0.8 and it did: (0.4 + 0.2) / 3.
     value = expected_calibration_error([0.1, 0.3, 0.8], [0, 0, 1], bins=2)
     assert value == pytest.approx(0.2)
 
 
-def test_calibration_error_of_certainty_that_is_right_is_zero() -> None:
+def test_calibration_error_of_correct_certainty_is_zero() -> None:
     assert expected_calibration_error([0.0, 1.0], [False, True]) == 0.0
 
 
-def test_threshold_is_the_best_on_a_set_by_hand() -> None:
+def test_chosen_threshold_of_a_small_example() -> None:
     found = choose_threshold([0.1, 0.2, 0.3, 0.9], [False, True, False, True])
     assert (found.threshold, found.recall) == (0.9, 1.0)
     assert found.precision == pytest.approx(2 / 3)
     assert found.f1 == pytest.approx(0.8)
 
 
-def test_a_threshold_that_is_given_is_measured_by_hand() -> None:
+def test_given_threshold_of_a_small_example() -> None:
     scores, answerable = [0.1, 0.2, 0.3, 0.9], [False, True, False, True]
     found = Abstention.at(0.3, scores, answerable)  # silent about the first two
     assert (found.threshold, found.precision, found.recall, found.f1) == (0.3, 0.5, 0.5, 0.5)
@@ -103,7 +105,7 @@ def test_a_threshold_that_is_given_is_measured_by_hand() -> None:
 
 
 @given(pairs)
-def test_threshold_beats_every_other(rows: list[tuple[float, bool]]) -> None:
+def test_no_other_threshold_has_a_higher_f1(rows: list[tuple[float, bool]]) -> None:
     scores, labels = (np.array(column) for column in zip(*rows, strict=True))
     found = choose_threshold(scores, labels)
 
@@ -118,13 +120,13 @@ def test_threshold_beats_every_other(rows: list[tuple[float, bool]]) -> None:
 @pytest.mark.parametrize(
     ("scores", "labels", "message"),
     [
-        ([1.0], [1, 0], "one label for each score"),
-        ([1.0, 2.0], [1, 1], "labels of both kinds"),
+        ([1.0], [1, 0], "one label per score"),
+        ([1.0, 2.0], [1, 1], "positive and negative labels"),
         ([1.0, np.nan], [1, 0], "finite"),
     ],
     ids=["lengths", "one kind", "not a number"],
 )
-def test_what_cannot_be_used_is_refused(
+def test_invalid_scores_and_labels_are_refused(
     scores: list[float], labels: list[int], message: str
 ) -> None:
     for use in (PlattScaling.fit, IsotonicRegression.fit, auroc, choose_threshold):
@@ -133,10 +135,12 @@ def test_what_cannot_be_used_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("chances", "bins", "message"),
-    [([1.5, 0.1], 15, "from 0 to 1"), ([0.5], 15, "as many"), ([0.5, 0.1], 0, "bins must be")],
+    ("probabilities", "bins", "message"),
+    [([1.5, 0.1], 15, "from 0 to 1"), ([0.5], 15, "as many"), ([0.5, 0.1], 0, "`bins` must be")],
     ids=["range", "lengths", "bins"],
 )
-def test_calibration_error_refuses(chances: list[float], bins: int, message: str) -> None:
+def test_calibration_error_refuses_invalid_input(
+    probabilities: list[float], bins: int, message: str
+) -> None:
     with pytest.raises(InputError, match=message):
-        expected_calibration_error(chances, [True, False], bins=bins)
+        expected_calibration_error(probabilities, [True, False], bins=bins)

@@ -29,11 +29,11 @@ def test_markdown_table_digits_and_no_rows() -> None:
 
 
 def test_markdown_table_refuses_uneven_rows() -> None:
-    with pytest.raises(InputError, match="Expected 2 cells in each row, got 1 in row 2"):
+    with pytest.raises(InputError, match="2 cells per row as in the header, got 1 in row 2"):
         markdown_table(["a", "b"], [[1, 2], [1]])
 
 
-def test_evaluation_rows_hold_percent_and_leave_gaps(tiny: QuestionSet) -> None:
+def test_evaluation_rows_are_in_percent_with_none_for_gaps(tiny: QuestionSet) -> None:
     first = evaluate(Given(), tiny, measures="P@1")
     second = evaluate(Reversed(), tiny, measures="P@1,R@3")
     header, rows = evaluation_rows([first, second])

@@ -29,25 +29,25 @@ def run_of(**rankings: str) -> Run:
         ("Success@20", "success_20"),
     ],
 )
-def test_parse_measure_reads_each_form(name: str, trec_name: str) -> None:
+def test_parse_measure_accepts_each_form(name: str, trec_name: str) -> None:
     assert parse_measure(name) == Measure(name, trec_name)
     assert str(parse_measure(name)) == name
 
 
-def test_parse_measure_gives_one_name_to_one_measure() -> None:
+def test_parse_measure_normalizes_the_cutoff() -> None:
     assert parse_measure("P@010") == parse_measure("P@10")
 
 
 @pytest.mark.parametrize(
     "name", ["", "P", "P@", "P@x", "P@1.5", "P@１", "MAP@10", "AP", "@3", "map"]
 )
-def test_parse_measure_refuses_unknown_names_and_says_the_forms(name: str) -> None:
+def test_unknown_measure_lists_the_known_names(name: str) -> None:
     forms = r"Known: MAP, MRR, P@k, R@k, Success@k, nDCG@k\."
     with pytest.raises(UnknownNameError, match=forms):
         parse_measure(name)
 
 
-def test_parse_measure_suggests_the_near_form() -> None:
+def test_unknown_measure_suggests_the_closest_name() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'nDCG@k'"):
         parse_measure("NDCG@10")
 
@@ -58,19 +58,19 @@ def test_parse_measure_refuses_k_out_of_range(k: str) -> None:
         parse_measure(f"P@{k}")
 
 
-def test_parse_measures_takes_a_text_or_a_list_and_drops_repeats() -> None:
+def test_parse_measures_accepts_text_or_list_and_drops_repeats() -> None:
     names = [measure.name for measure in parse_measures("MAP, P@1,MAP")]
     assert names == ["MAP", "P@1"]
     assert parse_measures(["MAP", "P@1"]) == parse_measures("MAP,P@1")
 
 
 @pytest.mark.parametrize("names", [[], ()], ids=["list", "tuple"])
-def test_parse_measures_wants_at_least_one(names: list[str]) -> None:
+def test_parse_measures_needs_at_least_one(names: list[str]) -> None:
     with pytest.raises(InputError, match="at least one measure"):
         parse_measures(names)
 
 
-def test_score_run_by_hand() -> None:
+def test_score_run_of_a_small_example() -> None:
     values = score_run(run_of(q="xaybz"), {"q": {"a": 1, "b": 1, "z": 0}}, measures=EVERY_MEASURE)
     discount = 1 / np.log2(3)
     expected = {
@@ -89,26 +89,26 @@ def test_score_run_by_hand() -> None:
     }
 
 
-def test_score_run_reads_the_order_not_the_ids() -> None:
+def test_score_run_uses_the_order_not_the_ids() -> None:
     # trec_eval alone would put the last id first among equal scores.
     best, worst = run_of(q="ab"), run_of(q="ba")
     assert score_run(best, {"q": {"a": 1}}, measures="P@1")["P@1"].tolist() == [1]
     assert score_run(worst, {"q": {"a": 1}}, measures="P@1")["P@1"].tolist() == [0]
 
 
-def test_score_run_reads_the_order_not_the_scores() -> None:
+def test_score_run_uses_the_order_not_the_scores() -> None:
     # Scores of another stage, and a difference that float32 cannot hold.
     run = Run("hand", {"q": RankedList(("a", "b", "c"), (1.0, 1.0 - 1e-12, 7.0))})
     assert score_run(run, {"q": {"a": 1}}, measures="MRR")["MRR"].tolist() == [1]
 
 
-def test_score_run_keeps_the_order_of_the_qrels_and_counts_what_is_missing_as_zero() -> None:
+def test_score_run_follows_the_qrels_and_counts_missing_questions_as_zero() -> None:
     qrels = {"unranked": {"a": 1}, "two": {"b": 1}, "no answer": {"a": 0}, "one": {"a": 1}}
     run = run_of(one="ab", two="ab", unjudged="ab")
     assert score_run(run, qrels, measures="MRR")["MRR"].tolist() == [0, 0.5, 0, 1]
 
 
-def test_score_run_counts_answers_that_were_not_ranked() -> None:
+def test_score_run_counts_unranked_answers() -> None:
     values = score_run(run_of(q="ab"), {"q": {"a": 1, "far": 1}}, measures="MAP,R@2,MRR")
     assert {name: value.tolist() for name, value in values.items()} == {
         "MAP": [0.5],
@@ -122,14 +122,14 @@ def test_score_run_without_any_answer_is_zero(qrels: dict[str, dict[str, int]]) 
     assert score_run(run_of(q="ab"), qrels, measures="MAP")["MAP"].tolist() == [0.0] * len(qrels)
 
 
-def test_score_run_takes_any_text_as_an_id() -> None:
+def test_score_run_accepts_any_text_as_an_id() -> None:
     ids = ("a\0b", "a b", "", "\ud800", "a\0c")
     run = Run("hand", {"\0": RankedList(ids, (0.0,) * 5), "": RankedList(ids, (0.0,) * 5)})
     qrels = {"\0": {"a\0c": 1}, "": {"\ud800": 1}}
     assert score_run(run, qrels, measures="MRR")["MRR"].tolist() == [1 / 5, 1 / 4]
 
 
-def test_score_run_reads_grades_and_ignores_negative_ones() -> None:
+def test_score_run_uses_grades_and_ignores_negative_ones() -> None:
     run = run_of(q="abc")
     graded = score_run(run, {"q": {"a": 1, "c": 2, "b": -1}}, measures="nDCG@3,P@3")
     half = 1 / np.log2(3)

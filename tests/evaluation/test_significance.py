@@ -27,7 +27,7 @@ pairs = st.lists(st.tuples(fractions, fractions), min_size=1, max_size=30)
 
 @given(st.lists(fractions, min_size=1, max_size=30), st.integers(0, 100))
 @settings(deadline=None)
-def test_bootstrap_interval_covers_the_mean_and_stays_within_the_values(
+def test_bootstrap_interval_contains_the_mean_and_is_within_the_values(
     values: list[float], seed: int
 ) -> None:
     interval = bootstrap_interval(values, samples=2000, confidence=0.99, seed=seed)
@@ -37,7 +37,7 @@ def test_bootstrap_interval_covers_the_mean_and_stays_within_the_values(
     assert interval.high <= max(values) + rounding
 
 
-def test_bootstrap_interval_covers_the_true_mean_as_often_as_it_says() -> None:
+def test_bootstrap_interval_has_its_nominal_coverage() -> None:
     rng = np.random.default_rng(7)
     draws = rng.normal(0.5, 0.2, size=(300, 80))
     intervals = [bootstrap_interval(draw, samples=500, confidence=0.9) for draw in draws]
@@ -45,7 +45,7 @@ def test_bootstrap_interval_covers_the_true_mean_as_often_as_it_says() -> None:
     assert 0.84 < covered < 0.95
 
 
-def test_bootstrap_interval_agrees_with_the_normal_one_on_many_values() -> None:
+def test_bootstrap_interval_agrees_with_the_normal_approximation() -> None:
     values = np.random.default_rng(3).random(2000)
     half = 1.959964 * values.std(ddof=1) / np.sqrt(len(values))
     interval = bootstrap_interval(values)
@@ -53,16 +53,16 @@ def test_bootstrap_interval_agrees_with_the_normal_one_on_many_values() -> None:
     assert interval.high == pytest.approx(values.mean() + half, abs=half / 20)
 
 
-def test_bootstrap_interval_is_the_same_each_time_and_moves_with_the_seed() -> None:
+def test_bootstrap_interval_depends_on_the_seed_only() -> None:
     values = np.random.default_rng(3).random(50)
     assert bootstrap_interval(values, seed=1) == bootstrap_interval(values, seed=1)
     assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
 
 
-def test_draws_made_in_blocks_are_as_many_as_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_add_up_to_the_number_of_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = np.random.default_rng(3).random((2, 50))
     whole = randomization_test(a, b, samples=1001)
-    monkeypatch.setattr("askline.evaluation.significance._BLOCK", 400)
+    monkeypatch.setattr("askline.evaluation.significance._MAX_BLOCK_VALUES", 400)
     blocks = randomization_test(a, b, samples=1001)
     assert (whole * 1002) == pytest.approx(round(whole * 1002))
     assert (blocks * 1002) == pytest.approx(round(blocks * 1002))
@@ -71,7 +71,7 @@ def test_draws_made_in_blocks_are_as_many_as_asked(monkeypatch: pytest.MonkeyPat
 
 @given(pairs)
 @settings(deadline=None)
-def test_randomisation_test_is_symmetric_and_within_its_range(
+def test_randomization_test_is_symmetric_and_in_range(
     values: list[tuple[float, float]],
 ) -> None:
     a, b = np.array(values).T
@@ -85,7 +85,7 @@ def test_randomisation_test_is_symmetric_and_within_its_range(
     [[1.0, 1.0, 1.0, -1.0], [0.3, 0.1, 0.2], [0.1, 0.1, 0.1, 0.0, -0.3], [0.5]],
     ids=["three of four", "sums that round", "even", "one question"],
 )
-def test_randomisation_test_nears_the_exact_p_value(differences: list[float]) -> None:
+def test_randomization_test_approximates_the_exact_p_value(differences: list[float]) -> None:
     signs = itertools.product([-1, 1], repeat=len(differences))
     sums = [abs(sum(s * d for s, d in zip(row, differences, strict=True))) for row in signs]
     exact = np.mean([value >= abs(sum(differences)) - 1e-12 for value in sums])
@@ -93,7 +93,7 @@ def test_randomisation_test_nears_the_exact_p_value(differences: list[float]) ->
     assert p == pytest.approx(exact, abs=0.015)
 
 
-def test_randomisation_test_finds_a_plain_difference() -> None:
+def test_randomization_test_detects_a_clear_difference() -> None:
     rng = np.random.default_rng(5)
     a = rng.random(200)
     assert randomization_test(a, a - 0.1 + 0.05 * rng.random(200)) == 1 / 10_001
@@ -115,7 +115,7 @@ def test_t_test_equals_scipy(values: list[tuple[float, float]]) -> None:
     [([0.5], [0.1], 1.0), ([0.5, 0.2], [0.5, 0.2], 1.0), ([1, 1, 1], [0, 0, 0], 0.0)],
     ids=["one question", "identical", "no spread"],
 )
-def test_t_test_without_spread(a: list[float], b: list[float], p: float) -> None:
+def test_t_test_without_variance(a: list[float], b: list[float], p: float) -> None:
     assert t_test(a, b) == p
 
 
@@ -126,7 +126,7 @@ def mixed() -> QuestionSet:
     return QuestionSet("mixed", tuple(questions))
 
 
-def test_compare_by_hand(mixed: QuestionSet) -> None:
+def test_compare_a_small_example(mixed: QuestionSet) -> None:
     comparison = compare(
         evaluate(Given(), mixed, measures="P@1"), evaluate(Reversed(), mixed, measures="P@1"), "P@1"
     )
@@ -138,7 +138,7 @@ def test_compare_by_hand(mixed: QuestionSet) -> None:
     assert -100 <= comparison.interval.low <= comparison.interval.high <= 100
 
 
-def test_compare_swapped_flips_the_sign_and_keeps_the_odds(mixed: QuestionSet) -> None:
+def test_swapping_rankers_flips_the_sign_and_keeps_p(mixed: QuestionSet) -> None:
     a, b = evaluate(Given(), mixed), evaluate(Reversed(), mixed)
     there, back = compare(a, b), compare(b, a)
     assert there.difference == -back.difference
@@ -148,7 +148,7 @@ def test_compare_swapped_flips_the_sign_and_keeps_the_odds(mixed: QuestionSet) -
     assert there.interval.high == pytest.approx(-back.interval.low)
 
 
-def test_compare_identical_runs_finds_nothing(mixed: QuestionSet) -> None:
+def test_identical_runs_have_no_significant_difference(mixed: QuestionSet) -> None:
     comparison = compare(evaluate(Given(), mixed), evaluate(Given(), mixed))
     assert comparison.measure == "MAP"
     assert (comparison.difference, comparison.interval) == (0.0, Interval(0.0, 0.0))
@@ -156,13 +156,13 @@ def test_compare_identical_runs_finds_nothing(mixed: QuestionSet) -> None:
     assert (comparison.wins, comparison.ties, comparison.losses) == (0, 5, 0)
 
 
-def test_comparison_as_dict_is_json(mixed: QuestionSet) -> None:
+def test_comparison_as_dict_is_json_serializable(mixed: QuestionSet) -> None:
     record = compare(evaluate(Given(), mixed), evaluate(Reversed(), mixed)).as_dict()
     assert json.loads(json.dumps(record)) == record
     assert set(record) > {"difference", "interval", "p_randomization", "p_t"}
 
 
-def test_compare_refuses_other_questions(mixed: QuestionSet, tiny: QuestionSet) -> None:
+def test_compare_refuses_different_questions(mixed: QuestionSet, tiny: QuestionSet) -> None:
     renamed = QuestionSet("other", mixed.questions)
     fewer = QuestionSet("mixed", mixed.questions[:4])
     for other in (tiny, renamed, fewer):
@@ -170,27 +170,27 @@ def test_compare_refuses_other_questions(mixed: QuestionSet, tiny: QuestionSet) 
             compare(evaluate(Given(), mixed), evaluate(Given(), other))
 
 
-def test_compare_says_which_measures_were_evaluated(mixed: QuestionSet) -> None:
+def test_compare_lists_the_evaluated_measures(mixed: QuestionSet) -> None:
     a, b = evaluate(Given(), mixed), evaluate(Given(), mixed, measures="MRR,R@5")
     with pytest.raises(UnknownNameError, match="No evaluated measure 'MAP'. Known: MRR, R@5"):
         compare(a, b)
 
 
 @pytest.mark.parametrize("values", [[], [float("nan")], [[1.0, 2.0]]], ids=["empty", "nan", "2-d"])
-def test_intervals_and_tests_refuse_what_is_no_list_of_values(values: list[float]) -> None:
+def test_intervals_and_tests_refuse_invalid_values(values: list[float]) -> None:
     with pytest.raises(InputError, match="Expected a list of finite values"):
         bootstrap_interval(values)
     with pytest.raises(InputError, match="Expected a list of finite values"):
         randomization_test(values, values)
 
 
-def test_tests_refuse_lists_of_two_lengths() -> None:
-    with pytest.raises(InputError, match="as many values on both sides, got 2 and 1"):
+def test_paired_tests_refuse_lists_of_different_length() -> None:
+    with pytest.raises(InputError, match="two lists of equal length, got 2 and 1"):
         t_test([1.0, 2.0], [1.0])
 
 
-def test_bootstrap_interval_refuses_impossible_settings() -> None:
-    with pytest.raises(InputError, match="confidence must lie between 0 and 1, got 95"):
+def test_bootstrap_interval_refuses_invalid_settings() -> None:
+    with pytest.raises(InputError, match="`confidence` must be between 0 and 1, got 95"):
         bootstrap_interval([1.0], confidence=95)
-    with pytest.raises(InputError, match="samples must be at least 1, got 0"):
+    with pytest.raises(InputError, match="`samples` must be at least 1, got 0"):
         bootstrap_interval([1.0], samples=0)

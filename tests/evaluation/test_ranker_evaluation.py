@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 
 import pytest
 
+import askline.evaluation
 from askline.errors import InputError, RankerError, UnknownNameError
 from askline.evaluation import evaluate
 from askline.types import Hit, Question, QuestionSet
@@ -12,7 +15,7 @@ from askline.types import Hit, Question, QuestionSet
 from .conftest import Given, Reversed
 
 
-def test_evaluate_by_hand(tiny: QuestionSet) -> None:
+def test_evaluate_a_small_example(tiny: QuestionSet) -> None:
     evaluation = evaluate(Reversed(), tiny, measures=["MRR", "P@1", "Success@2"])
     assert evaluation.ranker == "reversed"
     assert evaluation.question_set == "tiny:test"
@@ -26,7 +29,7 @@ def test_evaluate_by_hand(tiny: QuestionSet) -> None:
     }
 
 
-def test_evaluate_takes_the_order_of_hits_where_scores_tie(tiny: QuestionSet) -> None:
+def test_tied_scores_keep_the_order_of_the_hits(tiny: QuestionSet) -> None:
     forwards = evaluate(Given(), tiny, measures="P@1")
     backwards = evaluate(Reversed(), tiny, measures="P@1")
     assert forwards.values["P@1"].tolist() == [1, 0, 0, 0]
@@ -34,14 +37,14 @@ def test_evaluate_takes_the_order_of_hits_where_scores_tie(tiny: QuestionSet) ->
     assert backwards.run.rankings["a"].ids == ("a-2", "a-1", "a-0")
 
 
-def test_evaluate_counts_questions_without_answer_as_zero(tiny: QuestionSet) -> None:
+def test_questions_without_an_answer_count_zero(tiny: QuestionSet) -> None:
     answerable = QuestionSet(tiny.name, tuple(q for q in tiny if q.answerable))
     assert evaluate(Given(), tiny).percent["MAP"] == pytest.approx(
         evaluate(Given(), answerable).percent["MAP"] * 3 / 4
     )
 
 
-def test_evaluation_as_dict_is_the_documented_object(tiny: QuestionSet) -> None:
+def test_evaluation_as_dict(tiny: QuestionSet) -> None:
     record = evaluate(Given(), tiny).as_dict()
     assert list(record) == [
         "ranker",
@@ -58,7 +61,7 @@ def test_evaluation_as_dict_is_the_documented_object(tiny: QuestionSet) -> None:
     assert json.loads(json.dumps(record)) == record
 
 
-def test_evaluate_times_the_ranking_alone(
+def test_evaluate_times_only_the_ranking(
     tiny: QuestionSet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [0.0]
@@ -71,37 +74,52 @@ def test_evaluate_times_the_ranking_alone(
     def dawdle(question: Question) -> None:
         clock[0] += 100.0
 
-    monkeypatch.setattr("askline.evaluation.evaluate.perf_counter", lambda: clock[0])
+    monkeypatch.setattr("askline.evaluation.ranker_evaluation.perf_counter", lambda: clock[0])
     evaluation = evaluate(Slow(), tiny, on_question=dawdle)
     assert evaluation.seconds.tolist() == [1.0, 2.0, 4.0, 3.0]
     assert evaluation.ms_per_question == {"p50": 2500.0, "p95": pytest.approx(3850.0)}
 
 
-def test_evaluate_tells_of_each_question(tiny: QuestionSet) -> None:
+def test_on_question_is_called_for_each_question(tiny: QuestionSet) -> None:
     seen: list[str] = []
     evaluate(Given(), tiny, on_question=lambda question: seen.append(question.id))
     assert seen == ["a", "b", "c", "d"]
 
 
-def test_evaluate_names_the_ranker_that_broke_its_contract(tiny: QuestionSet) -> None:
-    message = "Ranker 'given' broke its contract. Question 'a': .*got 1 hits; lost: 1, 2"
+def test_evaluate_names_the_ranker_that_breaks_its_contract(tiny: QuestionSet) -> None:
+    message = "Ranker 'given' broke its contract. Question 'a': .*got 1 hits; missing: 1, 2"
     with pytest.raises(RankerError, match=message):
         evaluate(Given((Hit(0, 1.0),)), tiny)
 
 
 def test_evaluate_refuses_an_empty_set() -> None:
-    with pytest.raises(InputError, match="Question set 'none' has no questions"):
+    with pytest.raises(InputError, match="at least one question, got none in 'none'"):
         evaluate(Given(), QuestionSet("none", ()))
 
 
-def test_evaluate_reads_the_measures_before_it_ranks(tiny: QuestionSet) -> None:
+def test_measures_are_checked_before_ranking(tiny: QuestionSet) -> None:
     seen: list[str] = []
     with pytest.raises(UnknownNameError, match="No measure 'MPA'.*Did you mean 'MAP'"):
         evaluate(Given(), tiny, measures="MPA", on_question=lambda q: seen.append(q.id))
     assert seen == []
 
 
-def test_evaluation_cannot_be_changed(tiny: QuestionSet) -> None:
+def test_evaluation_is_immutable(tiny: QuestionSet) -> None:
     evaluation = evaluate(Given(), tiny)
     with pytest.raises(ValueError, match="read-only"):
         evaluation.values["MAP"][0] = 1.0
+
+
+def test_public_names_are_sorted_and_exist() -> None:
+    names = askline.evaluation.__all__
+    assert names == sorted(names, key=lambda name: (not name.isupper(), name.islower(), name))
+    assert all(hasattr(askline.evaluation, name) for name in names)
+
+
+def test_import_loads_no_optional_package() -> None:
+    code = (
+        "import sys, askline.evaluation;"
+        "print(*({'pytrec_eval', 'ir_measures', 'scipy', 'torch', 'rich'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""

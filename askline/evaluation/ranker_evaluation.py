@@ -1,4 +1,4 @@
-"""Put a ranker to a labelled question set, and keep all that is needed to report and compare it."""
+"""Evaluate a ranker on a labelled question set."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """One ranker on one question set. Questions keep the set's order in every array."""
+    """The results of one ranker on one question set. Arrays are in the order of the questions."""
 
     ranker: str
-    """The ranker as text."""
+    """The ranker as a spec text."""
     question_set: str
     """The name of the set."""
     values: Mapping[str, FloatArray]
-    """Measure name → a fraction 0 to 1 for each question."""
+    """Measure name → one fraction per question, 0 to 1."""
     seconds: FloatArray
-    """What `rank` took for each question."""
+    """The time of `rank`, per question."""
     candidates: int
-    """Candidates over all questions."""
+    """The number of candidates over all questions."""
     run: Run
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class Evaluation:
 
     @property
     def question_ids(self) -> tuple[str, ...]:
-        """The questions, in the order of the arrays."""
+        """The ids of the questions, in the order of the arrays."""
         return tuple(self.run.rankings)
 
     @property
@@ -75,15 +75,18 @@ def evaluate(
     on_question: Callable[[Question], None] | None = None,
 ) -> Evaluation:
     """
-    Rank every question and measure the rankings.
+    Rank the candidates of every question and compute the measures.
 
-    Questions without an answer count 0 in every measure: leave them out before, if they should not
-    count. `on_question` is called after each question, for progress. A ranking that loses or
-    doubles a candidate raises RankerError.
+    Questions without an answer count 0 in every measure; filter them out first if they should not
+    count. `on_question` is called after each question, for progress. A ranking that misses or
+    repeats a candidate raises RankerError.
     """
     wanted = [measure.name for measure in parse_measures(measures)]
     if not question_set.questions:
-        raise InputError(f"Question set {question_set.name!r} has no questions to evaluate on.")
+        raise InputError(
+            f"Expected at least one question, got none in {question_set.name!r}. "
+            "Check the file or the filter."
+        )
     seconds: list[float] = []
 
     def timed(question: Question) -> tuple[Question, Sequence[Hit]]:
@@ -102,15 +105,15 @@ def evaluate(
     return Evaluation(
         ranker=str(ranker),
         question_set=question_set.name,
-        values=score_run(run, _answers(question_set), measures=wanted),
+        values=score_run(run, _positive_qrels(question_set), measures=wanted),
         seconds=np.asarray(seconds),
         candidates=question_set.candidate_count,
         run=run,
     )
 
 
-def _answers(questions: Iterable[Question]) -> dict[str, dict[str, int]]:
-    """The judgements without their zeros, which no measure needs and which are most of them."""
+def _positive_qrels(questions: Iterable[Question]) -> dict[str, dict[str, int]]:
+    """Qrels without the zeros, which are most of them and which no measure needs."""
     return {
         question.id: {candidate.id: 1 for candidate in question.candidates if candidate.is_answer}
         for question in questions
