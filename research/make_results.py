@@ -1,5 +1,5 @@
 """
-Write research/results.md, and the README's table of quality, latency and size, from the result files.
+Generate research/results.md and the README's table of rankers from the result files.
 
     python -m research.make_results
 """

@@ -67,7 +67,8 @@ RUNS: dict[str, Run] = _runs(
     ),
     Run(
         "transformers",
-        "-m research.benchmarks.transformers --data {data} --init {init} --device cuda --work {work}",
+        "-m research.benchmarks.transformers --data {data} --init {init} --device cuda "
+        "--work {work}",
         "20 min, one H200",
     ),
     Run("calibration", "-m research.benchmarks.calibration --scores {work}", "10 s, CPU"),

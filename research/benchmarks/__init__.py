@@ -1,1 +1,1 @@
-"""Side-by-side measurements: each script prints a table and keeps its figures in `research/results/`."""
+"""Benchmarks: each program prints a table and saves its figures to `research/results/`."""

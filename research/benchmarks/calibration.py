@@ -1,13 +1,13 @@
 """
-How far a transformer's scores can be trusted, and when it had better give no answer.
+Calibration of the general transformer's scores, and its threshold for "no answer".
 
     python -m research.benchmarks.calibration --scores DIR
     python -m research.benchmarks.calibration --model DIR --data DIR --device cuda
 
-The first form takes the scores that `research.benchmarks.transformers` left in its work folder. Calibrators
-and the threshold for no answer are fitted on WikiQA dev, and measured on SQuAD v2.0 dev, as they
-are; beside that, fitted on one half of SQuAD v2.0 dev and measured on the other, both ways.
-Writes research/results/calibration.json.
+The first form takes the scores that `research.benchmarks.transformers` wrote to its work folder.
+Calibration and threshold are fitted on WikiQA dev and measured on SQuAD v2.0 dev; then fitted on
+one half of SQuAD v2.0 dev and measured on the other, both ways. Writes
+research/results/calibration.json.
 """
 
 from __future__ import annotations

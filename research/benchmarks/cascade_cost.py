@@ -1,17 +1,15 @@
 """
-What a tuned drop schedule saves, and what it loses, beside full depth and the paper's rule.
+Cost and loss of a tuned drop schedule, beside full depth and the paper's rule.
 
-The schedule is tuned on dev sets and tested on WikiQA, TrecQA (clean) and SQuAD-sent, each question
-padded to 400 candidates, and on WikiQA padded to 1,300 (more than once: docs/schedules.md says why,
-and see `FIRST_LOOK`). Everything is computed from score tables, one file a set
-(`askline/tuning/score_tables.py`), which `--model DIR` makes with the engine where they are missing:
+    ASKLINE_DATA=DIR python -m research.benchmarks.cascade_cost --scores DIR [--model DIR]
 
-    ASKLINE_DATA=DIR python -m research.benchmarks.cascade_cost --scores DIR [--model DIR] [--first-layers N]
-
-`--device cuda` makes them in bfloat16 by torch instead, `--tables 2/6` the second sixth of them and
-nothing else, so that several processes can share the work. It writes research/results/cascade_cost.json and
-research/results/cascade_front.svg. `--store DIR` puts the schedule, with calibration and threshold, into a
-model folder, as `askline tune cascade` does.
+The schedule is tuned on dev sets and tested on WikiQA, TrecQA (clean) and SQuAD-sent, each
+question padded to 400 candidates, and on WikiQA padded to 1,300. Everything is computed from score
+tables, one file per set, which `--model DIR` creates with the engine if they are missing.
+`--device cuda` creates them with torch in bfloat16; `--tables 2/6` creates only the second sixth
+of them, so that several processes can share the work. `--store DIR` writes schedule, calibration
+and threshold to a model folder, as `askline tune cascade` does. Writes
+research/results/cascade_cost.json and research/results/cascade_front.svg.
 """
 
 from __future__ import annotations

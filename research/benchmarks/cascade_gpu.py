@@ -1,16 +1,15 @@
 """
-A cascade on a GPU: candidates a second, the share of the card's peak, and what fits a memory.
+A cascade on a GPU: candidates per second, share of the peak, and memory.
 
     python -m research.benchmarks.cascade_gpu FOLDER --data DIR [--tuned config.json]
 
-One question with 128 to 50,000 candidates (sentences of SQuAD's dev set, again and again where they
-run out), bfloat16, no padding. Times are of the layers and of choosing who goes on, with texts
-already tokenised, which is timed on its own. The peak is that of a large matrix product measured in
-the same run. How many tokens go through a layer at once is tried first, and so are joined kernels
-(`compiled`); all rows have what was fastest. FOLDER is one that `askline train cascade` wrote, or a
-runtime folder, by the numbers that its weights stand for; the tuned schedule is that of a runtime
-folder's `config.json`, its own or the one named. It writes `research/results/cascade_gpu.json`, row by row,
-and with LIMIT_S in the environment begins no further list after so many seconds.
+One question with 128 to 50,000 candidates (sentences of SQuAD's dev set, repeated if necessary) in
+bfloat16 without padding. Times are of the layers and of the selection of survivors; tokenization
+is timed separately. The peak is that of a large matrix product in the same run. The fastest number
+of tokens per step and kernel fusion (`compiled`) are selected first. FOLDER is written by `askline
+train cascade` or `askline export`; the tuned schedule is that of its `config.json` or of
+`--tuned`. With LIMIT_S in the environment, no list is started after that many seconds. Writes
+research/results/cascade_gpu.json after each row.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """
-Every way to set four drop ratios from 0.1 to 0.6: the Cascade Transformer's Figure 2.
+All settings of four drop ratios from 0.1 to 0.6: the Cascade Transformer's Figure 2.
 
     python -m research.benchmarks.cascade_grid --scores DIR
 
-In place of GPD, on four dev sets (WikiQA, TrecQA, SelQA, SQuADShifts): each question's answers and
-own candidates, filled up to 20 or cut to it, for with 400 candidates no setting loses anything.
-From the score tables that `research.benchmarks.cascade_cost` makes; classifiers after layers 4, 6, 8, 10 and
-12, as in the paper. Cost is candidate-layers relative to full depth, as the paper counts it. Writes
-research/results/cascade_grid.json: all 1,296 settings.
+Four dev sets (WikiQA, TrecQA, SelQA, SQuADShifts) replace GPD, with lists filled up or cut to 20
+candidates, because with 400 no setting loses anything. Uses the score tables of
+`research.benchmarks.cascade_cost`; classifiers after layers 4, 6, 8, 10 and 12, as in the paper.
+Cost is candidate-layers relative to full depth. Writes all 1,296 settings to
+research/results/cascade_grid.json.
 """
 
 from __future__ import annotations

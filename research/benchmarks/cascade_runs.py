@@ -1,20 +1,18 @@
 """
-The runs behind the shipped cascade: trained on a GPU, compared on dev sets, measured on the tests.
+Training runs behind the shipped cascade, compared on dev sets and measured on test sets.
 
-    python -m research.benchmarks.cascade_runs PART --data DIR --general DIR --work DIR --device cuda …
+    python -m research.benchmarks.cascade_runs PART … --data DIR --general DIR --work DIR
 
-- `train`: new classifiers are fitted to the general model, then every variant is trained from
-  there, all variants and seeds at once (`--variants`, `--seeds`, `--seconds`).
-- `candidates`: the mean of each variant's seeds, and points on the way to it (`--shares`), on dev
-  sets at every depth. `refit`: the early classifiers anew on such points.
-- `readers`: an adapter of its own for each named state, briefly trained, on held-out paragraphs:
-  what a trunk is worth for reading.
-- `tests`: a runtime folder (`--folder`) on the test sets.
-- `adapt`: a state (`--state`) adapted to WikiQA, three seeds, and both losses from the fitted
-  start.
+- `train`: fits new classifiers to the general model, then trains all variants and seeds in parallel
+  (`--variants`, `--seeds`, `--seconds`).
+- `candidates`: the mean of each variant's seeds, and weights on the way to it (`--shares`), on dev
+  sets at every depth. `refit`: fits the early classifiers to such weights again.
+- `readers`: trains a reader on each named state for a short time; EM and F1 on held-out paragraphs.
+- `tests`: an exported folder (`--folder`) on the test sets.
+- `adapt`: adapts a state (`--state`) to WikiQA, three seeds; both losses from the fitted start.
+- `join`: merges all figures in WORK into research/results/cascade_runs.json.
 
-Figures go to WORK as JSON, one file each; `join` puts all of them into research/results/cascade_runs.json.
-What is there is not made again.
+Every part writes JSON files to WORK and skips what already exists there.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
 """
-The tables of research/notes/cascade.md, out of what a training run left behind.
+Figures of an earlier cascade training: the choice of the recipe, and both losses on WikiQA.
 
-    python -m research.benchmarks.cascade_training RUN [--first RUN] [--longer RUN] [--readers RUN]
+    python -m research.benchmarks.cascade_training RUN [--first RUN]
 
-RUN is a folder of JSON files: `general` (the monolithic model), `cand-*` (what the shipped weights
-were chosen from, dev sets only), `final` (test sets), `adapt-*` (one for each seed adapted to
-WikiQA), `joint-adapt` and `drawn-adapt` (both losses from the same start on WikiQA). `--first` is
-the folder of the earlier round that chose the recipe, `--longer` that of a run which made all its
-steps and came out behind on the dev sets; its test figures are left out. `--readers` has one file
-for each reader that was tried beside the shipped one: settings, EM and F1. Every list is MAP, MRR,
-P@1 in percent, by depth; under a drop rate the cost relative to full depth follows.
+RUN is a folder of JSON files: `general` (the monolithic model), `cand-*` (candidate weights, dev
+sets only), `final` (test sets), `adapt-*` (adapted to WikiQA, one per seed), `joint-adapt` and
+`drawn-adapt` (both losses from the same start). `--first` is the folder of the round that chose
+the recipe. Lists are MAP, MRR and P@1 in percent by depth; for a drop rate the cost relative to
+full depth follows. Writes research/results/cascade_training.json.
 """
 
 from __future__ import annotations
@@ -42,9 +40,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("--first", type=Path)
-    parser.add_argument("--longer", type=Path)
-    parser.add_argument("--readers", type=Path)
-    parser.add_argument("--device", default="", help="What was trained on, in words.")
+    parser.add_argument("--device", default="", help="description of the training machine")
     given = parser.parse_args()
     report: Rows = {
         "trained_on": given.device,
@@ -59,13 +55,6 @@ def main() -> None:
     }
     if given.first is not None:
         report["first_round"] = _summaries(given.first, "*.json")
-    if given.longer is not None:
-        report["longer"] = _summaries(given.longer, "cand-*.json")
-        report["longer, training"] = _training(given.longer)
-    if given.readers is not None:
-        report["readers"] = {
-            path.stem: _read(path) for path in sorted(given.readers.glob("*.json"))
-        }
     save("cascade_training", report)
     print("\n".join(_tables(report)))
 
@@ -114,14 +103,12 @@ def _mean(runs: Sequence[Rows]) -> Rows:
 def _tables(report: Rows) -> list[str]:
     lines = ["| dev: MAP, padded MAP/P@1 | " + " | ".join(_DEPTHS) + " | EM/F1 |"]
     lines.append("|---" * (len(_DEPTHS) + 2) + "|")
-    for part in ("first_round", "start", "chosen_from", "longer"):
+    for part in ("first_round", "start", "chosen_from"):
         for name, row in report.get(part, {}).items():
             cells = ["{} {}/{}".format(*row[depth]) if depth in row else "" for depth in _DEPTHS]
             read = row["reading"]
             mark = f"{read['EM']}/{read['F1']}" if read else ""
             lines.append(f"| {name} | {' | '.join(cells)} | {mark} |")
-    for name, row in report.get("readers", {}).items():
-        lines.append(f"reader {name}: {row}")
     for part in ("general", "final", "adapted", "joint", "drawn"):
         lines += ["", *_test_table(part, report[part])]
     return lines

@@ -1,14 +1,12 @@
 """
-What the default ranker's "how sure" is worth: the chance it gives its first sentence.
+How reliable the default ranker's probability for its first sentence is.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.confidence [--ranker SPEC]
 
-Of each question, answerable or not, the first sentence of the ranking, its chance, and whether it
-answers: how often what is said with such a chance is right, how well the chance tells questions
-with an answer from others, and what saying nothing below the ranker's own threshold does. WikiQA
-test with all of its 633 questions, TrecQA test with all 100, 2,000 questions of SQuAD v2.0 dev at
-even steps; the threshold and the chances were fitted on none of them. Writes
-research/results/confidence.json.
+For questions with and without an answer: how often the first sentence is an answer, by its
+probability; how well the probability separates the two kinds of question; and the effect of the
+ranker's own threshold. WikiQA test (633 questions), TrecQA test (100) and 2,000 questions of SQuAD
+v2.0 dev; nothing was fitted on them. Writes research/results/confidence.json.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
-The corpus's own retrieval beside PostgreSQL's through its connector, on the same paragraphs.
+The corpus's own search beside PostgreSQL's through its connector, on the same paragraphs.
 
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.connectors 'postgresql://user@host/database'
+    python -m research.benchmarks.connectors 'postgresql://user@host/database' --write
 
-Makes and drops a table `askline_benchmark` in that database. The questions are those of the first
-set; the paragraphs of all sets are the texts.
+Creates and drops a table `askline_benchmark` in that database. The questions are those of the
+first set; the paragraphs of all sets are the texts. Writes research/results/connectors.json.
 """
 
 from __future__ import annotations

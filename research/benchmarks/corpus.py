@@ -1,19 +1,17 @@
 """
-Asking a whole corpus: recall, accuracy of the answer sentence, EM and F1 of the phrase, speed.
+Asking a corpus: recall, accuracy of the sentence, EM and F1 of the phrase, speed and size.
 
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus answers \\
-        --rankers cosinet "cosinet % 100 >> cascade" --timed 200
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus indexing --megabytes 100 1000
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus files --files 10000
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus memory --megabytes 100 1000 --single 250
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.corpus scale --sentences 10000 1000000
+    python -m research.benchmarks.corpus answers --rankers cosinet --timed 200 --write
+    python -m research.benchmarks.corpus indexing --megabytes 100 1000 --write
+    python -m research.benchmarks.corpus files --files 10000 --write
+    python -m research.benchmarks.corpus memory --megabytes 100 1000 --single 250
+    python -m research.benchmarks.corpus scale --sentences 10000 1000000 --write
 
 `answers` takes every paragraph of a set as a document and asks each question of all of them; with
---on wikiqa:SPLIT, every WikiQA document of all three splits. SQuAD dev and WikiQA test are test
-sets: choose on others, with --on squadshifts/new_wiki_v1.0.json and the like.
-The others make their text out of the set's sentences, each with a number of its own.
-
-With --folder DIR any of them may be stopped (Ctrl-C, SIGTERM) and goes on when called again.
+--on wikiqa:SPLIT, every WikiQA document of all splits. SQuAD dev and WikiQA test are test sets:
+make choices on others, with --on squadshifts/new_wiki_v1.0.json. The other parts generate text
+from the set's sentences, each with its own number. With --folder DIR an interrupted run continues.
+Writes research/results/corpus_PART.json, for `answers` research/results/corpus_answers_SET.json.
 """
 
 from __future__ import annotations

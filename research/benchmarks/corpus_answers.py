@@ -1,4 +1,4 @@
-"""Every question of a set asked of its whole corpus: sentence, phrase, and milliseconds."""
+"""The part `answers` of `research.benchmarks.corpus`: quality and time per question."""
 
 from __future__ import annotations
 

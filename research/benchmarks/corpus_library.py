@@ -1,4 +1,4 @@
-"""Sets of questions as a corpus to ask, and text of any size made out of their sentences."""
+"""Question sets as a corpus, and text of any size generated from their sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a corpus grows, what it takes, and how long a large one takes to answer."""
+"""The parts `indexing`, `files`, `memory` and `scale` of `research.benchmarks.corpus`."""
 
 from __future__ import annotations
 

@@ -1,17 +1,13 @@
 """
-Deadlines on the real engine: how far past the deadline an answer comes, and what it is worth.
-
-WikiQA dev questions padded to 400 candidates, ranked with 1 ms to 1 s and without a deadline. Past
-the deadline there is at most the batch under way (each thread has one) and what cannot be
-interrupted: a light first stage. Layers are made ready and the machine's pace is seen before the
-first clock starts, as any ranking with a deadline has it.
-
-Behind a first stage, P@1 is measured a second time where only the end of the time can be seen and
-not how much is left of it: then all candidates are begun, as far as they get.
+Deadlines: how late answers come, and their quality.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.deadlines [SPEC …]
 
-It writes research/results/deadlines.json.
+WikiQA dev questions padded to 400 candidates, with deadlines of 1 ms to 1 s and without. After the
+deadline, only the current batch of each thread and rankers that cannot be interrupted (a light
+first stage) still run. Layers are loaded and the throughput is known before the first measurement.
+With a first stage, P@1 is measured a second time while the cascade does not limit how many
+candidates it starts. Writes research/results/deadlines.json.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """
 The engine beside sentence-transformers' CrossEncoder with the same weights, in one run.
 
+    pip install sentence-transformers
     python -m research.benchmarks.engine CROSS_ENCODER_DIR FLOAT_DIR INT8_DIR [--candidates 400]
 
-FLOAT_DIR and INT8_DIR are what `askline export` makes of CROSS_ENCODER_DIR. Every way ranks the
-same list, real SQuAD sentences, one after the other in each round, so that whatever else the
-machine does meets all of them; the best round counts. Beside the wall clock stands processor time,
-which other work disturbs less. One padded int8 pass is what small rerankers for CPUs do. `--also`
-times whole rankers too, `--without` leaves ways out (a long padded pass takes minutes).
-
-    uv pip install sentence-transformers   # not needed by askline itself
+FLOAT_DIR and INT8_DIR are exports of CROSS_ENCODER_DIR. All systems rank the same SQuAD sentences,
+one after the other in each round, so that other load affects all of them; the best round counts, by
+wall clock and by processor time. One padded int8 pass is what small rerankers for CPUs do. `--also`
+times whole rankers, `--without` leaves systems out. Writes research/results/engine.json, or
+research/results/engine_N.json for N candidates.
 """
 
 from __future__ import annotations

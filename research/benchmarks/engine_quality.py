@@ -1,9 +1,10 @@
 """
-What int8 costs in quality: a cascade's runtime folder beside the same one in float32.
+Quality of int8: an exported cascade beside the same one in float32, at every depth.
 
     python -m research.benchmarks.engine_quality INT8_DIR FLOAT_DIR [--on SET …] [--questions N]
 
-Every depth is measured on its own, on the candidates that each question came with.
+Lists are those of the sets, without padding. Writes research/results/engine_quality.json, or
+another name with `--name`.
 """
 
 from __future__ import annotations

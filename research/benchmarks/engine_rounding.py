@@ -1,11 +1,11 @@
 """
-What each step of the int8 export gains: logits beside float32's, one step more each time.
+What each step of the int8 export gains: logits beside float32, one more step each time.
 
-    python -m research.benchmarks.engine_rounding FLOAT_DIR [--fit squadshifts:dev] [--on wikiqa:dev]
+    ASKLINE_DATA=DIR python -m research.benchmarks.engine_rounding FLOAT_DIR [--fit SET] [--on SET]
 
-FLOAT_DIR is a cascade's runtime folder in float32 (`askline export --precision float32`). Steps are
-fitted to pairs of one set and compared on questions of another, at full depth. It writes
-`research/results/engine_rounding.json`.
+FLOAT_DIR is a cascade in float32 (`askline export --precision float32`). The steps are fitted to
+pairs of one set and compared on questions of another, at full depth. Writes
+research/results/engine_rounding.json.
 """
 
 from __future__ import annotations

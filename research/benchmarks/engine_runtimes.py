@@ -1,15 +1,15 @@
 """
 The engine beside OpenVINO on the same work, in one run.
 
-    pip install openvino nncf   # neither is needed by askline itself
-    python -m research.benchmarks.engine_runtimes ONNX_FLOAT_DIR ONNX_INT8_DIR INT8_DIR [--candidates 200]
+    pip install openvino nncf
+    python -m research.benchmarks.engine_runtimes ONNX_FLOAT_DIR ONNX_INT8_DIR INT8_DIR
 
-The folders are what `askline export` makes of one model: `--format onnx --precision float32`,
-`--format onnx`, and neither. Every way ranks the same SQuAD sentences at full depth on all cores,
-one after the other in each round; the best round counts. OpenVINO gets two streams, a request
-always waiting, and batches sorted by length, padded or of one length: the faster counts. Its int8
-is made by NNCF from the float file, fitted to 95 pairs of SQuADShifts; beside it stands our int8
-file as OpenVINO runs it. It writes `research/results/engine_runtimes.json`.
+The folders are exports of one model: `--format onnx --precision float32`, `--format onnx`, and the
+default. All systems rank the same SQuAD sentences at full depth on all cores, one after the other
+in each round; the best round counts. OpenVINO gets two streams and batches sorted by length,
+padded or of equal length, whichever is faster. Its int8 is made by NNCF from 95 pairs of
+SQuADShifts; our int8 file on OpenVINO is measured too. Writes
+research/results/engine_runtimes.json.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
-The first stage beside lexical rankers: what it keeps for the next stage, and how fast.
+The first stage beside lexical rankers: recall for the next stage, and speed.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.first_stage [--ca FOLDER]
 
-Recall of an answer in the top 100, 50 and 20 on the WikiQA test questions with an answer, each
-padded to 1,300 candidates; Success at 1, 3 and 5 on SelQA dev and on SQuAD-sent (v1.1 dev). FOLDER
-is a Compare-Aggregate model as `askline train compare-aggregate` or `light_rankers --keep` writes
-it; being slow, it ranks every third padded question alone. Writes research/results/first_stage.json.
+Success at 100, 50 and 20 on WikiQA test padded to 1,300 candidates; Success at 1, 3 and 5 on SelQA
+dev and SQuAD-sent (v1.1 dev). FOLDER is a Compare-Aggregate model of `askline train
+compare-aggregate` or `light_rankers --keep`; because it is slow, it ranks every third padded
+question. Writes research/results/first_stage.json.
 """
 
 from __future__ import annotations

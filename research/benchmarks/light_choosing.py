@@ -1,12 +1,11 @@
 """
-Recipes of the light rankers side by side, without a look at a test set.
+Recipes of the light rankers compared without a test set.
 
-    ASKLINE_DATA=DIR python -m research.benchmarks.light_choosing --vectors FILE --device cuda --jobs 8
+    ASKLINE_DATA=DIR python -m research.benchmarks.light_choosing --vectors FILE --device cuda
 
-For WikiQA: five-fold cross-validation over the answerable questions of its train and dev sets,
-where a case may be trained on the SQuAD-like sets first. For SQuAD-sent: P@1 on the part of
-SQuADShifts held out. One seed a fold; a mean over the folds moves by about 0.4 with the seed.
-It writes research/results/light_choosing.json.
+WikiQA: five-fold cross-validation over the answerable questions of train and dev, with or without
+training on the SQuAD-like sets first. SQuAD-sent: P@1 on held-out SQuADShifts. One seed per fold;
+the mean over folds varies by about 0.4 with the seed. Writes research/results/light_choosing.json.
 """
 
 from __future__ import annotations

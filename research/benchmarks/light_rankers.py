@@ -1,11 +1,12 @@
 """
-Cosinet's tables 4 and 5 beside ours: every row trained with several seeds, then measured.
+Cosinet's Tables 4 and 5: every row trained with several seeds and measured.
 
-    ASKLINE_DATA=DIR python -m research.benchmarks.light_rankers --vectors FILE --device cuda --jobs 16
-    ASKLINE_DATA=DIR python -m research.benchmarks.light_rankers --vectors FILE --time
+    python -m research.benchmarks.light_rankers --vectors FILE --device cuda --jobs 16
+    python -m research.benchmarks.light_rankers --vectors FILE --time
 
-The second form trains Cosinet list + BiRNN on WikiQA and prints seconds alone.
-Recipes are fixed in `light_rows.py`; they were chosen by cross-validation on WikiQA train and dev.
+The recipes below were chosen by `research.benchmarks.light_choosing`. Writes
+research/results/light_rankers.json. The second form times one training, of Cosinet list + BiRNN on
+WikiQA, and writes research/results/light_rankers_time_DEVICE.json.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the paper prints for rankers without training; ours are in research/results/lexical.json."""
+    """Published figures of rankers without training."""
 
     label: str
     wikiqa: tuple[float, float]

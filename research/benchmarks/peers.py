@@ -1,14 +1,13 @@
 """
-askline and what people use instead: the same questions, candidates and cores, in one table.
+askline beside other rerankers: the same questions, candidates and cores, in one table.
 
     python -m research.benchmarks.peers --data DIR --model DIR --onnx FILE [--only quality|time]
 
---model is a cross-encoder as Hugging Face stores it, --onnx its graph, which is made int8 where the
-package onnx is installed. Quality is that of the WikiQA test questions as they are; time is that of
-a few of them padded to 20, 100, 400 and 1,300 candidates. Question by question every system ranks
-in turn, so that what else the machine does falls on all alike. A system whose package is not
-installed is left out and named. Each part takes about six minutes on two cores, and is merged into
-research/results/peers.json.
+--model is a cross-encoder in Hugging Face's format, --onnx its graph, which is quantized to int8
+if the package onnx is installed. Quality is measured on the WikiQA test questions; time on some of
+them padded to 20, 100, 400 and 1,300 candidates. All systems rank each question in turn, so that
+other load affects all of them. A system whose package is not installed is skipped and named. Each
+part takes about six minutes on two cores and is merged into research/results/peers.json.
 """
 
 from __future__ import annotations

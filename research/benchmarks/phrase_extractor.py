@@ -1,12 +1,12 @@
 """
-Table 1 of EfficientQA: do 100 candidates hold the answer?
+Table 1 of EfficientQA: is the answer among 100 candidate phrases?
 
-    python -m research.benchmarks.phrase_extractor --init DIR [--epochs 2] [--device cuda] [--name NAME]
+    ASKLINE_DATA=DIR python -m research.benchmarks.phrase_extractor --init DIR --name NAME
 
-Trains both architectures of ends on SQuADShifts and the SQuAD train contexts (every eighth article
-of new_wiki, the last hundred contexts and the last fifty of the other two are held out as dev), and
-measures both decodings on dev and on SQuAD v1.1 dev, which is a test set. Adds its rows, under NAME
-and the architecture, to research/results/phrase_extractor.json.
+Trains both end architectures on SQuADShifts and SQuAD train contexts (every eighth article of
+new_wiki, the last hundred contexts and the last fifty of the other two are dev), and measures both
+decodings on dev and on SQuAD v1.1 dev, a test set. Adds rows, under NAME and the architecture, to
+research/results/phrase_extractor.json.
 """
 
 from __future__ import annotations

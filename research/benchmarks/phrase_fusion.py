@@ -1,11 +1,11 @@
 """
-How much phrase search counts beside the words, chosen on questions that nothing was trained on.
+The weight of phrase search beside word search, on questions that nothing was trained on.
 
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.phrase_fusion --folder DIR --write
+    ASKLINE_DATA=DIR python -m research.benchmarks.phrase_fusion --folder DIR --write
 
-Three corpora, each with the questions that the phrase model has not seen: SQuADShifts wiki with
-those of its held-out articles, 800 SQuAD train paragraphs with those of the last hundred, the
-documents of WikiQA dev with its questions. A folder keeps the encoded phrases for the next time.
+Three corpora: SQuADShifts wiki with the questions of its held-out articles, 800 SQuAD train
+paragraphs with those of the last hundred, and the documents of WikiQA dev with its questions. The
+folder keeps the encoded phrases. Writes research/results/phrase_fusion.json.
 """
 
 from __future__ import annotations

@@ -2,17 +2,16 @@
 Libraries for a phrase index, our index at size, and the speed of encoding.
 
     python -m research.benchmarks.phrase_index libraries [--rows 100000]
-    python -m research.benchmarks.phrase_index size [--phrases 1000000] [--questions 200] [--folder DIR]
+    python -m research.benchmarks.phrase_index size [--phrases 1000000] [--folder DIR]
     python -m research.benchmarks.phrase_index speed [--on squadshifts/new_wiki_v1.0.json]
 
 `libraries`: exact and approximate search over the same int8 rows with faiss and usearch on one
 thread: build time, bytes per row, milliseconds per search, recall of the first hundred. Writes
-research/results/phrase_index_libraries.json.
-`size`: phrases of SQuAD's paragraphs, repeated with noise until there are enough; milliseconds from
-question to answer, and recall against exact search. An existing index in `--folder` is measured; a
-new one is built there and kept. Writes research/results/phrase_index.json.
-`speed`: paragraphs and megabytes encoded per second, and milliseconds per question, by the number of
-threads. Writes research/results/phrase_speed.json.
+research/results/phrase_index_libraries.json. `size`: phrases of SQuAD's paragraphs, repeated with
+noise until there are enough; milliseconds from question to answer, and recall against exact
+search. An existing index in `--folder` is measured; a new one is built there and kept. Writes
+research/results/phrase_index.json. `speed`: paragraphs and megabytes encoded per second, and
+milliseconds per question, by the number of threads. Writes research/results/phrase_speed.json.
 """
 
 from __future__ import annotations

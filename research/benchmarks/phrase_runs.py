@@ -1,13 +1,14 @@
 """
-What a training run on a GPU wrote about its networks, as result files.
+Result files from a training run of phrase models on a GPU.
 
     python -m research.benchmarks.phrase_runs FOLDER
 
-A run leaves one NAME.json a network: exact match and F1 of its candidates and of the nearest, on
-dev (every eighth article of new_wiki and 100 SQuAD train paragraphs; for French every eighth
-article of PIAF) and on the test set, measured in bfloat16 before anything was rounded to int8. Of a
-network `french` research/results/phrases_fr.json is made, of all others research/results/phrase_training.json. The
-environment in them is that of the machine that wrote the files; `how` says what was trained on.
+The run leaves NAME.json for each network: exact match and F1 of its candidates and of the nearest
+phrase, on dev (every eighth article of new_wiki and 100 SQuAD train paragraphs; for French every
+eighth article of PIAF) and on the test set, in bfloat16 before quantization. The network `french`
+is written to research/results/phrases_fr.json, all others to
+research/results/phrase_training.json. The recorded environment is that of the machine that writes
+the files; `how` says where training ran.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """
-A phrase model within the paragraph: what its candidates hold, and which one it takes.
+A phrase model within the paragraph: its candidates, and the nearest one.
 
-    python -m research.benchmarks.phrases [--model DIR] [--on squad/dev-v1.1.json] [--language en]
+    ASKLINE_DATA=DIR python -m research.benchmarks.phrases [--model DIR] [--on FILE] [--language en]
         [--paragraphs 300] [--index FOLDER] [--name phrases]
 
-Of each paragraph the 100 likeliest candidates, and of those the nearest to each question: the frame
-of EfficientQA's Tables 1, 2 and 3. With `--index`, the phrases of all paragraphs are also written
-to an index there, for `research.benchmarks.phrases_open`. Writes research/results/phrases.json.
+The 100 most likely candidates of each paragraph, and the one nearest to each question, as in
+EfficientQA's Tables 1 to 3. With `--index`, the phrases of all paragraphs are written to an index
+for `research.benchmarks.phrases_open`. Writes research/results/phrases.json.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
 """
-Three ways to a phrase, over all paragraphs at once, in one table.
+Three ways to answer with a phrase, over all paragraphs at once.
 
-    python -m research.benchmarks.phrases --index FOLDER
-    python -m research.benchmarks.phrases_open --index FOLDER [--model DIR] [--questions 1000] [--ways 12,3]
+    ASKLINE_DATA=DIR python -m research.benchmarks.phrases --index FOLDER
+    ASKLINE_DATA=DIR python -m research.benchmarks.phrases_open --index FOLDER [--questions 1000]
 
-1. the nearest phrase of the index; 2. the sentences of the hundred nearest phrases, judged by a
-ranker, and what its reading head marks in the best; 3. sentences found by their words, judged by
-the same ranker, and its reading head. Of each: exact match, F1, whether paragraph and sentence are
-right, time from question to answer, bytes kept for a paragraph. And what a paragraph costs: in one
-pass as here, and in the paper's way, a pass over paragraph and phrase for each of its phrases.
-Writes research/results/phrases_open.json.
+1. the nearest phrase of the index; 2. the sentences of the hundred nearest phrases, ranked, and
+what the ranker's reader marks in the best; 3. sentences found by words, ranked by the same ranker,
+and its reader. For each: exact match, F1, whether paragraph and sentence are right, time, and
+bytes per paragraph. Also the time to encode a paragraph, in one pass and in the paper's way, one
+pass per phrase. Writes research/results/phrases_open.json.
 """
 
 from __future__ import annotations

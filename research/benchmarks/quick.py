@@ -1,12 +1,12 @@
 """
-A few minutes on a CPU that prove the machinery: train, export, run without torch, measure.
+A test of all programs in a few minutes on a CPU: train, export, run without torch, measure.
 
     ASKLINE_DATA=DIR ASKLINE_RESULTS=DIR python -m research.benchmarks.quick
 
-Cosinet list + BiRNN and a cascade of twelve layers, 32 wide and made on the spot, are trained on a
-hundred questions of WikiQA and measured on twenty of its test questions; their figures mean
-nothing. Writes light_rankers.json and cascade_training.json in the form of the full runs, and
-therefore only to a folder that ASKLINE_RESULTS names.
+Cosinet list + BiRNN and a cascade of twelve layers, 32 wide, are trained on a hundred questions of
+WikiQA and measured on twenty test questions; their figures have no meaning. Writes
+light_rankers.json and cascade_training.json in the form of the full runs, and only to the folder
+in ASKLINE_RESULTS.
 """
 
 from __future__ import annotations

@@ -1,22 +1,15 @@
 """
-How well the shipped reader reads, and what it costs.
+Quality and time of the shipped reader.
 
-    python -m research.benchmarks.reading quality [--model DIR] [--limit N] [--keep DIR] [--shard I/N]
-    python -m research.benchmarks.reading held-out --model DIR --name NAME
-    python -m research.benchmarks.reading sentences [--model DIR --name NAME]
-    python -m research.benchmarks.reading tries RUN
-    python -m research.benchmarks.reading timings [--limit N]
+    ASKLINE_DATA=DIR python -m research.benchmarks.reading quality [--keep DIR] [--shard I/N]
+    ASKLINE_DATA=DIR python -m research.benchmarks.reading held-out --model DIR --name NAME
+    ASKLINE_DATA=DIR python -m research.benchmarks.reading timings [--limit N]
 
-`quality`: exact match and F1 within the paragraph, on the engine, and how often it points at
-nothing where SQuAD v2 says that there is nothing. With `--keep`, what was read lies in that folder,
-and is not read again; `--shard 0/4` reads the first quarter, keeps it, and measures nothing.
-`held-out`: EM and F1 of another folder's reader, of the held-out questions alone.
-`sentences`: the same inside sentences, of 400 held-out questions the answer's and another of its
-paragraph; another folder's figures stand under its name. `tries` takes over what a training run
-measured: a folder with one JSON file for each reader, its settings and EM and F1 on held-out
-questions. `timings`: reading the first three sentences of a list, with the adapter and as a line on
-the encoder's last layer, one after the other in one process. Each writes its part of
-`research/results/reading.json` and leaves the others.
+`quality`: exact match and F1 within the paragraph on the engine, and how often the reader abstains
+on SQuAD v2. With `--keep`, answers are stored in that folder and not computed again; `--shard 0/4`
+computes the first quarter and measures nothing. `held-out`: EM and F1 of another folder's reader
+on held-out questions. `timings`: reading the first three sentences of a list, with the adapter and
+with a linear reader. Each part updates its entry of research/results/reading.json.
 """
 
 from __future__ import annotations
@@ -42,14 +35,13 @@ from .common import data_root, load_or_empty, save
 
 TOP = 3
 ROUNDS = 5
-NOTHING = 2_000  # questions of SQuAD v2, with and without an answer, that are asked
+NOTHING = 2_000  # questions of SQuAD v2, with and without an answer
 AT_ONCE = 16
 HELD_OUT = "squadshifts:dev"
-SENTENCES = 400  # questions that are asked of two sentences each
 
 
 class Reply(NamedTuple):
-    """What was read: the best span's words, and the log-chances of it and of none."""
+    """The best span's text, and the log-probabilities of it and of no answer."""
 
     text: str
     score: float
@@ -61,8 +53,7 @@ Asked = tuple[SpanQuestion, str]
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["quality", "held-out", "sentences", "tries", "timings"])
-    parser.add_argument("run", type=Path, nargs="?")
+    parser.add_argument("part", choices=["quality", "held-out", "timings"])
     parser.add_argument("--model", type=Path)
     parser.add_argument("--name", default="shipped")
     parser.add_argument("--limit", type=int)
@@ -70,17 +61,13 @@ def main() -> None:
     parser.add_argument("--shard", default="0/1")
     given = parser.parse_args()
     folder = ModelFolder.open(given.model or shipped_folder(), kind="cascade")
-    if given.part == "tries":
-        figures = tries(given.run)
-    elif given.part == "timings":
+    if given.part == "timings":
         figures = {"timings": timings(folder, given.limit)}
     elif given.part == "held-out":
         asked = asked_of(HELD_OUT)[: given.limit]
         replies = replied(load_encoder(folder), asked, None, "")
         figures = {f"held out, {given.name}": right(asked, replies)}
         print(figures)
-    elif given.part == "sentences":
-        figures = {f"sentences, {given.name}": inside_sentences(load_encoder(folder))}
     else:
         shard, shards = map(int, given.shard.split("/"))
         figures = quality(folder, given.limit, given.keep, shard, shards)
@@ -119,7 +106,7 @@ def asked_of(name: str) -> list[Asked]:
 def replied(
     encoder: OnnxEncoder, asked: Sequence[Asked], path: Path | None, stem: str
 ) -> dict[str, Reply]:
-    """By question; what lies beside `path` is taken from there."""
+    """Replies by question id; those already stored beside `path` are reused."""
     found: dict[str, Reply] = {}
     for file in sorted(path.parent.glob(f"{stem}*.json")) if path else ():
         found |= {key: Reply(*one) for key, one in json.loads(file.read_text("utf-8")).items()}
@@ -141,40 +128,14 @@ def replied(
 
 
 def right(asked: Sequence[Asked], replies: dict[str, Reply]) -> dict[str, float]:
-    """EM and F1 of the best span, whatever is said about there being none."""
+    """EM and F1 of the best span, whether or not the reader abstains."""
     golds = {one.id: [gold.text for gold in one.answers] for one, _ in asked if one.answers}
     percent = score_phrases({key: replies[key].text for key in golds}, golds).percent
     return {"questions": len(golds), **{name: round(one, 2) for name, one in percent.items()}}
 
 
-def inside_sentences(encoder: OnnxEncoder) -> dict[str, float]:
-    """EM, F1 and, in per cent, how often it points at nothing; held-out questions."""
-    root = data_root()
-    golds = {
-        question.id: [gold.text for gold in question.answers]
-        for paragraph in data.load_paragraphs(HELD_OUT, root=root)
-        for question in paragraph.questions
-    }
-    asked = data.filter_questions(data.load_dataset(HELD_OUT, root=root), "both").questions
-    random = np.random.default_rng(0)
-    found, none = dict[str, str](), list[list[bool]]()
-    for question in (asked[at] for at in random.permutation(len(asked))[:SENTENCES].tolist()):
-        answer = next(one.text for one in question.candidates if one.is_answer)
-        others = [one.text for one in question.candidates if not one.is_answer]
-        texts = [answer, others[int(random.integers(len(others)))]]
-        spans = encoder.begin(question.text, texts).read(np.arange(2))
-        found[question.id] = answer[spans[0].start : spans[0].end] if spans[0] else ""
-        none.append([span is None or span.no_answer >= span.score for span in spans])
-    percent = score_phrases(found, {key: golds[key] for key in found}).percent
-    shares = [round(100 * float(one), 1) for one in np.mean(none, axis=0)]
-    return {"questions": len(found), **{name: round(one, 2) for name, one in percent.items()}} | {
-        "none, in the answer": shares[0],
-        "none, in another": shares[1],
-    }
-
-
 def said_nothing(asked: Sequence[Asked], replies: dict[str, Reply]) -> dict[str, float]:
-    """In per cent: how often it points at nothing where there is an answer, and where none is."""
+    """How often the reader abstains, with and without an answer, in percent."""
     none: dict[bool, list[bool]] = {True: [], False: []}
     for question, _ in asked:
         reply = replies[question.id]
@@ -182,15 +143,6 @@ def said_nothing(asked: Sequence[Asked], replies: dict[str, Reply]) -> dict[str,
     return {"questions": len(asked)} | {
         name: round(100 * float(np.mean(none[answered])), 1)
         for name, answered in (("none, with an answer", True), ("none, without", False))
-    }
-
-
-def tries(run: Path | None) -> dict[str, Any]:
-    """One entry for each reader that was tried."""
-    if run is None:
-        raise SystemExit("Name the folder of the run.")
-    return {
-        "tries": {path.stem: json.loads(path.read_text()) for path in sorted(run.glob("*.json"))}
     }
 
 

@@ -1,10 +1,10 @@
 """
-What to retrieve: sentences, sentences with what stands around them, paragraphs, or passages first.
+What to retrieve: sentences, sentences with context, paragraphs, or passages first.
 
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.retrieval_units --questions 300 --write
+    ASKLINE_DATA=DIR python -m research.benchmarks.retrieval_units --questions 300 --write
 
-Every paragraph of a set is a document; the figures are the share of questions whose answer sentence
-is among the first so many. Behind research/decisions/corpus-store.md; no test set is looked at.
+Every paragraph of a set is a document; figures are the share of questions whose answer sentence is
+among the first k. No test set is used. Writes research/results/retrieval_units.json.
 """
 
 from __future__ import annotations

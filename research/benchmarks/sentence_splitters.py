@@ -1,12 +1,11 @@
 """
-Sentence splitters side by side: boundaries found, sentences a paragraph, speed.
+Sentence splitters side by side: boundaries, sentences per paragraph, speed.
 
-    ASKLINE_DATA=/path/to/data python -m research.benchmarks.sentence_splitters --write
+    ASKLINE_DATA=DIR python -m research.benchmarks.sentence_splitters --write
 
-Gold boundaries come from datasets whose sentences were split before us, joined back into one text;
-a sentence that ends without a mark is set off by a blank line and its boundary is not counted.
-Packages that are not installed are left out with a note. `--write` keeps the figures in
-research/results/sentence_splitters.json.
+Gold boundaries come from datasets of split sentences, joined into one text; a sentence without an
+end mark is followed by a blank line, and its boundary is not counted. Packages that are not
+installed are skipped with a note. Writes research/results/sentence_splitters.json.
 """
 
 from __future__ import annotations

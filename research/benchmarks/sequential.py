@@ -1,13 +1,13 @@
 """
-A first stage keeps k candidates for the cascade at full depth: accuracy against k.
+P@1 of the cascade at full depth, by the number of candidates that a first stage keeps.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.sequential --scores DIR [--ca FOLDER]
 
 Tables 4 and 5 and Figure 2 of the Sequential rerankers, on WikiQA test padded to 400 and to 1,300
-candidates. DIR holds the cascade's score tables (`research.benchmarks.cascade_cost` makes them); a pair's
-score does not depend on its neighbours, so each first stage runs and the cascade need not. FOLDER
-is a Compare-Aggregate model; being slow, it ranks every third question of the longer lists alone.
-It was made in twenty minutes on two cores by
+candidates. DIR holds the cascade's score tables (`research.benchmarks.cascade_cost` makes them);
+the score of a pair does not depend on its list, so only the first stages run. FOLDER is a
+Compare-Aggregate model; because it is slow, it ranks every third question of the longer lists. It
+is trained in twenty minutes on two cores by
 
     askline train compare-aggregate --on squadshifts:train --epochs 1 --out START
     askline train compare-aggregate --on wikiqa:train --dev wikiqa:dev --start START --out FOLDER

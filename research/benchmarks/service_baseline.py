@@ -1,5 +1,5 @@
 """
-What people write themselves: FastAPI around sentence-transformers' CrossEncoder.
+The plain server of `research.benchmarks.service_load`: FastAPI around CrossEncoder.
 
     python -m research.benchmarks.service_baseline FOLDER PORT
 """

@@ -5,12 +5,12 @@ Load test of the service, beside a plain FastAPI + CrossEncoder server with the 
     python -m research.benchmarks.service_load batches
 
 Four parts, which `--only` selects: `askline` and `plain` (throughput and latency with 1, 8 and 32
-clients and 20 and 100 candidates), `queue` (a full queue) and `memory`. Each cell sends requests for
-a few seconds, and then waits up to a minute for open ones. About six minutes in all. `--save` merges
-the rows into research/results/service_load.json.
+clients and 20 and 100 candidates), `queue` (a full queue) and `memory`. Each cell sends requests
+for a few seconds, and then waits up to a minute for open ones. About six minutes in all. `--save`
+merges the rows into research/results/service_load.json.
 
-`batches` measures the processor time per request with eight requests, one by one and batched. Half a
-minute. Writes research/results/service_batches.json.
+`batches` measures the processor time per request with eight requests, one by one and batched. Half
+a minute. Writes research/results/service_batches.json.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """
-The sets in figures, and the baselines that need no training, with intervals.
+Statistics of the sets, and baselines without training, with intervals.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.sets
 
-What Cosinet's Table 2 and the Cascade Transformer's Table 1 count. The random ranker is not drawn:
-its P@1 and MAP are worked out. Intervals are 95 % bootstrap intervals over questions. Writes
+The counts of Cosinet's Table 2 and the Cascade Transformer's Table 1. P@1 and MAP of a random
+order are computed exactly. Intervals are 95 % bootstrap intervals over questions. Writes
 research/results/sets.json.
 """
 

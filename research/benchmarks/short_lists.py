@@ -1,14 +1,12 @@
 """
-What the stored schedule loses on lists as the sets have them, beside full depth.
+What the stored schedule loses on unpadded lists, beside full depth.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.short_lists [--config FILE --label TEXT]
 
-Schedules are tuned on lists of one length, filled up with sentences of other questions. Here every
-question has its own candidates and no others: 2 to 90, all of one page or of one search. WikiQA
-train, on which nothing that ships was trained, WikiQA dev, TrecQA dev and SelQA dev; the tests and
-1,000 questions of SQuAD-sent at even steps, by which nothing is chosen. `--config` takes the
-schedule out of another config.json, for the same weights. Writes research/results/short_lists.json, one
-entry a label.
+Schedules are tuned on padded lists. Here every question has only its own 2 to 90 candidates:
+WikiQA train (not used for training), WikiQA dev, TrecQA dev and SelQA dev; the test sets and 1,000
+questions of SQuAD-sent, on which nothing is chosen. `--config` takes the schedule of another
+config.json. Writes research/results/short_lists.json, one entry per label.
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@ Train the general transformer, adapt it to WikiQA and TrecQA, and measure everyt
     python -m research.benchmarks.transformers --data DIR --init DIR --device cuda --work DIR
     python -m research.benchmarks.transformers --join FILE FILE …
 
-Parts (`--parts`): `general` trains three runs and merges them; `plans` selects the plan of lists and
-the share on dev sets instead; `adapt` adapts the general model to WikiQA and TrecQA; `cross` selects
-the loss for WikiQA by cross-validation; `depths` trains models of 4, 6, 8, 10 and 12 layers;
-`report` trains the report's baseline. Every choice is made on dev sets; every test set is scored
-once per row. Writes research/results/transformers.json after each finished job, and WORK/model, the
-folder of the general model. `--few 8` is a trial with eight questions per set.
+Parts (`--parts`): `general` trains three runs and merges them; `plans` selects the plan of lists
+and the share on dev sets instead; `adapt` adapts the general model to WikiQA and TrecQA; `cross`
+selects the loss for WikiQA by cross-validation; `depths` trains models of 4, 6, 8, 10 and 12
+layers; `report` trains the report's baseline. Every choice is made on dev sets; every test set is
+scored once per row. Writes research/results/transformers.json after each finished job, and
+WORK/model, the folder of the general model. `--few 8` is a trial with eight questions per set.
 
-The second form merges the files of several calls into one; rows of later files replace the same rows
-of earlier ones.
+The second form merges the files of several calls into one; rows of later files replace the same
+rows of earlier ones.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ _IDENTITY = (
     *("start", "loss", "seed", "depth", "epochs", "hard", "share", "fold", "weights"),
     *("kind", "steps", "seconds allowed", "compared", "way"),
 )
-"""Keys that identify a row among those of its job. Lists (`epochs`, `loss`) are results, not keys."""
+"""Keys that identify a row of a job. Values that are lists are results and not compared."""
 _DEFAULTS = {"start": "general", "hard": "bm25"}
 """Values that rows of the first calls do not contain."""
 _CALL = ("environment", "device", "processes at once", "parts", "recipe", "adapt recipe")

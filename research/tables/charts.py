@@ -264,7 +264,7 @@ def _by_cost(results: ResultFiles) -> Chart:
         _series("tuned schedule", tuned),
     )
     return Chart(
-        "WikiQA test, 400 candidates: P@1 against cost",
+        "WikiQA test, 400 candidates: P@1 by cost",
         Axis("layers computed, relative to all twelve", low=0, unit=" %"),
         Axis("P@1, %"),
         tuple(own for own in series if own.points),
@@ -291,7 +291,7 @@ def _by_parameters(results: ResultFiles, tables: Iterable[ReportTable]) -> Chart
         _series("transfer and adapt, ours", small),
     )
     return Chart(
-        "WikiQA test: MAP against parameters",
+        "WikiQA test: MAP by parameters",
         Axis("parameters", log=True),
         Axis("MAP, %"),
         tuple(own for own in series if own.points),
@@ -308,7 +308,7 @@ def _by_kept(results: ResultFiles) -> Chart:
         if points:
             series.append(_series(name, points, line=True))
     return Chart(
-        "WikiQA test, 1,300 candidates: P@1 against how many the first stage keeps",
+        "WikiQA test, 1,300 candidates: P@1 by the number of candidates that the first stage keeps",
         Axis("candidates kept for the cascade", log=True, low=1, high=1000),
         Axis("P@1, %"),
         tuple(series),
@@ -346,7 +346,7 @@ def _by_candidates(results: ResultFiles) -> Chart:
         for name, own in found.items()
     ]
     return Chart(
-        "Milliseconds a question against candidates",
+        "Milliseconds per question by the number of candidates",
         Axis("candidates", log=True),
         Axis("ms, median", log=True),
         tuple(series),
@@ -364,9 +364,9 @@ def _reliability(results: ResultFiles) -> Chart:
         for name, bins in curves.items()
     ]
     return Chart(
-        "How far a chance can be trusted: SQuAD v2.0 dev",
-        Axis("chance given, %", low=0, high=100),
-        Axis("share that is right, %", low=0, high=100),
+        "Calibration: SQuAD v2.0 dev",
+        Axis("predicted probability, %", low=0, high=100),
+        Axis("share of right answers, %", low=0, high=100),
         tuple(series),
         diagonal=True,
     )

@@ -17,12 +17,10 @@ from .row_mapping import (
 
 __all__ = ["TABLES"]
 
-_NO_NQ = Absent("Natural Questions is not among the data at hand; `askline data` reads it")
-_VECTORS = (
-    "word vectors are MiniLM's, of 300 dimensions and 8 bits, where the paper has Numberbatch's"
-)
+_NO_NQ = Absent("Natural Questions was not available; `askline data` reads it")
+_VECTORS = "word vectors are from MiniLM, 300 dimensions in 8 bits, not Numberbatch"
 _SQUAD = (
-    "trained on SQuADShifts and 800 SQuAD contexts, for SQuAD's train file is not at hand; "
+    "trained on SQuADShifts and 800 SQuAD contexts, because SQuAD's train file was not available; "
     "sentences are split by askline; " + _VECTORS
 )
 _LISTS = ("RNN", "BiRNN", "LSTM", "BiLSTM")
@@ -55,8 +53,8 @@ def _baselines(question_set: str, *measures: str, padding: int, note: str) -> di
     }
 
 
-_WO = "ties are put in a random order by a fixed seed; the paper does not say its rule"
-_WORDS = "words are split by askline, where the paper has spaCy 2.1"
+_WO = "ties are in random order with a fixed seed; the paper does not give its rule"
+_WORDS = "words are split by askline, not by spaCy 2.1"
 
 
 def _networks(
@@ -81,8 +79,8 @@ def _table_2(name: str) -> Measured:
         paths += [baseline(name, spec, measure) for measure in ("P@1", "MAP")]
     return Measured(
         tuple(paths),
-        "words and sentences are split by askline; the random order is worked out over the "
-        "questions with an answer, and neither they nor all questions give the paper's",
+        "words and sentences are split by askline; the figures of a random order are "
+        "exact and over the questions with an answer; all questions do not give the paper's either",
     )
 
 
@@ -110,7 +108,7 @@ _BERT_WIKIQA = Measured(
         json_path("transformers", "rows", "report_head", {}, "seconds"),
     ),
     "a MiniLM encoder of 12 layers and 33 M parameters trained on WikiQA alone, "
-    "where the paper has BERT-base with 110 M",
+    "not BERT-base with 110 M",
     "transformers",
 )
 _BERT_SQUAD = Measured(
@@ -119,8 +117,8 @@ _BERT_SQUAD = Measured(
         None,
         None,
     ),
-    "the general transformer of 33 M parameters on SQuAD v1.1 dev (10,570 questions), never "
-    "trained on SQuAD's train file, where the paper has BERT-base with 110 M trained on it",
+    "the general transformer of 33 M parameters on SQuAD v1.1 dev (10,570 questions), not "
+    "trained on SQuAD's train file; the paper trained BERT-base with 110 M on it",
     "transformers",
 )
 
@@ -138,7 +136,7 @@ def _bert(part: str) -> Measured:
 
 
 _ROWS: dict[str, RowSource] = {
-    "BERT baseline, train": Absent("figures on what a model was trained on are not measured here"),
+    "BERT baseline, train": Absent("figures on training data are not measured here"),
     "BERT baseline, dev": _bert("dev"),
     "BERT baseline": _bert("test"),
     **{
@@ -174,8 +172,8 @@ TABLES: dict[str, TableMapping] = {
             "NQ-LA": _NO_NQ,
         },
         run="sets",
-        remark="Word overlap on SQuAD-sent is 13 points above the paper's. It is not the ties, "
-        "whose order moves it by one point at most. What counts as a word there is not told.",
+        remark="Word overlap on SQuAD-sent is 13 points above the paper's. Ties are not the reason: "
+        "their order changes one point at most. The paper does not define a word.",
     ),
     "cosinet-3": TableMapping(
         {
@@ -187,14 +185,14 @@ TABLES: dict[str, TableMapping] = {
             "Wang and Jiang 2016": OTHER_SYSTEM,
             "Wang and Jiang 2016, run again": Measured(
                 (light("wikiqa", "CA", "MAP"), light("wikiqa", "CA", "MRR")),
-                f"the re-implementation as the paper's own CA row has it; {_VECTORS}",
+                f"as in the CA row of Table 4; {_VECTORS}",
                 "light_rankers",
             ),
             "Lai et al. 2019": OTHER_SYSTEM,
             "Garg et al. 2019": Measured(
                 tuple(adapted("wikiqa", measure) for measure in ("MAP", "MRR")),
-                "transfer and adapt with 33 M parameters and 49,000 questions, where the paper's "
-                "row has RoBERTa-large and ASNQ",
+                "transfer and adapt with 33 M parameters and 49,000 questions, not "
+                "RoBERTa-large and ASNQ",
                 "transformers",
             ),
         },
@@ -207,10 +205,9 @@ TABLES: dict[str, TableMapping] = {
             "BERT-base": _BERT_WIKIQA,
         },
         run="light_rankers",
-        remark="Cosinet without a layer over the list falls short by 2.0 and 0.7 points of MAP, the "
-        "BiRNN by 0.9, about a deviation. The networks are not the reason: trained on the "
-        "SQuAD-like sets first, with the same word vectors, these rows are 2.2, 3.4 and 2.1 above "
-        "the paper.",
+        remark="Cosinet and Cosinet list are 1.7 and 0.3 points of MAP below the paper, Cosinet list "
+        "+ BiRNN 0.6. The networks are not the reason: trained on the SQuAD-like sets first, "
+        "with the same word vectors, these rows are 2.3, 3.1 and 2.0 above the paper.",
         extras=tuple(_extra("wikiqa", name, "MAP", "MRR") for name in _EXTRA_WIKIQA),
     ),
     "cosinet-5": TableMapping(
@@ -220,8 +217,8 @@ TABLES: dict[str, TableMapping] = {
             "BERT-base": _BERT_SQUAD,
         },
         run="light_rankers",
-        remark="The networks are within half a point of P@1 of the paper's, three of six above it, "
-        "with a third of its training questions, of other kinds of text for the most part.",
+        remark="The networks are within 0.7 points of P@1 of the paper's, with a third of its "
+        "training questions, most of them from other kinds of text.",
         extras=tuple(
             _extra("squad", name, "P@1", "MRR")
             for name in ("Rel-CNN", "Cosinet list + BiRNN, three channels")

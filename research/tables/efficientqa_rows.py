@@ -7,12 +7,12 @@ from .row_mapping import OTHER_SYSTEM, Absent, ExtraRow, Measured, TableMapping
 
 __all__ = ["TABLES"]
 
-_EXTRACTOR = "a MiniLM encoder and 29,500 questions, where the paper has RoBERTa-base and 88,000"
-_PHRASES = "a MiniLM encoder and 29,500 questions and 17,400 pairs, where the paper has 88,000"
+_EXTRACTOR = "a MiniLM encoder and 29,500 questions, not RoBERTa-base and 88,000 questions"
+_PHRASES = "a MiniLM encoder and 29,500 questions and 17,400 pairs, not 88,000 questions"
 _WHOLE = (
-    "all 2,067 paragraphs in one index, which the paper leaves open; judged and read by the cascade"
+    "all 2,067 paragraphs in one index, which the paper does not measure; ranked by the cascade"
 )
-_READER = "the cascade's reading head, 33 M parameters, trained on 29,500 questions"
+_READER = "the cascade's reader, 33 M parameters, trained on 29,500 questions"
 
 
 def _both(file: str, *steps: Step, scale: float = 1.0) -> tuple[JsonPath, JsonPath]:
@@ -57,14 +57,14 @@ TABLES: dict[str, TableMapping] = {
         {
             **dict.fromkeys(("LSTM + SA", "LSTM + SA + ELMo", "DENSPI", "Ocean-Q"), OTHER_SYSTEM),
             "EfficientQA": Measured(_both("phrases", "rows", "nearest"), _PHRASES),
-            "RoBERTa that reads with the question": Measured(
+            "RoBERTa reader, question and text together": Measured(
                 _both("reading", "squad1:dev"), _READER, "reading"
             ),
         },
         run="phrases",
         extras=(
             ExtraRow("all paragraphs, the nearest phrase", _open("nearest phrase")),
-            ExtraRow("all paragraphs, phrases and a judge", _open("nearest phrases, judged")),
+            ExtraRow("all paragraphs, phrases and a ranker", _open("nearest phrases, judged")),
             ExtraRow("all paragraphs, sentences first", _open("sentences first, then read")),
         ),
     ),
@@ -74,8 +74,8 @@ TABLES: dict[str, TableMapping] = {
                 _both("phrases_fr", "rows", "nearest"),
                 "an English encoder, trained on 6,720 French questions for two epochs",
             ),
-            "CamemBERT that reads with the question": Absent(
-                "no French encoder is among the weights at hand"
+            "CamemBERT reader, question and text together": Absent(
+                "no French encoder was available"
             ),
         },
         run="phrases_fr",

@@ -67,8 +67,8 @@ def _body(results: ResultFiles, tables: Sequence[ReportTable], banner: str) -> I
     if banner:
         yield f"<p><strong>{escape(banner)}</strong></p>"
     yield (
-        "<p>For each measure: the published value, our value, and the difference. ± is the standard "
-        "deviation over seeds; a range in parentheses is the 95 % bootstrap interval over "
+        "<p>For each measure: the published value, our value, and the difference. ± is the "
+        "standard deviation over seeds; a range in parentheses is the 95 % bootstrap interval over "
         "questions. Rows below the line are in no paper.</p>"
     )
     shown = dict.fromkeys(section.table.paper for section in tables)

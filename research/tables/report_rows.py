@@ -70,7 +70,7 @@ class ReportRow:
     cells: tuple[Cell, ...]
     state: State
     note: str
-    """What note from the paper, or why the row is not available."""
+    """What differs from the paper, or why the row is not available."""
     run: str
 
     @property

@@ -19,10 +19,10 @@ from .row_mapping import (
 
 __all__ = ["TABLES"]
 
-_NO_LARGE = Absent("no encoder of that size was trained; the small one stands with BERT-base")
+_NO_LARGE = Absent("no encoder of that size was trained; the small one is compared with BERT-base")
 _SELECTOR = "the cascade at full depth, ten layers and 29.8 M parameters, in place of BERT-base"
-_CA = "; CA learnt from SQuADShifts, then from WikiQA"
-_THIRD = "; every third question, on which all candidates give another figure"
+_CA = "; CA is trained on SQuADShifts, then on WikiQA"
+_THIRD = "; on every third question, for which the figure with all candidates differs"
 _FIRST = {
     "Jaccard": "jaccard",
     "BM25": "bm25",
@@ -37,7 +37,7 @@ def _padded(count: int) -> str:
 
 
 def after(first: str, keep: int, count: int) -> JsonPath:
-    """P@1 of the selector on what a first stage keeps."""
+    """P@1 of the cascade on the candidates that a first stage keeps."""
     own = (_padded(count), first, "kept", str(keep))
     return json_path("sequential", *own, "P@1", interval=(*own, "95 %"))
 
@@ -99,7 +99,7 @@ def _curve() -> tuple[ExtraRow, ...]:
 
 _CA_2 = Measured(
     (light("wikiqa", "CA", "MAP"), light("wikiqa", "CA", "MRR"), None, None),
-    "CA as Cosinet's paper lays it out; not trained on TrecQA",
+    "CA as in Cosinet's paper; not trained on TrecQA",
     "light_rankers",
 )
 _BERT_2 = Measured(
@@ -107,7 +107,7 @@ _BERT_2 = Measured(
         *(adapted("wikiqa", measure) for measure in ("MAP", "MRR")),
         *(general("TrecQA", measure) for measure in ("MAP", "MRR")),
     ),
-    "the general transformer of 33 M parameters, adapted to WikiQA; TrecQA without adapting",
+    "the general transformer of 33 M parameters, adapted to WikiQA; TrecQA without adaptation",
     "transformers",
 )
 
@@ -133,13 +133,13 @@ TABLES: dict[str, TableMapping] = {
             ("BERT-large after Jaccard", "BERT-large after CA", "BERT-large on all"), _NO_LARGE
         ),
         run="sequential",
-        replacement="WikiQA test padded to 400 candidates stands in place of ASNQ",
+        replacement="WikiQA test padded to 400 candidates replaces ASNQ",
         extras=_extras(400),
     ),
     "sequential-5": TableMapping(
         _table(1300),
         run="sequential",
-        replacement="WikiQA test padded to 1,300 candidates stands in place of ASNQ++",
+        replacement="WikiQA test padded to 1,300 candidates replaces ASNQ++",
         extras=_extras(1300),
     ),
     "sequential-figure-2": TableMapping(
@@ -151,7 +151,7 @@ TABLES: dict[str, TableMapping] = {
             "all": Measured((_all(1300),), _SELECTOR),
         },
         run="sequential",
-        replacement="WikiQA test padded to 1,300 candidates stands in place of ASNQ",
+        replacement="WikiQA test padded to 1,300 candidates replaces ASNQ",
         extras=(
             ExtraRow(
                 "all, every third question",

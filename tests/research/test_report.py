@@ -102,7 +102,7 @@ def test_charts_are_valid_and_left_out_without_figures(
     pictures = [part.split("</svg>")[0] for part in page.split("<svg")[1:]]
     titles = [ET.fromstring(f"<svg{part}</svg>").get("aria-label") for part in pictures]
     assert len(titles) == 2
-    assert "WikiQA test: MAP against parameters" in titles
+    assert "WikiQA test: MAP by parameters" in titles
 
 
 @pytest.mark.parametrize(
