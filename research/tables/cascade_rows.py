@@ -229,8 +229,8 @@ TABLES: dict[str, TableMapping] = {
         _TABLE_3,
         run="cascade_training",
         replacement=_PADDED,
-        remark="Only the loss against full depth is comparable: at α 0.3, 0.4 and 0.5 the paper loses "
-        "0.3, 0.7 and 0.8 points of P@1; here nothing is lost on lists padded to 400 "
+        remark="Only the loss against full depth is comparable: at α 0.3, 0.4 and 0.5 the paper "
+        "loses 0.3, 0.7 and 0.8 points of P@1; here nothing is lost on lists padded to 400 "
         "(SQuAD-sent, TrecQA and 1,300 candidates: `research/results/cascade_cost.json`).",
         extras=(
             _tuned("tuned schedule", "tuned"),

@@ -172,8 +172,8 @@ TABLES: dict[str, TableMapping] = {
             "NQ-LA": _NO_NQ,
         },
         run="sets",
-        remark="Word overlap on SQuAD-sent is 13 points above the paper's. Ties are not the reason: "
-        "their order changes one point at most. The paper does not define a word.",
+        remark="Word overlap on SQuAD-sent is 13 points above the paper's. Ties are not the "
+        "reason: their order changes one point at most. The paper does not define a word.",
     ),
     "cosinet-3": TableMapping(
         {
@@ -205,8 +205,8 @@ TABLES: dict[str, TableMapping] = {
             "BERT-base": _BERT_WIKIQA,
         },
         run="light_rankers",
-        remark="Cosinet and Cosinet list are 1.7 and 0.3 points of MAP below the paper, Cosinet list "
-        "+ BiRNN 0.6. The networks are not the reason: trained on the SQuAD-like sets first, "
+        remark="Cosinet and Cosinet list are 1.7 and 0.3 points of MAP below the paper, Cosinet "
+        "list + BiRNN 0.6. The networks are not the reason: trained on the SQuAD-like sets first, "
         "with the same word vectors, these rows are 2.3, 3.1 and 2.0 above the paper.",
         extras=tuple(_extra("wikiqa", name, "MAP", "MRR") for name in _EXTRA_WIKIQA),
     ),
