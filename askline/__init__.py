@@ -3,8 +3,8 @@ Ask a question, get the line that answers it.
 
     >>> import askline
     >>> ranker = askline.load("jaccard % 100 >> bm25")
-    >>> ranker.rank("Who wrote Emma?", ["Emma is a novel.", "Jane Austen wrote Emma."])[0].index
-    1
+    >>> ranker.rank("Who wrote Emma?", ["Emma is a novel.", "Jane Austen wrote Emma."])[0].text
+    'Jane Austen wrote Emma.'
 
 Names are imported when first used, so that `import askline` and `askline --help` stay fast.
 """
@@ -37,27 +37,72 @@ if TYPE_CHECKING:
         OriginalOrder,
         Pipeline,
         RandomOrder,
+        Ranker,
         RelationalCNN,
+        WithDeadline,
         WordOverlap,
         WordOverlapThenOrder,
-        answer_threshold,
-        trace,
     )
     from .rankers.registry import ranker_names
     from .rankers.spec import load
     from .types import (
         Candidate,
         Cost,
+        Document,
         Hit,
         Question,
         QuestionSet,
-        Ranker,
         Ranking,
         Source,
         StageReport,
     )
 
 __version__ = "0.1.0"
+
+_MODULES = {
+    "corpus": ("Answer", "Answers", "Corpus"),
+    "errors": (
+        "AsklineError",
+        "CorpusError",
+        "DataError",
+        "InputError",
+        "MissingExtraError",
+        "ModelError",
+        "RankerError",
+        "SpecError",
+    ),
+    "rankers": (
+        "BM25",
+        "Cascade",
+        "CompareAggregate",
+        "Cosinet",
+        "Cut",
+        "IdfOverlap",
+        "Jaccard",
+        "OriginalOrder",
+        "Pipeline",
+        "RandomOrder",
+        "Ranker",
+        "RelationalCNN",
+        "WithDeadline",
+        "WordOverlap",
+        "WordOverlapThenOrder",
+    ),
+    "rankers.registry": ("ranker_names",),
+    "rankers.spec": ("load",),
+    "types": (
+        "Candidate",
+        "Cost",
+        "Document",
+        "Hit",
+        "Question",
+        "QuestionSet",
+        "Ranking",
+        "Source",
+        "StageReport",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BM25",
@@ -73,6 +118,7 @@ __all__ = [
     "Cost",
     "Cut",
     "DataError",
+    "Document",
     "Hit",
     "IdfOverlap",
     "InputError",
@@ -91,24 +137,19 @@ __all__ = [
     "Source",
     "SpecError",
     "StageReport",
+    "WithDeadline",
     "WordOverlap",
     "WordOverlapThenOrder",
-    "answer_threshold",
     "load",
     "ranker_names",
-    "trace",
 ]
-
-_ROOMS = ("types", "errors", "rankers.registry", "rankers.spec", "rankers", "corpus")
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        for room in _ROOMS:
-            module = import_module(f"{__name__}.{room}")
-            if name in module.__all__:
-                value = globals()[name] = getattr(module, name)
-                return value
+    if name in _MODULE_OF:
+        module = import_module(f"{__name__}.{_MODULE_OF[name]}")
+        value = globals()[name] = getattr(module, name)
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

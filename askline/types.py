@@ -1,62 +1,60 @@
 """
-The words of the house, as frozen records, and the one abstraction that all rankers share.
+Frozen records that all packages share.
 
-A `Question` brings its `Candidate`s; a `Ranker` puts them in order and answers with `Hit`s; a
-`Ranking` is those hits with a `StageReport` for each stage that had a part in them.
+A `Question` of a labelled set has `Candidate`s. A ranker returns `Hit`s; a `Ranking` is hits with a
+`StageReport` for each stage that had a part in them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
 
 __all__ = [
     "Candidate",
     "Cost",
+    "Document",
     "Hit",
     "Question",
     "QuestionSet",
-    "Ranker",
     "Ranking",
     "Source",
     "StageReport",
 ]
 
+Document = str | Mapping[str, Any]
+"""What a ranker ranks: a string, or a mapping with its text under a key the caller names."""
+
+_HTML_ROWS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One candidate's place in a ranking, which is its place in the list of hits."""
+    """One document in a ranking; its rank is its position in the list of hits."""
 
     index: int
-    """Position in the list that the caller gave."""
+    """Position in the caller's list of documents."""
     score: float
     """Higher is better. Comparable within a stage, not between stages."""
     stage: int = 0
-    """The stage of the pipeline that decided this candidate's place."""
-
-
-@runtime_checkable
-class Ranker(Protocol):
-    """Anything that puts candidates in order. `askline.testing` holds the contract as tests."""
-
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        """
-        Every candidate exactly once, best first.
-
-        The order given is the original rank and carries meaning: a ranker may read it, and
-        candidates with equal scores keep it. The ranker and the list are left as they were.
-        """
-        ...
+    """The stage of the pipeline that decided this document's rank, from 0."""
+    probability: float | None = None
+    """The probability that the document answers; None if the stage is not calibrated."""
+    document: Document = field(default="", repr=False, compare=False)
+    """The caller's own object."""
+    text: str = field(default="", compare=False)
+    """The text that was ranked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """
-    Layers computed, and how many full depth would have been: every candidate through every layer.
+    Encoder layers computed, and the number at full depth: every candidate through every layer.
 
-    Counted by candidates and by their tokens, which is nearer to time. Costs of stages add up; full
-    depth is then that of the deepest encoder among them.
+    Counted per candidate and per token; the latter is closer to time. Costs of stages add up, with
+    the full depth of the deepest encoder among them.
     """
 
     candidate_layers: float
@@ -66,12 +64,12 @@ class Cost:
 
     @property
     def candidate_share(self) -> float:
-        """Candidate-layers relative to full depth, which is 1."""
+        """Candidate-layers as a share of full depth, which is 1."""
         return self.candidate_layers / self.full_candidate_layers
 
     @property
     def token_share(self) -> float:
-        """Token-layers relative to full depth, which is 1."""
+        """Token-layers as a share of full depth, which is 1."""
         return self.token_layers / self.full_token_layers
 
     def __add__(self, other: Cost) -> Cost:
@@ -82,28 +80,28 @@ class Cost:
             max(self.full_token_layers, other.full_token_layers),
         )
 
-    def among(self, times: float) -> Cost:
-        """The same work where full depth means so many times as many candidates of this length."""
-        full = (self.full_candidate_layers * times, self.full_token_layers * times)
+    def relative_to(self, scale: float) -> Cost:
+        """The same work, relative to `scale` times as many candidates of the same length."""
+        full = (self.full_candidate_layers * scale, self.full_token_layers * scale)
         return Cost(self.candidate_layers, self.token_layers, *full)
 
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """What one stage of a pipeline did with what it was given."""
+    """What one stage of a ranker did with the documents it got."""
 
     ranker: str
     """The stage as a spec text."""
     entered: int
     kept: int
-    """How many went on to the next stage; for the last stage, how many it put on top."""
+    """Documents passed on to the next stage; for the last stage, those ranked first."""
     seconds: float
     skipped: int = 0
-    """How many of those that entered were not judged, because time was up."""
+    """Documents that entered and were not scored, because time was up."""
     cost: Cost | None = None
-    """Of the stages that count layers."""
+    """None for a stage without encoder layers."""
     calibrated: bool = False
-    """Whether the scores of those it decided are chances."""
+    """Whether the scores of this stage are probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +110,35 @@ class Ranking:
 
     hits: tuple[Hit, ...]
     stages: tuple[StageReport, ...]
-    unjudged: int = 0
-    """So many hits at the end no stage has looked at, because time was up; their score is 0."""
+    unscored: int = 0
+    """The number of hits at the end that no stage scored, because time was up; their score is 0."""
 
     @property
     def cost(self) -> Cost | None:
-        """Of all stages that count layers; None where none does."""
+        """The sum over all stages with encoder layers; None if there is no such stage."""
         costs = [stage.cost for stage in self.stages if stage.cost is not None]
         return sum(costs[1:], costs[0]) if costs else None
 
     @property
     def skipped(self) -> int:
-        """Judgements that were not made, over all stages; 0 where time was enough."""
+        """Scores that were not computed, over all stages; 0 if there was time for all."""
         return sum(stage.skipped for stage in self.stages)
+
+    def _repr_html_(self) -> str:
+        """A table of the best hits, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{rank}</td><td>{_html_score(hit)}</td>"
+            f"<td style='text-align:left'>{escape(hit.text)}</td></tr>"
+            for rank, hit in enumerate(self.hits[:_HTML_ROWS], start=1)
+        )
+        more = len(self.hits) - _HTML_ROWS
+        caption = f"<caption>and {more:,} more</caption>" if more > 0 else ""
+        header = "<tr><th></th><th>score</th><th style='text-align:left'>text</th></tr>"
+        return f"<table>{caption}<thead>{header}</thead><tbody>{rows}</tbody></table>"
+
+
+def _html_score(hit: Hit) -> str:
+    return f"{hit.score:.4g}" if hit.probability is None else f"{hit.probability:.1%}"
 
 
 @dataclass(frozen=True, slots=True)

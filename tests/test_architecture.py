@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "text": set(),
     "demo": set(),
     "data": {"text"},
-    "evaluation": {"text"},
+    "evaluation": {"text", "models", "engine", "rankers"},
     "models": {"text"},
     "engine": {"text", "models"},
     "rankers": {"text", "models", "engine"},

@@ -21,7 +21,7 @@ from .progress import progress_count
 if TYPE_CHECKING:
     from ..corpus import AddReport, Answers, Corpus
     from ..errors import Problem
-    from ..types import Ranker
+    from ..rankers.base import Ranker
 
 __all__ = ["ask"]
 

@@ -71,15 +71,15 @@ def eval_(
       askline eval 'jaccard % 100 >> bm25' --on wikiqa:test --data DIR
     """
     from ..evaluation import evaluate, make_qrels, parse_measures, write_qrels, write_run
-    from ..rankers import Within
+    from ..rankers.base import Ranker, WithDeadline
     from ..rankers.spec import load
 
     if run_file and len(specs) > 1:
         raise click.UsageError("--run writes the ranking of one ranker: name one SPEC.")
     parse_measures(measures)
-    rankers = [load(spec) for spec in specs]
+    rankers: list[Ranker] = [load(spec) for spec in specs]
     if deadline_ms is not None:
-        rankers = [Within(ranker, deadline_ms) for ranker in rankers]
+        rankers = [WithDeadline(ranker, deadline_ms) for ranker in rankers]
     questions = load_question_set(on, root=root, which=which, pad_to=pad_to, pad_seed=pad_seed)
     evaluations = []
     with progress_bar(f"Ranking {questions.name}", len(questions) * len(rankers)) as step:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from .options import POSITIVE_INTEGER, deadline_option, json_option, ranker_opti
 from .output import print_indented, print_stages, replace_controls
 
 if TYPE_CHECKING:
-    from ..types import Ranking
+    from ..types import Hit, Ranking
 
 __all__ = ["rank"]
 
@@ -54,7 +54,6 @@ def rank(
       printf 'Emma is a novel.\\nJane Austen wrote Emma.\\n' |
           askline rank 'Who wrote Emma?'
     """
-    from ..rankers import trace
     from ..rankers.registry import DEFAULT_SPEC
     from ..rankers.spec import load
 
@@ -65,11 +64,11 @@ def rank(
     lists = _read_requests(requests) if requests else _read_lines(question or "", file)
     ranker = load(spec or DEFAULT_SPEC)
     for text, candidates in lists:
-        ranking = trace(ranker, text, candidates, deadline_ms)
+        ranking = ranker.trace(text, candidates, deadline_ms=deadline_ms)
         if as_json or requests:
-            click.echo(json.dumps(_as_record(text, candidates, ranking, top), ensure_ascii=False))
+            click.echo(json.dumps(_as_record(text, ranking, top), ensure_ascii=False))
         else:
-            _print(candidates, ranking, top, explain=explain)
+            _print(ranking, top, explain=explain)
 
 
 def _read_lines(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
@@ -94,14 +93,12 @@ def _read_requests(file: str) -> Iterator[tuple[str, list[str]]]:
     yield from requests
 
 
-def _as_record(
-    question: str, candidates: Sequence[str], ranking: Ranking, top: int | None
-) -> dict[str, Any]:
+def _as_record(question: str, ranking: Ranking, top: int | None) -> dict[str, Any]:
     """The JSON output. The cost is relative to all candidates at full depth."""
     cost = ranking.cost
     return {
         "question": question,
-        "hits": [asdict(hit) | {"text": candidates[hit.index]} for hit in ranking.hits[:top]],
+        "hits": [_hit_record(hit) for hit in ranking.hits[:top]],
         "stages": [asdict(stage) for stage in ranking.stages],
         "skipped": ranking.skipped,
         "cost": cost
@@ -109,14 +106,24 @@ def _as_record(
     }
 
 
-def _print(candidates: Sequence[str], ranking: Ranking, top: int | None, *, explain: bool) -> None:
+def _hit_record(hit: Hit) -> dict[str, Any]:
+    return {
+        "index": hit.index,
+        "score": hit.score,
+        "probability": hit.probability,
+        "stage": hit.stage,
+        "text": hit.text,
+    }
+
+
+def _print(ranking: Ranking, top: int | None, *, explain: bool) -> None:
     hits = ranking.hits[:top]
     scores = [f"{hit.score:.4f}" for hit in hits]
     place_width = len(str(len(hits)))
     score_width = max(map(len, scores), default=0)
     for place, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
         margin = f"{place:>{place_width}}  {score:>{score_width}}  "
-        print_indented(margin, replace_controls(candidates[hit.index]), bold=place == 1)
+        print_indented(margin, replace_controls(hit.text), bold=place == 1)
     if explain:
         print_stages(ranking.stages)
     elif ranking.skipped:

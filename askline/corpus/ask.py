@@ -18,12 +18,11 @@ from functools import cache
 from typing import NamedTuple, Protocol
 
 from ..errors import InputError
-from ..rankers.answer_spans import phrases_in
-from ..rankers.pipeline import answer_threshold, trace
+from ..rankers.base import Ranker
 from ..rankers.probability import log_odds
 from ..rankers.registry import DEFAULT_SPEC
 from ..text.words import split_words
-from ..types import Hit, Ranker, Ranking, StageReport
+from ..types import Hit, Ranking, StageReport
 from .bm25 import Stemmer, standard
 from .results import Answer, AnswerPhrase, Answers, RetrievedSentence
 from .retrieval import MAX_SENTENCE_CHARACTERS, HasNeighbors, Retriever
@@ -162,7 +161,7 @@ def answer(
     else:
         found = in_document_order(found)
         said = [each.text for each in add_title_context(question, found)]
-        ranking = trace(ranker, question, said)
+        ranking = ranker.trace(question, said)
         chances = _chances(ranking)
         ranking = replace(ranking, hits=_blended(ranking, found, blend))
     shift = 0 if ranker is None else 1  # retrieval is stage 0
@@ -178,7 +177,7 @@ def answer(
         tuple(answers),
         (report, *ranking.stages),
         time.perf_counter() - start,
-        None if ranker is None else answer_threshold(ranker),
+        None if ranker is None else ranker.threshold,
     )
 
 
@@ -192,7 +191,7 @@ def in_document_order(found: Sequence[RetrievedSentence]) -> list[RetrievedSente
 
 def _chances(ranking: Ranking) -> dict[int, float]:
     """Of the candidates that a calibrated stage decided."""
-    return {hit.index: hit.score for hit in ranking.hits if ranking.stages[hit.stage].calibrated}
+    return {hit.index: hit.probability for hit in ranking.hits if hit.probability is not None}
 
 
 def _blended(ranking: Ranking, found: Sequence[RetrievedSentence], blend: float) -> tuple[Hit, ...]:
@@ -216,10 +215,10 @@ def _blended(ranking: Ranking, found: Sequence[RetrievedSentence], blend: float)
 def read_phrase(ranker: Ranker, question: str, sentence: TitledSentence) -> AnswerPhrase | None:
     """What in the sentence answers; it is read in its context, but nothing there is an answer."""
     (said,) = add_title_context(question, [sentence])
-    (span,) = phrases_in(ranker, question, [said.text])
+    (span,) = ranker.read(question, [said.text])
     if span is not None and span.start < said.lead:
         said = SentenceInContext(said.text[said.lead :], 0)
-        (span,) = phrases_in(ranker, question, [said.text])
+        (span,) = ranker.read(question, [said.text])
     if span is None:
         return None
     text = said.text[span.start : span.end]

@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 
 from ..errors import CorpusError, Problem
+from ..rankers.base import Ranker
 from ..rankers.spec import load
-from ..types import Ranker
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
 from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths

@@ -9,7 +9,8 @@ from time import perf_counter
 import numpy as np
 
 from ..errors import InputError, RankerError
-from ..types import Hit, Question, QuestionSet, Ranker
+from ..rankers.base import Ranker
+from ..types import Hit, Question, QuestionSet
 from .measures import DEFAULT_MEASURES, FloatArray, parse_measures, score_run
 from .runs import Run
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import InputError
-from ..rankers.answer_spans import phrases_in
+from ..rankers.base import Ranker
 from ..text.sentences import split_sentences
-from ..types import Ranker
 from .phrase_index import PhraseHit, PhraseIndex
 from .phrase_model import EncodedQuestion, PhraseModel
 
@@ -70,7 +69,7 @@ def judged(
     places = list(best)
     ranked = ranker.rank(question, [best[place][1] for place in places])[:k]
     texts = [best[places[hit.index]][1] for hit in ranked]
-    spans = phrases_in(ranker, question, texts) if read else [None] * len(texts)
+    spans = ranker.read(question, texts) if read else [None] * len(texts)
     answers = []
     for hit, span in zip(ranked, spans, strict=True):
         (document, start), (phrase, sentence) = places[hit.index], best[places[hit.index]]

@@ -1,8 +1,8 @@
-"""One ranker a file, all alike inside: options as fields, `score` or `rank`, nothing else."""
+"""Rankers: the base class, pipelines, and one module per family."""
 
 from __future__ import annotations
 
-from .base import by_score
+from .base import Cut, FunctionRanker, Pipeline, Ranker, WithDeadline
 from .cascade import Cascade
 from .compare_aggregate import CompareAggregate
 from .cosinet import Cosinet
@@ -16,42 +16,26 @@ from .lexical import (
     WordOverlap,
     WordOverlapThenOrder,
 )
-from .pipeline import (
-    Calibrated,
-    Composable,
-    Cut,
-    Interruptible,
-    Pipeline,
-    ScoringRanker,
-    Traceable,
-    Within,
-    answer_threshold,
-    trace,
-)
 from .relational_cnn import RelationalCNN
+from .requests import sort_by_score
 
 __all__ = [
     "BM25",
-    "Calibrated",
     "Cascade",
     "CompareAggregate",
-    "Composable",
     "Cosinet",
     "Cut",
+    "FunctionRanker",
     "IdfOverlap",
-    "Interruptible",
     "Jaccard",
     "OriginalOrder",
     "Pipeline",
     "RandomOrder",
+    "Ranker",
     "RelationalCNN",
-    "ScoringRanker",
     "TieRule",
-    "Traceable",
-    "Within",
+    "WithDeadline",
     "WordOverlap",
     "WordOverlapThenOrder",
-    "answer_threshold",
-    "by_score",
-    "trace",
+    "sort_by_score",
 ]

@@ -1,258 +1,558 @@
 """
-Rankings with a report of what each stage did, and rankings that are ready by a deadline.
+The base class of every ranker, and the composites that every ranker can be part of.
 
-Both are small optional protocols, looked up in one place: a ranker without them is one stage that
-just runs.
+A ranker with one score per document implements `score_texts`. A ranker of several stages, or one
+that can stop at a deadline, implements `run_batch`. All public methods follow from these two hooks.
 
-The one place where scores become an order.
+`a % 20 >> b`, or `a.top(20).then(b)`, is a ranker too: of what `a` ranks, the best twenty go on to
+`b`, in their original order, because some rankers read that order. `pipeline.py` has the rules.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
 import time
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from abc import ABC
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ..errors import RankerError
-from ..types import Hit, Ranker, Ranking, StageReport
+from ..engine.spans import Span
+from ..errors import InputError, RankerError
+from ..types import Document, Hit, Ranking, StageReport
 from .deadline import Deadline, Stop
+from .pipeline import PipelineState
+from .requests import (
+    Request,
+    ScoreArray,
+    attach_documents,
+    check_pair,
+    check_top_k,
+    read_request,
+    sort_by_score,
+)
 
 __all__ = [
-    "Asked",
-    "Calibrated",
-    "FloatArray",
-    "Interruptible",
-    "Preparable",
-    "Race",
-    "Together",
-    "Traceable",
-    "by_score",
-    "clock",
-    "prepare",
-    "spec_text",
-    "trace",
-    "trace_all",
-    "trace_until",
+    "Cut",
+    "FunctionRanker",
+    "Pipeline",
+    "Ranker",
+    "WithDeadline",
+    "folder_to_pickle",
+    "spec_with_folder",
 ]
 
 
-class Asked(NamedTuple):
-    """One question of several that are ranked together."""
+class Ranker(ABC):  # noqa: B024 - either hook may be implemented
+    """
+    Puts documents in order of how well they answer a question.
 
-    question: str
-    candidates: Sequence[str]
-    order: Sequence[int] | None = None
-    """As `Interruptible.trace_until` has it."""
+    Documents are strings, or mappings with their text under the key named by `text`. Their order
+    carries meaning: documents with equal scores keep it, and some rankers read it. The same input
+    gives the same hits, from any thread. `askline.testing` checks these rules for any ranker.
 
+    Subclasses are usually frozen dataclasses whose fields are the options of their spec text.
+    """
 
-@runtime_checkable
-class Traceable(Protocol):
-    """A ranker of several stages, which can say what each of them did."""
+    name: ClassVar[str] = ""
+    """The name in a spec text, such as `bm25`."""
 
-    def trace(self, question: str, candidates: Sequence[str]) -> Ranking:
-        """The hits that `rank` gives, with a report for each stage."""
-        ...
+    # Hooks: what a ranker implements.
 
+    def score_texts(self, question: str, texts: Sequence[str]) -> ArrayLike:
+        """One score per text, in the order given; higher is better. `texts` is not empty."""
+        raise NotImplementedError(f"{type(self).__name__} must implement score_texts or run_batch.")
 
-@runtime_checkable
-class Interruptible(Protocol):
-    """A ranker that can stop half way and give the best ranking so far."""
-
-    def trace_until(
+    def run_batch(
         self,
-        question: str,
-        candidates: Sequence[str],
-        time_is_up: Stop | None,
-        order: Sequence[int] | None,
-    ) -> Ranking:
+        requests: Sequence[Request],
+        stop: Stop | None,  # noqa: ARG002
+    ) -> list[Ranking]:
         """
-        As `trace`, but once time is up no further batch is begun.
+        Rank several requests: all their texts, best first, with a report per stage.
 
-        `order` has the positions of the candidates, the most promising first, where a stage before
-        has found them: they are to be judged in that order, so that time runs out on the others.
+        `stop` is called between batches of work; once it returns True, no further batch is begun.
+        The default scores one request after the other and cannot stop early.
         """
-        ...
+        return [self._rank_by_scores(request) for request in requests]
 
+    def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:  # noqa: ARG002
+        """The best answer span inside each text; None for all from a ranker that cannot read."""
+        return [None] * len(texts)
 
-@runtime_checkable
-class Together(Protocol):
-    """A ranker that is faster with several questions at a time, and gives each the same."""
+    def warm_up(self) -> None:  # noqa: B027 - most rankers have nothing to prepare
+        """Do now what the first question would otherwise wait for."""
 
-    def trace_all(self, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
-        """As `trace_until` for each; the time is that of all."""
-        ...
-
-
-@runtime_checkable
-class Preparable(Protocol):
-    """A ranker whose first question would take longer than others."""
-
-    def prepare(self) -> None:
-        """Do now what that question would wait for; nothing where it is done."""
-        ...
-
-
-@runtime_checkable
-class Calibrated(Protocol):
-    """A ranker whose scores are chances; a best one below `threshold` means "no answer here"."""
+    # Properties: what a ranker can do.
 
     @property
-    def threshold(self) -> float: ...
-
-
-def trace(
-    ranker: Ranker, question: str, candidates: Sequence[str], deadline_ms: float | None = None
-) -> Ranking:
-    """
-    Rank, and report candidates and seconds for each stage. Works for any ranker.
-
-    With a deadline, the best ranking that was ready by then, and what was skipped; a ranker that
-    cannot be interrupted just runs.
-    """
-    return trace_until(ranker, question, candidates, clock(ranker, deadline_ms), None)
-
-
-def prepare(ranker: Ranker) -> None:
-    """Let a ranker prepare itself, if it can."""
-    if isinstance(ranker, Preparable):
-        ranker.prepare()
-
-
-def clock(ranker: Ranker, deadline_ms: float | None) -> Deadline | None:
-    """A deadline that begins when the ranker is prepared; None for none."""
-    deadline = Deadline.after(deadline_ms)
-    if deadline is None:
+    def threshold(self) -> float | None:
+        """The probability below which the best document is not an answer; None if uncalibrated."""
         return None
-    prepare(ranker)
-    return Deadline.after(deadline_ms)
 
+    @property
+    def listwise(self) -> bool:
+        """Whether a document's score depends on the other documents or on their order."""
+        return True
 
-def trace_until(
-    ranker: Ranker,
-    question: str,
-    candidates: Sequence[str],
-    time_is_up: Stop | None,
-    order: Sequence[int] | None,
-) -> Ranking:
-    """The one place that looks up what a ranker can do: be interrupted, be traced, or just run."""
-    if isinstance(ranker, Interruptible):
-        return ranker.trace_until(question, candidates, time_is_up, order)
-    if isinstance(ranker, Traceable):
-        return ranker.trace(question, candidates)
-    start = time.perf_counter()
-    hits = tuple(ranker.rank(question, candidates))
-    seconds = time.perf_counter() - start
-    _check_permutation(ranker, hits, len(candidates))
-    report = StageReport(
-        spec_text(ranker),
-        len(candidates),
-        len(hits),
-        seconds,
-        calibrated=isinstance(ranker, Calibrated),
-    )
-    return Ranking(hits, (report,))
+    @property
+    def stops_at_deadline(self) -> bool:
+        """Whether `deadline_ms` can end a ranking early; if not, the ranker runs to its end."""
+        return False
 
+    @property
+    def batches_requests(self) -> bool:
+        """Whether documents of several requests share batches, so that `rank_many` saves time."""
+        return False
 
-def trace_all(ranker: Ranker, asked: Sequence[Asked], time_is_up: Stop | None) -> list[Ranking]:
-    """All together where the ranker can, else one after the other."""
-    if isinstance(ranker, Together):
-        return ranker.trace_all(asked, time_is_up)
-    return [
-        trace_until(ranker, one.question, one.candidates, time_is_up, one.order) for one in asked
-    ]
+    # Ranking.
 
+    def rank(
+        self,
+        question: str,
+        documents: Iterable[Document],
+        *,
+        text: str = "text",
+        top_k: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> list[Hit]:
+        """
+        Return every document exactly once, best first, or the best `top_k` of them.
 
-class Race:
-    """The state of one question on its way through a pipeline."""
+        With `deadline_ms`, return the best ranking that is ready by then. Documents that no stage
+        has scored come last, with the score 0.
+        """
+        limit = check_top_k(top_k)
+        kept, request = read_request(question, documents, text)
+        (ranking,) = self.run_batch([request], self._start_clock(deadline_ms))
+        return attach_documents(ranking.hits[:limit], kept, request.texts)
 
-    def __init__(self, asked: Asked) -> None:
-        self.question, self.candidates, self.order = asked
-        self.going = list(range(len(self.candidates)))  # those still in the race
-        self.hits: tuple[Hit, ...] = ()  # the same, best first, once a stage has judged them
-        self.dropped: tuple[Hit, ...] = ()
-        self.reports: list[StageReport] = []
-        self.unjudged = 0
+    def rank_many(
+        self,
+        requests: Iterable[tuple[str, Iterable[Document]]],
+        *,
+        text: str = "text",
+        top_k: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> list[list[Hit]]:
+        """
+        Return what `rank` gives for each question and its documents.
 
-    def entering(self) -> Asked:
-        """What the next stage is asked: those still in the race, in the original order."""
-        texts = [self.candidates[position] for position in self.going]
-        return Asked(self.question, texts, self.order)
+        Rankers that can put documents of several questions into one batch do so. The deadline
+        covers all requests together.
+        """
+        limit = check_top_k(top_k)
+        rankings = self.trace_many(requests, text=text, deadline_ms=deadline_ms)
+        return [list(ranking.hits[:limit]) for ranking in rankings]
 
-    def take(self, part: Ranking, *, keep: int | None) -> None:
-        """What a stage made of them; only the first `keep` go on."""
-        going = self.going
-        hits = tuple(
-            Hit(going[hit.index], hit.score, hit.stage + len(self.reports)) for hit in part.hits
-        )
-        if part.unjudged and self.hits:
-            judged = hits[: -part.unjudged]
-            seen = {hit.index for hit in judged}
-            hits = (*judged, *(hit for hit in self.hits if hit.index not in seen))
-        elif part.unjudged:
-            self.unjudged = part.unjudged
-        times = len(self.candidates) / max(1, len(going))
-        self.reports += [
-            replace(stage, cost=stage.cost and stage.cost.among(times)) for stage in part.stages
+    def trace(
+        self,
+        question: str,
+        documents: Iterable[Document],
+        *,
+        text: str = "text",
+        deadline_ms: float | None = None,
+    ) -> Ranking:
+        """Return the hits that `rank` gives, with counts, seconds and cost for each stage."""
+        (ranking,) = self.trace_many([(question, documents)], text=text, deadline_ms=deadline_ms)
+        return ranking
+
+    def trace_many(
+        self,
+        requests: Iterable[tuple[str, Iterable[Document]]],
+        *,
+        text: str = "text",
+        deadline_ms: float | None = None,
+    ) -> list[Ranking]:
+        """Return what `trace` gives for each question and its documents."""
+        read = [read_request(question, documents, text) for question, documents in requests]
+        rankings = self.run_batch([own for _, own in read], self._start_clock(deadline_ms))
+        return [
+            Ranking(
+                tuple(attach_documents(ranking.hits, kept, request.texts)),
+                ranking.stages,
+                ranking.unscored,
+            )
+            for (kept, request), ranking in zip(read, rankings, strict=True)
         ]
-        if keep is not None:
-            hits, self.dropped = hits[:keep], hits[keep:] + self.dropped
-        self.hits = hits
-        self.going = sorted(hit.index for hit in hits)
-        place = {position: own for own, position in enumerate(self.going)}
-        self.order = [place[hit.index] for hit in hits]
 
-    def ranking(self) -> Ranking:
-        """The hits and reports of all stages."""
-        return Ranking(self.hits + self.dropped, tuple(self.reports), self.unjudged)
+    def score(
+        self, question: str, documents: Iterable[Document], *, text: str = "text"
+    ) -> ScoreArray:
+        """
+        Return the score that `rank` gives each document, in the order of the documents.
 
-    def skip(self, ranker: Ranker) -> None:
-        """Time is up: the stage before has the last word."""
-        self._unasked(ranker, skipped=len(self.going))
+        In a pipeline, scores of different stages are not comparable; `Hit.stage` of `rank` says
+        which stage a score comes from.
+        """
+        hits = self.rank(question, documents, text=text)
+        scores = np.empty(len(hits))
+        for hit in hits:
+            scores[hit.index] = hit.score
+        return scores
 
-    def pass_over(self, ranker: Ranker) -> None:
-        """A stage that would drop nobody, with one behind it that judges them all anyway."""
-        self._unasked(ranker, skipped=0)
+    def predict(self, pairs: Iterable[tuple[str, str]]) -> ScoreArray:
+        """
+        Return one score per (question, text) pair, independent of all other pairs.
 
-    def _unasked(self, ranker: Ranker, skipped: int) -> None:
-        count = len(self.going)
-        self.reports.append(StageReport(spec_text(ranker), count, count, 0.0, skipped=skipped))
+        A pipeline scores with its last stage, a cascade at full depth. A ranker whose score depends
+        on the other documents raises InputError.
+        """
+        if self.listwise:
+            raise InputError(
+                f"{self} scores a document in comparison with the other documents, so it cannot "
+                "score pairs. Use rank or score, or a ranker such as cascade or jaccard."
+            )
+        listed = [check_pair(place, pair) for place, pair in enumerate(pairs)]
+        by_question: dict[str, list[int]] = {}
+        for place, (question, _) in enumerate(listed):
+            by_question.setdefault(question, []).append(place)
+        requests = [
+            Request(question, [listed[place][1] for place in places])
+            for question, places in by_question.items()
+        ]
+        scores = np.empty(len(listed))
+        for places, ranking in zip(
+            by_question.values(), self.run_batch(requests, None), strict=True
+        ):
+            for hit in ranking.hits:
+                scores[places[hit.index]] = hit.score
+        return scores
+
+    def read(
+        self, question: str, documents: Iterable[Document], *, text: str = "text"
+    ) -> list[Span | None]:
+        """
+        Return the words inside each document that answer the question.
+
+        None where the ranker cannot read, and where "no answer" is the better reading. This costs
+        one more pass at full depth: call it for the few documents that are shown.
+        """
+        _, request = read_request(question, documents, text)
+        spans = self.find_spans(question, request.texts) if request.texts else []
+        return [span if span and span.score > span.no_answer else None for span in spans]
+
+    # Async twins: the same work in a thread, so that an event loop goes on.
+
+    async def arank(
+        self,
+        question: str,
+        documents: Iterable[Document],
+        *,
+        text: str = "text",
+        top_k: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> list[Hit]:
+        """`rank` in a thread."""
+        return await asyncio.to_thread(
+            self.rank, question, documents, text=text, top_k=top_k, deadline_ms=deadline_ms
+        )
+
+    async def arank_many(
+        self,
+        requests: Iterable[tuple[str, Iterable[Document]]],
+        *,
+        text: str = "text",
+        top_k: int | None = None,
+        deadline_ms: float | None = None,
+    ) -> list[list[Hit]]:
+        """`rank_many` in a thread."""
+        return await asyncio.to_thread(
+            self.rank_many, requests, text=text, top_k=top_k, deadline_ms=deadline_ms
+        )
+
+    async def atrace(
+        self,
+        question: str,
+        documents: Iterable[Document],
+        *,
+        text: str = "text",
+        deadline_ms: float | None = None,
+    ) -> Ranking:
+        """`trace` in a thread."""
+        return await asyncio.to_thread(
+            self.trace, question, documents, text=text, deadline_ms=deadline_ms
+        )
+
+    async def awarm_up(self) -> None:
+        """`warm_up` in a thread."""
+        await asyncio.to_thread(self.warm_up)
+
+    # Composition.
+
+    def top(self, keep: int) -> Cut:
+        """Rank as this ranker does; in a pipeline, pass only the best `keep` documents on."""
+        return Cut(self, keep)
+
+    def then(self, other: Ranker) -> Pipeline:
+        """Let `other` rank what this ranker passes on."""
+        return Pipeline((self, other))
+
+    def __mod__(self, keep: int) -> Cut:
+        return Cut(self, keep)
+
+    def __rshift__(self, other: Ranker) -> Pipeline:
+        return Pipeline((self, other))
+
+    @staticmethod
+    def from_function(
+        function: Callable[[str, Sequence[str]], ArrayLike],
+        *,
+        name: str = "",
+        threshold: float | None = None,
+        listwise: bool = True,
+    ) -> FunctionRanker:
+        """
+        Make a ranker of a function from a question and texts to one score per text.
+
+        With a `threshold`, scores must be probabilities, and a best one below the threshold means
+        that no document answers. `listwise=False` says that a score depends on its pair alone,
+        which `predict` needs.
+        """
+        return FunctionRanker(function, name or _function_name(function), threshold, listwise)
+
+    def __str__(self) -> str:
+        """Return the spec text, from which `askline.load` makes an equal ranker."""
+        if not self.name:
+            return type(self).__name__
+        known: tuple[Field[object], ...] = fields(self) if is_dataclass(self) else ()
+        options = [
+            f"{option.name}={value}"
+            for option in known
+            if option.init and (value := getattr(self, option.name)) != option.default
+        ]
+        return f"{self.name}({', '.join(options)})" if options else self.name
+
+    def _rank_by_scores(self, request: Request) -> Ranking:
+        start = time.perf_counter()
+        count, calibrated = len(request.texts), self.threshold is not None
+        scores: ArrayLike = []
+        if count:
+            scores = self.score_texts(request.question, request.texts)
+        hits = sort_by_score(scores, calibrated=calibrated)
+        if len(hits) != count:
+            raise RankerError(f"{self} must return {count} scores, one per text, got {len(hits)}.")
+        report = StageReport(
+            str(self), count, count, time.perf_counter() - start, calibrated=calibrated
+        )
+        return Ranking(tuple(hits), (report,))
+
+    def _start_clock(self, deadline_ms: float | None) -> Deadline | None:
+        """A deadline that begins once the ranker is warmed up."""
+        if Deadline.after(deadline_ms) is None:
+            return None
+        self.warm_up()
+        return Deadline.after(deadline_ms)
 
 
-def spec_text(ranker: Ranker) -> str:
-    """The ranker as a spec text; the class name for one that has no text of its own."""
-    own_text = type(ranker).__str__ is not object.__str__
-    return str(ranker) if own_text else type(ranker).__name__
+@dataclass(frozen=True, repr=False)
+class FunctionRanker(Ranker):
+    """A scoring function as a ranker; made by `Ranker.from_function`."""
+
+    function: Callable[[str, Sequence[str]], ArrayLike]
+    label: str
+    threshold: float | None = field(default=None)
+    listwise: bool = field(default=True)
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ArrayLike:
+        """What the function returns."""
+        scores = np.asarray(self.function(question, texts), np.float64)
+        if self.threshold is not None and not ((scores >= 0) & (scores <= 1)).all():
+            raise RankerError(
+                f"{self} has a threshold, so its scores must be probabilities from 0 to 1, got "
+                f"{scores.min():g} to {scores.max():g}."
+            )
+        return scores
+
+    def __str__(self) -> str:
+        return self.label
+
+    def __repr__(self) -> str:
+        return f"<FunctionRanker {self.label}>"
 
 
-def _check_permutation(ranker: Ranker, hits: Sequence[Hit], expected: int) -> None:
-    if len(hits) != expected or {hit.index for hit in hits} != set(range(expected)):
-        raise RankerError(
-            f"{spec_text(ranker)} must rank each of {expected} candidates exactly once, "
-            f"but gave {len(hits)} hits over {len({hit.index for hit in hits})} of them."
+class _Composite(Ranker):
+    """A ranker whose scores, threshold and spans are those of its last stage."""
+
+    @property
+    def last(self) -> Ranker:
+        """The stage whose scores come out at the end."""
+        raise NotImplementedError
+
+    @property
+    def threshold(self) -> float | None:
+        return self.last.threshold
+
+    @property
+    def listwise(self) -> bool:
+        return self.last.listwise
+
+    @property
+    def stops_at_deadline(self) -> bool:
+        return self.last.stops_at_deadline
+
+    @property
+    def batches_requests(self) -> bool:
+        return self.last.batches_requests
+
+    def predict(self, pairs: Iterable[tuple[str, str]]) -> ScoreArray:
+        """Score with the last stage alone."""
+        return self.last.predict(pairs)
+
+    def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
+        """Spans from the last stage."""
+        return self.last.find_spans(question, texts)
+
+
+@dataclass(frozen=True)
+class Cut(_Composite):
+    """Ranks as its ranker does; in a pipeline, only the best `keep` documents go on."""
+
+    ranker: Ranker
+    keep: int
+
+    def __post_init__(self) -> None:
+        _check_ranker(self.ranker)
+        if isinstance(self.keep, bool) or not isinstance(self.keep, int) or self.keep < 1:
+            raise InputError(f"keep must be a positive integer, got {self.keep!r}.")
+
+    @property
+    def last(self) -> Ranker:
+        return self.ranker
+
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        """The whole rankings; the report of the last stage says how many are kept."""
+        return [self.mark_kept(ranking) for ranking in self.ranker.run_batch(requests, stop)]
+
+    def mark_kept(self, ranking: Ranking) -> Ranking:
+        """The ranking with the cut in the report of its last stage."""
+        *earlier, last = ranking.stages
+        last = replace(last, ranker=f"{last.ranker} % {self.keep}", kept=min(self.keep, last.kept))
+        return Ranking(ranking.hits, (*earlier, last), ranking.unscored)
+
+    def warm_up(self) -> None:
+        self.ranker.warm_up()
+
+    def __str__(self) -> str:
+        several = isinstance(self.ranker, Pipeline) and len(self.ranker.stages) > 1
+        return f"({self.ranker}) % {self.keep}" if several else f"{self.ranker} % {self.keep}"
+
+
+@dataclass(frozen=True)
+class Pipeline(_Composite):
+    """Stages in sequence: each ranks what the one before it passed on."""
+
+    stages: tuple[Ranker, ...]
+
+    def __post_init__(self) -> None:
+        flat: list[Ranker] = []
+        for stage in self.stages:
+            _check_ranker(stage)
+            flat.extend(stage.stages if isinstance(stage, Pipeline) else (stage,))
+        if not flat:
+            raise InputError("A pipeline needs at least one ranker, got an empty sequence.")
+        object.__setattr__(self, "stages", tuple(flat))
+
+    @property
+    def last(self) -> Ranker:
+        return self.stages[-1]
+
+    @property
+    def stops_at_deadline(self) -> bool:
+        return True  # between stages
+
+    @property
+    def batches_requests(self) -> bool:
+        return any(stage.batches_requests for stage in self.stages)
+
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        """
+        The survivors of all stages first, then what each stage dropped, latest stage first.
+
+        A cut that would keep all documents is not run: the next stage scores them again, in the
+        original order. With a deadline it is run, because its order decides who is scored first.
+        """
+        states = [PipelineState(request) for request in requests]
+        for place, stage in enumerate(self.stages):
+            ranker, keep = (stage.ranker, stage.keep) if isinstance(stage, Cut) else (stage, None)
+            late = place > 0 and stop is not None and stop()
+            may_skip = keep is not None and stop is None and stage is not self.stages[-1]
+            running = list[PipelineState]()
+            for state in states:
+                if late:
+                    state.skip(str(stage), out_of_time=True)
+                elif may_skip and len(state.survivors) <= (keep or 0):
+                    state.skip(str(stage), out_of_time=False)
+                else:
+                    running.append(state)
+            parts = ranker.run_batch([state.next_request() for state in running], stop)
+            for state, part in zip(running, parts, strict=True):
+                state.update(stage.mark_kept(part) if isinstance(stage, Cut) else part, keep=keep)
+        return [state.ranking() for state in states]
+
+    def warm_up(self) -> None:
+        for stage in self.stages:
+            stage.warm_up()
+
+    def __str__(self) -> str:
+        return " >> ".join(map(str, self.stages))
+
+
+@dataclass(frozen=True)
+class WithDeadline(_Composite):
+    """A ranker with a deadline of its own, for callers that do not give one."""
+
+    ranker: Ranker
+    deadline_ms: float
+
+    def __post_init__(self) -> None:
+        _check_ranker(self.ranker)
+        Deadline.after(self.deadline_ms)
+
+    @property
+    def last(self) -> Ranker:
+        return self.ranker
+
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        """The best rankings ready by the earlier of the two deadlines."""
+        self.ranker.warm_up()
+        own = Deadline.after(self.deadline_ms)
+        return self.ranker.run_batch(requests, own.or_earlier(stop) if own else stop)
+
+    def warm_up(self) -> None:
+        self.ranker.warm_up()
+
+    def __str__(self) -> str:
+        return f"{self.ranker} within {self.deadline_ms:g} ms"
+
+
+def spec_with_folder(name: str, folder: str | None, options: str = "") -> str:
+    """The spec text of a ranker that was loaded from a folder, or that ships with askline."""
+    inside = ", ".join(filter(None, [repr(folder) if folder else "", options]))
+    return f"{name}({inside})" if inside else name
+
+
+def folder_to_pickle(ranker: Ranker, folder: str | None) -> str:
+    """The folder that another process loads the ranker from; empty for a shipped model."""
+    if folder is None:
+        raise TypeError(
+            f"{type(ranker).__name__} can only be pickled if it was made by load(), because a "
+            "pickle holds the folder and not the weights."
+        )
+    return os.path.abspath(folder) if folder else ""
+
+
+def _check_ranker(ranker: object) -> None:
+    if not isinstance(ranker, Ranker):
+        raise InputError(
+            f"A stage must be a Ranker, got {type(ranker).__name__}. A scoring function becomes "
+            "one by Ranker.from_function(function)."
         )
 
 
-FloatArray = NDArray[np.float64]
-
-
-def by_score(scores: ArrayLike, *, stage: int = 0) -> list[Hit]:
-    """
-    Highest score first; equal scores keep the original order.
-
-    Infinite scores are fine, NaN is an error: it has no place in an order.
-    """
-    values = np.asarray(scores, dtype=np.float64)
-    if values.ndim != 1:
-        raise RankerError(f"Scores must be one number a candidate, got shape {values.shape}.")
-    unordered = np.isnan(values)
-    if unordered.any():
-        raise RankerError(f"Candidate {int(unordered.argmax())} has the score NaN.")
-    order = np.argsort(-values, kind="stable")
-    return [
-        Hit(index, score, stage)
-        for index, score in zip(order.tolist(), values[order].tolist(), strict=True)
-    ]
+def _function_name(function: Callable[..., object]) -> str:
+    return getattr(function, "__name__", type(function).__name__)

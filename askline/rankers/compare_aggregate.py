@@ -1,8 +1,8 @@
-"""`compare-aggregate` (Wang & Jiang, 2016), trained by `askline train` and run without torch."""
+"""`compare-aggregate` (Wang & Jiang, 2016): trained by `askline train`, run without torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import ClassVar
@@ -16,13 +16,14 @@ from ..engine.recurrent_layer import apply_list_layer, list_layer_shapes
 from ..models.folder import ModelFolder, check_shapes
 from ..models.light_config import CompareAggregateConfig
 from ..models.word_vectors import WordVectors
-from .pipeline import ScoringRanker
+from .base import Ranker, folder_to_pickle, spec_with_folder
+from .requests import ScoreArray
 
 __all__ = ["CompareAggregate", "shapes"]
 
 
 @dataclass(frozen=True, eq=False)
-class CompareAggregate(ScoringRanker):
+class CompareAggregate(Ranker):
     """
     Each word times what it attends to in the other text; convolutions of several widths.
 
@@ -31,7 +32,8 @@ class CompareAggregate(ScoringRanker):
 
     name: ClassVar[str] = "compare-aggregate"
 
-    folder: str
+    folder: str | None
+    """As given to `load`; None if not loaded from a folder."""
     layout: CompareAggregateConfig = field(repr=False)
     tensors: Mapping[str, FloatArray] = field(repr=False)
     vectors: WordVectors = field(repr=False)
@@ -45,11 +47,15 @@ class CompareAggregate(ScoringRanker):
         check_shapes(tensors, shapes(layout), path=opened.path)
         return cls(fspath(folder), layout, tensors, opened.vectors())
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """One number a candidate, in the order given."""
-        pairs = PairFeatures.of(question, candidates, self.vectors, channels=())
+    @property
+    def listwise(self) -> bool:
+        return self.layout.list_layer != "none"
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """The logit of each text."""
+        pairs = PairFeatures.of(question, texts, self.vectors, channels=())
         gated = self._gated(pairs.lexicon.unit * np.float32(self.layout.vector_scale))
-        together = np.empty((len(candidates), self.layout.pair_size), np.float32)
+        together = np.empty((len(texts), self.layout.pair_size), np.float32)
         for block in pairs.blocks():
             together[block.rows] = self._pairs(gated, pairs.question, block)
         read = apply_list_layer(self.layout.list_layer, self.tensors, together)
@@ -85,7 +91,10 @@ class CompareAggregate(ScoringRanker):
         return [(self.tensors[f"{name}.weight"], self.tensors[f"{name}.bias"]) for name in names]
 
     def __str__(self) -> str:
-        return f"{self.name}({self.folder!r})"
+        return spec_with_folder(self.name, self.folder)
+
+    def __reduce__(self) -> tuple[Callable[..., CompareAggregate], tuple[str]]:
+        return type(self).load, (folder_to_pickle(self, self.folder),)
 
 
 def shapes(layout: CompareAggregateConfig) -> dict[str, tuple[int, ...]]:

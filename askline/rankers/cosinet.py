@@ -1,14 +1,14 @@
 """
 `cosinet` (Bonadiman & Moschitti, 2020), run without torch.
 
-Without a folder it is the first-stage filter that comes with askline, which is blind to the order
-of the candidates. With one it is whatever `askline train cosinet` wrote there, also the networks
-that read the list in its order.
+Without a folder it is the first-stage filter that ships with askline, which ignores the order of
+the texts. With a folder it is any network that `askline train cosinet` wrote, including those that
+read the list in its order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from os import PathLike, fspath
@@ -22,37 +22,43 @@ from ..engine.lexical_matches import PairFeatures, TokenizedList
 from ..models.folder import ModelFolder, check_shapes
 from ..models.light_config import CosinetConfig, FirstStageConfig
 from ..models.word_vectors import WordVectors
-from .base import FloatArray
-from .pipeline import ScoringRanker
+from .base import Ranker, folder_to_pickle, spec_with_folder
+from .requests import ScoreArray
 
 __all__ = ["Cosinet"]
 
 
 @dataclass(frozen=True, eq=False)
-class Cosinet(ScoringRanker):
-    """Scores depend on the whole list: do not cache them by pair."""
+class Cosinet(Ranker):
+    """Word relatedness, convolutions, and for some networks a recurrent layer over the list."""
 
     name: ClassVar[str] = "cosinet"
 
-    folder: str
-    """As given to `load`; empty for the one that comes with askline."""
+    folder: str | None
+    """As given to `load`; empty for the shipped model, None if not loaded from a folder."""
     network: CosinetNetwork | FirstStageNetwork = field(repr=False)
     vectors: WordVectors = field(repr=False)
 
     @classmethod
     def load(cls, folder: str | PathLike[str] = "") -> Cosinet:
-        """A model folder, or the shipped filter."""
+        """Load a model folder, or the shipped first-stage filter."""
         path = fspath(folder) or str(files("askline.models") / "shipped" / "cosinet")
         opened = ModelFolder.open(path, kind=(CosinetConfig.kind, FirstStageConfig.kind))
         return cls(fspath(folder), _network(opened), opened.vectors())
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """One number a candidate, in the order given."""
+    @property
+    def listwise(self) -> bool:
         if isinstance(self.network, FirstStageNetwork):
-            scores = self.network.scores(TokenizedList.of(question, candidates, self.vectors))
+            return True
+        return self.network.config.list_layer != "none"
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """The logit of each text."""
+        if isinstance(self.network, FirstStageNetwork):
+            scores = self.network.scores(TokenizedList.of(question, texts, self.vectors))
         else:
             channels = self.network.config.channels
-            pairs = PairFeatures.of(question, candidates, self.vectors, channels=channels)
+            pairs = PairFeatures.of(question, texts, self.vectors, channels=channels)
             scores = self.network.scores(
                 pairs.lexicon,
                 pairs.question,
@@ -63,7 +69,10 @@ class Cosinet(ScoringRanker):
         return np.asarray(scores, np.float64)
 
     def __str__(self) -> str:
-        return f"{self.name}({self.folder!r})" if self.folder else self.name
+        return spec_with_folder(self.name, self.folder)
+
+    def __reduce__(self) -> tuple[Callable[..., Cosinet], tuple[str]]:
+        return type(self).load, (folder_to_pickle(self, self.folder),)
 
 
 def _network(opened: ModelFolder) -> CosinetNetwork | FirstStageNetwork:

@@ -1,18 +1,9 @@
 """
-`bm25` over the candidate list, which is the collection that document frequencies come from.
+Rankers without weights: `bm25`, `jaccard`, `wo`, `wo+rr`, `idf-overlap`, `rr`, `random`.
 
-`jaccard`: shared distinct words over all distinct words of the pair.
-
-`random`: what guessing is worth. The same seed and question always give the same order.
-
-`wo`, `wo+rr` and `idf-overlap`: how many of the question's words a candidate has.
-
-Many candidates share the same count, so the rule for ties decides as much as the words do (on the
-WikiQA test set it moves MAP by 13 points). It is therefore an option, and part of the score: a
-fraction below one is added to the count, and equal scores are left to the original order as
-everywhere.
-
-`rr`: the order given. On documents it is a strong baseline: answers stand early.
+Many candidates share the same number of words with a question, so the rule for ties matters as much
+as the words: on the WikiQA test set it moves MAP by 13 points. In `wo` the rule is therefore an
+option, and part of the score: a fraction below one is added to the count.
 """
 
 from __future__ import annotations
@@ -27,8 +18,8 @@ import numpy as np
 
 from ..errors import InputError, UnknownNameError
 from ..text.words import split_words
-from .base import FloatArray
-from .pipeline import ScoringRanker
+from .base import Ranker
+from .requests import ScoreArray
 
 __all__ = [
     "BM25",
@@ -39,17 +30,18 @@ __all__ = [
     "TieRule",
     "WordOverlap",
     "WordOverlapThenOrder",
-    "shared_words",
-    "uniform_scores",
 ]
+
+TieRule = Literal["original", "random", "reversed"]
 
 
 @dataclass(frozen=True)
-class BM25(ScoringRanker):
+class BM25(Ranker):
     """
-    Lucene's form, idf = log(1 + (n - df + 0.5) / (df + 0.5)), which is never negative.
+    BM25 with the list of texts as its collection.
 
-    A word asked twice counts twice. Scores depend on the whole list: do not cache them by pair.
+    Lucene's form: idf = log(1 + (n - df + 0.5) / (df + 0.5)), which is never negative. A word that
+    occurs twice in the question counts twice. Scores depend on the whole list.
     """
 
     name: ClassVar[str] = "bm25"
@@ -63,24 +55,135 @@ class BM25(ScoringRanker):
         if not 0 <= self.b <= 1:
             raise InputError(f"b must be between 0 and 1, got {self.b}.")
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """The sum over the question's words of idf times the saturated count."""
-        asked = split_words(question)
-        said = [split_words(candidate) for candidate in candidates]
-        counts = _counts(list(dict.fromkeys(asked)), said)  # (candidates, distinct asked words)
-        lengths = np.array([len(own) for own in said], float)
-        in_how_many = (counts > 0).sum(axis=0)
-        idf = np.log1p((len(said) - in_how_many + 0.5) / (in_how_many + 0.5))
-        times_asked = _counts(list(dict.fromkeys(asked)), [asked])[0]
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """The sum over the question's words of idf times the saturated term frequency."""
+        query = split_words(question)
+        tokenized = [split_words(text) for text in texts]
+        vocabulary = list(dict.fromkeys(query))
+        frequencies = _count_words(vocabulary, tokenized)  # (texts, distinct question words)
+        lengths = np.array([len(own) for own in tokenized], float)
+        document_frequency = (frequencies > 0).sum(axis=0)
+        idf = np.log1p((len(texts) - document_frequency + 0.5) / (document_frequency + 0.5))
+        query_frequency = _count_words(vocabulary, [query])[0]
         norm = self.k1 * (1 - self.b + self.b * lengths / max(lengths.mean(), 1.0))
         saturated = np.divide(
-            counts, counts + norm[:, None], out=np.zeros_like(counts), where=counts > 0
+            frequencies,
+            frequencies + norm[:, None],
+            out=np.zeros_like(frequencies),
+            where=frequencies > 0,
         )
-        return np.asarray(saturated @ (idf * times_asked))
+        return np.asarray(saturated @ (idf * query_frequency))
 
 
-def _counts(vocabulary: Sequence[str], texts: Sequence[Sequence[str]]) -> FloatArray:
-    """How often each word of the vocabulary stands in each text: (texts, vocabulary)."""
+@dataclass(frozen=True)
+class Jaccard(Ranker):
+    """Shared distinct words over all distinct words of the pair: 0 to 1."""
+
+    name: ClassVar[str] = "jaccard"
+
+    @property
+    def listwise(self) -> bool:
+        return False
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """|intersection| / |union|; two texts without words score 0."""
+        query = set(split_words(question))
+        vocabularies = [set(split_words(text)) for text in texts]
+        shared = np.array([len(query & own) for own in vocabularies], float)
+        sizes = np.array([len(own) for own in vocabularies], float)
+        union = len(query) + sizes - shared
+        return np.asarray(shared / np.maximum(union, 1.0))
+
+
+@dataclass(frozen=True)
+class WordOverlap(Ranker):
+    """The number of shared distinct words. Ties are broken at random unless `ties` says else."""
+
+    name: ClassVar[str] = "wo"
+
+    ties: TieRule = "random"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.ties not in get_args(TieRule):
+            raise UnknownNameError("tie rule", str(self.ties), get_args(TieRule))
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """The number of shared words, plus a fraction below one for the tie rule."""
+        shared = np.array([len(own) for own in _shared_words(question, texts)], float)
+        if self.ties == "random":
+            return shared + _uniform_scores(question, len(texts), self.seed)
+        if self.ties == "reversed":
+            return np.asarray(shared + np.arange(len(texts)) / len(texts))
+        return shared
+
+
+@dataclass(frozen=True)
+class WordOverlapThenOrder(Ranker):
+    """The number of shared distinct words; of two texts that share as many, the earlier one."""
+
+    name: ClassVar[str] = "wo+rr"
+
+    @property
+    def listwise(self) -> bool:
+        return False
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """The number alone: equal scores keep the original order."""
+        return np.array([len(own) for own in _shared_words(question, texts)], float)
+
+
+@dataclass(frozen=True)
+class IdfOverlap(Ranker):
+    """The shared words, each weighted by how few texts of the list have it."""
+
+    name: ClassVar[str] = "idf-overlap"
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """The sum of log((n + 1) / (df + 0.5)) over the shared words, for n texts."""
+        shared = _shared_words(question, texts)
+        document_frequency: dict[str, int] = {}
+        for own in shared:
+            for word in own:
+                document_frequency[word] = document_frequency.get(word, 0) + 1
+        total = len(texts) + 1
+        idf = {word: float(np.log(total / (df + 0.5))) for word, df in document_frequency.items()}
+        # Summed in a fixed order, because the order of a set differs between processes.
+        return np.array([sum(idf[word] for word in sorted(own)) for own in shared], float)
+
+
+@dataclass(frozen=True)
+class OriginalOrder(Ranker):
+    """The order given. A strong baseline on documents, where answers often stand early."""
+
+    name: ClassVar[str] = "rr"
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:  # noqa: ARG002
+        """The reciprocal rank: 1, 1/2, 1/3, …"""
+        return np.asarray(1.0 / np.arange(1, len(texts) + 1))
+
+
+@dataclass(frozen=True)
+class RandomOrder(Ranker):
+    """A random order. The same seed and question always give the same one."""
+
+    name: ClassVar[str] = "random"
+
+    seed: int = 0
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """Uniform numbers in [0, 1)."""
+        return _uniform_scores(question, len(texts), self.seed)
+
+
+def _shared_words(question: str, texts: Sequence[str]) -> list[set[str]]:
+    """For each text, the distinct words that it shares with the question."""
+    query = set(split_words(question))
+    return [query.intersection(split_words(text)) for text in texts]
+
+
+def _count_words(vocabulary: Sequence[str], texts: Sequence[Sequence[str]]) -> ScoreArray:
+    """How often each word of the vocabulary occurs in each text: (texts, vocabulary)."""
     column = {word: number for number, word in enumerate(vocabulary)}
     lengths = [len(text) for text in texts]
     found = np.fromiter(
@@ -92,113 +195,8 @@ def _counts(vocabulary: Sequence[str], texts: Sequence[Sequence[str]]) -> FloatA
     return flat.reshape(len(texts), len(vocabulary)).astype(np.float64)
 
 
-@dataclass(frozen=True)
-class Jaccard(ScoringRanker):
-    """From 0, nothing in common, to 1, the same words. Two texts without words score 0."""
-
-    name: ClassVar[str] = "jaccard"
-
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """|shared| / |either|, over distinct words."""
-        asked = set(split_words(question))
-        said = [set(split_words(candidate)) for candidate in candidates]
-        shared = np.array([len(asked & own) for own in said], float)
-        sizes = np.array([len(own) for own in said], float)
-        either = len(asked) + sizes - shared
-        return np.asarray(shared / np.maximum(either, 1.0))
-
-
-def uniform_scores(question: str, count: int, seed: int) -> FloatArray:
+def _uniform_scores(question: str, count: int, seed: int) -> ScoreArray:
     """Numbers in [0, 1) that depend on the question and the seed, not on any earlier call."""
-    # crc32, not hash(): the latter differs from one process to the next.
+    # crc32 and not hash(), which differs between processes.
     question_key = zlib.crc32(question.encode("utf-8", "surrogatepass"))
     return np.random.default_rng([seed % 2**64, question_key]).random(count)
-
-
-@dataclass(frozen=True)
-class RandomOrder(ScoringRanker):
-    """A fixed shuffle for each question."""
-
-    name: ClassVar[str] = "random"
-
-    seed: int = 0
-
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """Uniform numbers in [0, 1)."""
-        return uniform_scores(question, len(candidates), self.seed)
-
-
-TieRule = Literal["original", "random", "reversed"]
-
-
-def shared_words(question: str, candidates: Sequence[str]) -> list[set[str]]:
-    """For each candidate the distinct words that it shares with the question."""
-    asked = set(split_words(question))
-    return [asked.intersection(split_words(candidate)) for candidate in candidates]
-
-
-@dataclass(frozen=True)
-class WordOverlap(ScoringRanker):
-    """The count of shared distinct words. Ties are broken at random unless told otherwise."""
-
-    name: ClassVar[str] = "wo"
-
-    ties: TieRule = "random"
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.ties not in get_args(TieRule):
-            raise UnknownNameError("tie rule", str(self.ties), get_args(TieRule))
-
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """The count, plus a fraction below one that carries the tie rule."""
-        shared = np.array([len(own) for own in shared_words(question, candidates)], float)
-        return shared + self._tie_fraction(question, len(candidates))
-
-    def _tie_fraction(self, question: str, count: int) -> FloatArray:
-        if self.ties == "random":
-            return uniform_scores(question, count, self.seed)
-        if self.ties == "reversed":
-            return np.asarray(np.arange(count) / count)
-        return np.zeros(count)
-
-
-@dataclass(frozen=True)
-class WordOverlapThenOrder(ScoringRanker):
-    """The count of shared distinct words; of two that share as many, the earlier one."""
-
-    name: ClassVar[str] = "wo+rr"
-
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """The count alone: the sorter leaves ties in the original order."""
-        return WordOverlap(ties="original").score(question, candidates)
-
-
-@dataclass(frozen=True)
-class IdfOverlap(ScoringRanker):
-    """The shared words, each worth the more the fewer candidates have it."""
-
-    name: ClassVar[str] = "idf-overlap"
-
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """The sum of log((n + 1) / (df + 0.5)) over the shared words of n candidates."""
-        shared = shared_words(question, candidates)
-        frequency: dict[str, int] = {}
-        for own in shared:
-            for word in own:
-                frequency[word] = frequency.get(word, 0) + 1
-        total = len(candidates) + 1
-        worth = {word: float(np.log(total / (df + 0.5))) for word, df in frequency.items()}
-        # Summed in a fixed order: sets of strings have none from one process to the next.
-        return np.array([sum(worth[word] for word in sorted(own)) for own in shared], float)
-
-
-@dataclass(frozen=True)
-class OriginalOrder(ScoringRanker):
-    """Scores are reciprocal ranks: 1, 1/2, 1/3, …"""
-
-    name: ClassVar[str] = "rr"
-
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:  # noqa: ARG002
-        """The reciprocal of each candidate's place."""
-        return np.asarray(1.0 / np.arange(1, len(candidates) + 1))

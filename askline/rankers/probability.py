@@ -1,4 +1,4 @@
-"""Logits as chances: a line for each depth of a cascade, read from its model folder."""
+"""Probabilities from logits: Platt scaling for each depth of a cascade."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..errors import ModelError
 
 __all__ = [
     "UNCALIBRATED",
-    "Line",
+    "LogitCalibration",
     "log_odds",
     "read_calibration",
     "read_threshold",
@@ -25,49 +25,49 @@ _EDGE = 1e-12  # keeps log odds finite
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """`sigmoid(scale * logit + shift)`; the scale is above 0, so no order changes."""
+class LogitCalibration:
+    """`sigmoid(scale * logit + shift)`; the scale is positive, so the order does not change."""
 
     scale: float = 1.0
     shift: float = 0.0
 
     def __call__(self, logits: ArrayLike) -> NDArray[np.float64]:
         odds = self.scale * np.asarray(logits, np.float64) + self.shift
-        # Through exp of what is negative, which neither overflows nor rounds small chances to 0.
+        # exp of a negative number neither overflows nor rounds small probabilities to 0.
         small = np.exp(-np.abs(odds))
         return np.asarray(np.where(odds < 0, small, 1.0) / (1.0 + small))
 
 
-UNCALIBRATED = Line()
+UNCALIBRATED = LogitCalibration()
 
 
-def log_odds(chance: float) -> float:
-    """The logit, finite also where the chance was rounded to 0 or 1."""
-    inside = min(max(chance, _EDGE), 1 - _EDGE)
+def log_odds(probability: float) -> float:
+    """The logit; finite even where the probability was rounded to 0 or 1."""
+    inside = min(max(probability, _EDGE), 1 - _EDGE)
     return math.log(inside / (1 - inside))
 
 
-def read_calibration(config: Mapping[str, Any]) -> dict[int, Line]:
+def read_calibration(config: Mapping[str, Any]) -> dict[int, LogitCalibration]:
     """By depth, from `{"calibration": {"4": {"scale": 0.9, "shift": -0.2}}}`; may be absent."""
     found = config.get("calibration") or {}
     try:
-        lines = {
-            int(depth): Line(float(line["scale"]), float(line["shift"]))
+        scalings = {
+            int(depth): LogitCalibration(float(line["scale"]), float(line["shift"]))
             for depth, line in found.items()
         }
-        if not all(line.scale > 0 for line in lines.values()):
-            raise ValueError("a scale must be above 0")
+        if not all(line.scale > 0 for line in scalings.values()):
+            raise ValueError("scale must be positive")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ModelError(
             'calibration must have the form {"4": {"scale": 0.9, "shift": -0.2}}, '
             f"got {found!r} ({error})."
         ) from error
-    return lines
+    return scalings
 
 
 def read_threshold(config: Mapping[str, Any]) -> float:
-    """The chance below which a best candidate is no answer; one half where none is stored."""
+    """The probability below which the best candidate is not an answer; default 0.5."""
     found = config.get("threshold", _THRESHOLD)
     if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found <= 1:
-        raise ModelError(f"threshold must be a chance from 0 to 1, got {found!r}.")
+        raise ModelError(f"threshold must be a probability from 0 to 1, got {found!r}.")
     return float(found)

@@ -1,8 +1,8 @@
 """
 Rankers by name: the same name in code, on the command line and in result tables.
 
-A ranker is imported when it is first asked for. Other packages add theirs through the entry point
-group `askline.rankers`: `my-ranker = "my_package:MyRanker"`.
+A ranker's module is imported when the ranker is first used. Other packages register theirs in the
+entry point group `askline.rankers`: `my-ranker = "my_package:MyRanker"`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 
 from ..errors import SpecError, unknown_name_message
-from ..types import Ranker
+from .base import Ranker
 
 __all__ = [
     "DEFAULT_SPEC",
@@ -25,8 +25,9 @@ __all__ = [
 OptionValue = bool | int | float | str
 
 DEFAULT_SPEC = "cosinet % 100 >> cascade"
-"""What is used where no ranker is named: the best that comes with askline."""
+"""The ranker used where none is named: the best one that ships with askline."""
 
+_KINDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text"}
 _BUILT_IN = {
     "bm25": "askline.rankers.lexical:BM25",
     "cascade": "askline.rankers.cascade:Cascade",
@@ -43,12 +44,12 @@ _BUILT_IN = {
 
 
 def ranker_names() -> list[str]:
-    """Every name that a spec may use, sorted."""
+    """Return every name that a spec text may use, sorted."""
     return sorted(_BUILT_IN.keys() | _third_party().keys())
 
 
 def build(name: str, positional: list[OptionValue], options: dict[str, OptionValue]) -> Ranker:
-    """The ranker of that name with those options."""
+    """Make the ranker of that name with those options."""
     factory = _factory(name)
     signature = inspect.signature(factory)
     try:
@@ -60,9 +61,13 @@ def build(name: str, positional: list[OptionValue], options: dict[str, OptionVal
     for key, value in given.items():
         _check_type(name, key, value, signature.parameters[key].default)
     try:
-        return factory(*positional, **options)
-    except TypeError as error:  # an option without a default, which has no kind to check by
+        ranker = factory(*positional, **options)
+    except TypeError as error:  # an option without a default, whose type cannot be checked before
         raise SpecError(f"Ranker {name!r}: {error}.") from error
+    if not isinstance(ranker, Ranker):
+        kind = type(ranker).__name__
+        raise SpecError(f"Ranker {name!r} must be a subclass of askline.Ranker, got {kind}.")
+    return ranker
 
 
 def _check_type(name: str, key: str, value: OptionValue, default: object) -> None:
@@ -70,7 +75,7 @@ def _check_type(name: str, key: str, value: OptionValue, default: object) -> Non
         fits = (int, float) if type(default) is float else type(default)
         if not isinstance(value, fits) or (isinstance(value, bool) and type(default) is not bool):
             raise SpecError(
-                f"Ranker {name!r}: {key} must be of the kind of {default!r}, got {value!r}."
+                f"Ranker {name!r}: {key} must be {_KINDS[type(default)]}, got {value!r}."
             )
 
 
@@ -82,7 +87,7 @@ def _factory(name: str) -> Callable[..., Ranker]:
         target = others[name].load()
     else:
         raise SpecError(unknown_name_message("ranker", name, ranker_names()))
-    # A class that reads its weights from a folder is built by its `load`.
+    # A class with weights in a folder is made by its `load`.
     return getattr(target, "load", target)  # type: ignore[no-any-return]
 
 

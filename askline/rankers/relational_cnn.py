@@ -1,8 +1,8 @@
-"""`relational-cnn` (Severyn & Moschitti, 2016), trained by `askline train`, without torch here."""
+"""`relational-cnn` (Severyn & Moschitti, 2016): trained by `askline train`, run without torch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import ClassVar
@@ -15,18 +15,20 @@ from ..engine.numpy_ops import FloatArray, IntArray
 from ..models.folder import ModelFolder, check_shapes
 from ..models.light_config import RelationalCNNConfig
 from ..models.word_vectors import WordVectors
-from .pipeline import ScoringRanker
+from .base import Ranker, folder_to_pickle, spec_with_folder
+from .requests import ScoreArray
 
 __all__ = ["RelationalCNN", "shapes"]
 
 
 @dataclass(frozen=True, eq=False)
-class RelationalCNN(ScoringRanker):
+class RelationalCNN(Ranker):
     """Words marked where the texts overlap, a similarity matrix, the shares they have in common."""
 
     name: ClassVar[str] = "relational-cnn"
 
-    folder: str
+    folder: str | None
+    """As given to `load`; None if not loaded from a folder."""
     layout: RelationalCNNConfig = field(repr=False)
     tensors: Mapping[str, FloatArray] = field(repr=False)
     vectors: WordVectors = field(repr=False)
@@ -40,13 +42,15 @@ class RelationalCNN(ScoringRanker):
         check_shapes(tensors, shapes(layout), path=opened.path)
         return cls(fspath(folder), layout, tensors, opened.vectors())
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """One number a candidate, in the order given; each by itself."""
-        pairs = PairFeatures.of(
-            question, candidates, self.vectors, channels=self.layout.input_channels
-        )
+    @property
+    def listwise(self) -> bool:
+        return False
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """The logit of each text."""
+        pairs = PairFeatures.of(question, texts, self.vectors, channels=self.layout.input_channels)
         vectors = pairs.lexicon.unit * np.float32(self.layout.vector_scale)
-        scores = np.empty(len(candidates), np.float64)
+        scores = np.empty(len(texts), np.float64)
         for block in pairs.blocks():
             scores[block.rows] = self._scores(vectors, pairs.question, block)
         return scores
@@ -79,7 +83,10 @@ class RelationalCNN(ScoringRanker):
         return np.tanh(pooled_convolution(inputs, lengths, weight, bias))
 
     def __str__(self) -> str:
-        return f"{self.name}({self.folder!r})"
+        return spec_with_folder(self.name, self.folder)
+
+    def __reduce__(self) -> tuple[Callable[..., RelationalCNN], tuple[str]]:
+        return type(self).load, (folder_to_pickle(self, self.folder),)
 
 
 def shapes(layout: RelationalCNNConfig) -> dict[str, tuple[int, ...]]:

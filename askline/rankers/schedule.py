@@ -1,13 +1,13 @@
 """
-Drop schedules: which classifiers of a cascade look, and how many candidates each lets through.
+Drop schedules: which classifiers of a cascade run, and how many candidates each one keeps.
 
 A schedule makes a plan from the number of candidates alone. A classifier that would drop nothing is
-not run. Three kinds:
+not run. There are three kinds:
 
-- `Drop`: every classifier drops the same share, as Soldaini & Moschitti (2020) do.
-- `Keeps`: a number after each of some classifiers.
-- `Learned`: numbers found for some lengths of list by `askline tune cascade`, and a smooth line
-  through them for the lengths between.
+- `DropFraction`: every classifier drops the same fraction, as in Soldaini & Moschitti (2020).
+- `KeepCounts`: a fixed number of candidates after each of some classifiers.
+- `TunedSchedule`: numbers found by `askline tune cascade` for some list lengths, interpolated for
+  the lengths between them.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from typing import Any, Protocol
 from ..errors import InputError, ModelError
 
 __all__ = [
-    "Drop",
-    "Keeps",
-    "Learned",
-    "Row",
+    "DropFraction",
+    "KeepCounts",
     "Schedule",
     "Step",
+    "TunedRow",
+    "TunedSchedule",
     "candidate_layers",
     "parse_keeps",
 ]
 
-_ROUNDING = 1e-9  # 0.29 * 100 is 28.999…, and 29 is meant
+_ROUNDING = 1e-9  # 0.29 * 100 is 28.999…, and should count as 29
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Run on to a depth, and let so many through."""
+    """Run the layers up to `depth`, then keep the best `keep` candidates."""
 
     depth: int
     keep: int
 
 
 class Schedule(Protocol):
-    """How a cascade treats a list of candidates, by its length."""
+    """How many candidates a cascade keeps at each depth, by the length of the list."""
 
     def plan(self, count: int) -> tuple[Step, ...]:
         """
-        The steps for so many candidates, at least one: depths rise, keeps fall.
+        The steps for a list of `count` candidates; `count` is at least 1.
 
-        The last step keeps all that came to it, for there is nothing to drop them for.
+        Depths rise and keeps fall. The last step keeps all candidates that reach it.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropFraction:
     """After each classifier but the last, ⌊α·k⌋ of the k candidates are dropped."""
 
     depths: tuple[int, ...]
@@ -78,8 +78,8 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Keeps:
-    """So many after each of these depths; without any, one look at the last depth."""
+class KeepCounts:
+    """A number of candidates after each depth in `keeps`; without any, the last depth alone."""
 
     depths: tuple[int, ...]
     keeps: tuple[Step, ...] = ()
@@ -88,54 +88,54 @@ class Keeps:
         for step in self.keeps:
             if step.depth not in self.depths[:-1]:
                 raise InputError(
-                    f"keeps must stand at one of the depths {_listed(self.depths[:-1])}, "
-                    f"got {step.depth}. All that is left goes on to depth {self.depths[-1]}."
+                    f"keeps must be at the depths {_listed(self.depths[:-1])}, got {step.depth}. "
+                    f"Depth {self.depths[-1]} is the last and keeps all that reach it."
                 )
             if step.keep < 1:
                 raise InputError(f"keep must be at least 1, got {step.keep}.")
         for before, after in pairwise(self.keeps):
             if after.depth <= before.depth or after.keep > before.keep:
                 raise InputError(
-                    "keeps must go deeper and not rise, got "
+                    "keeps must have rising depths and must not rise, got "
                     f"{after.depth}:{after.keep} after {before.depth}:{before.keep}."
                 )
 
     def plan(self, count: int) -> tuple[Step, ...]:
-        """The keeps as given, as far as there are more candidates than that."""
+        """The keeps as given, where there are more candidates than that."""
         return _plan(self.depths, {step.depth: step.keep for step in self.keeps}, count)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """What was found best for lists of `count` candidates: keeps by depth."""
+class TunedRow:
+    """The keeps by depth that were tuned for lists of `count` candidates."""
 
     count: int
     keeps: tuple[Step, ...]
 
     def at(self, depth: int) -> int:
-        """How many are left behind that depth."""
+        """How many candidates are left after that depth."""
         before = [step.keep for step in self.keeps if step.depth <= depth]
         return min([self.count, *before])
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class TunedSchedule:
     """
-    Keeps found for some counts.
+    Keeps tuned for some list lengths.
 
-    Between two of them, and from one candidate to the first, log keep is a straight line in log
-    count; past the last, the line goes on.
+    Between two of them, and from one candidate to the first, log keep is linear in log count; past
+    the last, the line is extended.
     """
 
     depths: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TunedRow, ...]
     stage: float = 0.0
-    """What each step costs beside its candidates, in layers of one candidate."""
+    """The fixed cost of a step, in layers of one candidate."""
 
     def plan(self, count: int) -> tuple[Step, ...]:
-        """Keeps on the line, rounded up; of a short list's steps, those that pay for themselves."""
+        """Interpolated keeps, rounded up, without the steps that cost more than they save."""
         keeps = {depth: self._keep(depth, count) for depth in self.depths[:-1]}
-        return _paying(_plan(self.depths, keeps, count), count, self.stage)
+        return _without_costly_steps(_plan(self.depths, keeps, count), count, self.stage)
 
     def _keep(self, depth: int, count: int) -> int:
         points = [(1, 1), *((row.count, row.at(depth)) for row in self.rows)]
@@ -148,18 +148,18 @@ class Learned:
         return math.ceil(on_line - _ROUNDING)
 
     @classmethod
-    def from_config(cls, depths: Sequence[int], config: Mapping[str, Any]) -> Learned:
+    def from_config(cls, depths: Sequence[int], config: Mapping[str, Any]) -> TunedSchedule:
         """From the `schedule` of a model folder."""
         try:
             rows = tuple(
-                Row(
+                TunedRow(
                     int(row["count"]),
                     tuple(Step(int(depth), int(keep)) for depth, keep in row["keeps"].items()),
                 )
                 for row in config["rows"]
             )
             for row in rows:
-                Keeps(tuple(depths), row.keeps)
+                KeepCounts(tuple(depths), row.keeps)
             counts = [1, *(row.count for row in rows)]
             if len(counts) < 2 or any(b <= a for a, b in pairwise(counts)):
                 raise ValueError("counts must rise from 2 or more")
@@ -183,7 +183,7 @@ class Learned:
 
 
 def candidate_layers(plan: Sequence[Step], count: int) -> int:
-    """What a plan for so many candidates costs."""
+    """The cost of a plan for `count` candidates."""
     steps = [Step(0, count), *plan]
     return sum(before.keep * (step.depth - before.depth) for before, step in pairwise(steps))
 
@@ -206,7 +206,7 @@ def parse_keeps(text: str, depths: Sequence[int]) -> tuple[Step, ...]:
 
 
 def _plan(depths: Sequence[int], keeps: Mapping[int, int], count: int) -> tuple[Step, ...]:
-    """Steps that drop something, and the last."""
+    """The steps that drop something, and the last step."""
     steps = []
     left = count
     for depth in depths[:-1]:
@@ -217,12 +217,12 @@ def _plan(depths: Sequence[int], keeps: Mapping[int, int], count: int) -> tuple[
     return (*steps, Step(depths[-1], left))
 
 
-def _paying(plan: tuple[Step, ...], count: int, stage: float) -> tuple[Step, ...]:
+def _without_costly_steps(plan: tuple[Step, ...], count: int, stage: float) -> tuple[Step, ...]:
     """
-    Without the steps that cost more than they save.
+    The plan without the steps that cost more than they save.
 
-    A step saves the layers from its own depth to the next one's, for those that it drops. The one
-    that saves least goes first, for then its neighbours save more.
+    A step saves the layers between its depth and the next one, for the candidates that it drops.
+    The step that saves least is removed first, because its neighbours then save more.
     """
     steps = [Step(0, count), *plan]
     while len(steps) > 2:
@@ -234,7 +234,7 @@ def _paying(plan: tuple[Step, ...], count: int, stage: float) -> tuple[Step, ...
         if saved[least] >= stage:
             break
         del steps[least + 1]
-    last = Step(steps[-1].depth, steps[-2].keep)  # all that came to it
+    last = Step(steps[-1].depth, steps[-2].keep)  # it keeps all that reach it
     return (*steps[1:-1], last)
 
 

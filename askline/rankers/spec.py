@@ -15,8 +15,7 @@ import re
 from typing import NamedTuple
 
 from ..errors import SpecError
-from ..types import Ranker
-from .pipeline import Composable, Cut, Pipeline
+from .base import Cut, Pipeline, Ranker
 from .registry import DEFAULT_SPEC, OptionValue, build
 
 __all__ = [
@@ -40,17 +39,16 @@ class _Token(NamedTuple):
     at: int
 
 
-def load(spec: str = DEFAULT_SPEC) -> Composable:
+def load(spec: str = DEFAULT_SPEC) -> Ranker:
     """
-    The ranker that a spec text describes, e.g. `jaccard % 100 >> bm25`.
+    Return the ranker that a spec text describes, such as `jaccard % 100 >> bm25`.
 
-    It takes a deadline and part in the algebra, also where it comes from another package and
-    knows of neither. Raises SpecError with the place and what was expected there.
+    Without a spec, the default ranker. Raises SpecError with the position and what was expected
+    there.
     """
     if not isinstance(spec, str):
-        raise SpecError(f"Expected a ranker's spec text, got {type(spec).__name__}.")
-    found = _Parser(spec).parse()
-    return found if isinstance(found, Composable) else Pipeline((found,))
+        raise SpecError(f"The spec of a ranker must be a string, got {type(spec).__name__}.")
+    return _Parser(spec).parse()
 
 
 class _Parser:

@@ -12,9 +12,8 @@ import re
 from collections.abc import Sequence
 
 from ..errors import AsklineError, SpecError, unknown_name_message
-from ..rankers.pipeline import Cut, Pipeline
+from ..rankers.base import Cut, Pipeline, Ranker
 from ..rankers.spec import load
-from ..types import Ranker
 
 __all__ = [
     "BUILT_IN_RANKERS",

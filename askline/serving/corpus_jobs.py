@@ -16,10 +16,10 @@ from ..corpus import Answer, Answers, Corpus, HasNeighbors, RetrievedSentence, R
 from ..corpus.ask import in_document_order, read_phrase
 from ..corpus.connectors import Connector, connect
 from ..errors import AsklineError, CorpusError
+from ..rankers.base import Ranker
 from ..rankers.deadline import Deadline
-from ..rankers.pipeline import answer_threshold
 from ..text.sentences import split_sentences
-from ..types import Ranker, StageReport
+from ..types import StageReport
 from .common_schemas import new_response_id
 from .corpus_schemas import (
     AddedDocument,
@@ -114,7 +114,7 @@ def ask_documents(
     ]
     recorder = StageRecorder(ranker, Deadline.after(deadline_ms))
     texts = [passage.text for passage in passages]
-    hits = recorder.trace_until(job.question, texts, None, None).hits
+    hits = recorder.rank(job.question, texts)
     calibrated = calibrated_stages(recorder.ranking)
     answers = [
         _answer(
@@ -226,7 +226,7 @@ def _response(
     stages: Sequence[StageReport],
     start: float,
 ) -> AskResponse:
-    threshold = answer_threshold(ranker)
+    threshold = ranker.threshold
     best = answers[0].probability if answers else None
     below = threshold is not None and best is not None and best < threshold
     no_answer = not answers or below

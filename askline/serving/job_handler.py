@@ -6,14 +6,10 @@ import logging
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from ..corpus import Corpus
-from ..rankers.base import prepare
-from ..rankers.pipeline import answer_threshold
 from ..rankers.registry import DEFAULT_SPEC
 from ..text.words import split_words
-from ..types import Ranking
 from . import corpus_jobs, rank_jobs
 from .allowed_rankers import BUILT_IN_RANKERS, RANKERS_WITH_WEIGHTS, AllowedRankers
 from .common_schemas import ModelSchema
@@ -52,13 +48,6 @@ class TooManyWordsError(JobError):
     status = 413
 
 
-@runtime_checkable
-class _BatchRanker(Protocol):
-    """A ranker that ranks several requests faster together, with the same results."""
-
-    def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]: ...
-
-
 class JobHandler:
     """The rankers and the index of one worker process."""
 
@@ -73,7 +62,7 @@ class JobHandler:
         self._rankers = rankers
         self._index = index
         self._max_tokens = max_tokens
-        self.batch_size = batch_size if isinstance(rankers.default, _BatchRanker) else 1
+        self.batch_size = batch_size if rankers.default.batches_requests else 1
 
     @classmethod
     def load(cls, config: WorkerConfig) -> JobHandler:
@@ -83,13 +72,13 @@ class JobHandler:
         for spec in rankers.models:
             ranker = rankers.find(spec)
             ranker.rank("Which lamp burns?", ["The lamp burns.", "It rains."])
-            prepare(ranker)
+            ranker.warm_up()
         return cls(rankers, index, max_tokens=config.max_tokens, batch_size=config.batch_size)
 
     def describe(self) -> WorkerReady:
         """Return what `/info` shows about the rankers."""
         models = [
-            ModelSchema(id=spec, threshold=answer_threshold(self._rankers.find(spec)))
+            ModelSchema(id=spec, threshold=self._rankers.find(spec).threshold)
             for spec in self._rankers.models
         ]
         return WorkerReady(models, _available_rankers(), self.batch_size)
@@ -149,7 +138,6 @@ class JobHandler:
         shared = [job for job in jobs if isinstance(job, RankJob)]
         tokens = [self._count_tokens([job.question, *job.candidates]) for job in shared]
         ranker = self._rankers.default
-        assert isinstance(ranker, _BatchRanker)  # else batch_size is 1
         rankings = ranker.trace_many([(job.question, job.candidates) for job in shared])
         return [
             rank_jobs.rank_result(self._rankers.default, ranking, count)

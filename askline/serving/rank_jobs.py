@@ -13,9 +13,9 @@ import math
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
-from ..rankers.pipeline import trace
+from ..rankers.base import Ranker
 from ..rankers.probability import log_odds
-from ..types import Hit, Ranker, Ranking
+from ..types import Hit, Ranking
 from .messages import RankJob, RankResult, ScoreJob, ScoreResult
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
 
 def rank(ranker: Ranker, job: RankJob, *, tokens: int, deadline_ms: float | None) -> RankResult:
     """Rank the candidates of one request."""
-    ranking = trace(ranker, job.question, job.candidates, deadline_ms)
+    ranking = ranker.trace(job.question, job.candidates, deadline_ms=deadline_ms)
     return rank_result(ranker, ranking, tokens)
 
 
@@ -59,7 +59,7 @@ def score(ranker: Ranker, job: ScoreJob, *, tokens: int, deadline_ms: float | No
     scores = [0.0] * len(job.pairs)
     for question, positions in pairs_of.items():
         texts = [job.pairs[position][1] for position in positions]
-        ranking = trace(ranker, question, texts, deadline_ms)
+        ranking = ranker.trace(question, texts, deadline_ms=deadline_ms)
         values = relevance_scores(ranking.hits, calibrated_stages(ranking))
         for hit, value in zip(ranking.hits, values, strict=True):
             scores[positions[hit.index]] = value

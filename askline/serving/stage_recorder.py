@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ..engine.layerwise import LayerwiseRun
 from ..engine.spans import Span
-from ..rankers.base import trace_until
+from ..rankers.base import Cut, Pipeline, Ranker
 from ..rankers.cascade import Cascade
 from ..rankers.deadline import Stop
-from ..rankers.pipeline import Cut, Pipeline
-from ..types import Hit, Ranker, Ranking
+from ..rankers.requests import Request
+from ..types import Hit, Ranking
 
 __all__ = [
     "StageRecorder",
@@ -42,7 +42,7 @@ class _IndexedText(str):
     index_in_list: int
 
 
-class StageRecorder:
+class StageRecorder(Ranker):
     """
     A ranker that returns what the wrapped ranker returns and records the scores of its stages.
 
@@ -56,22 +56,13 @@ class StageRecorder:
         self._time_is_up = time_is_up
         self.ranking = Ranking((), ())
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        """Return the hits of the wrapped ranker."""
-        return list(self.trace_until(question, candidates, None, None).hits)
-
-    def trace_until(
-        self,
-        question: str,
-        candidates: Sequence[str],
-        time_is_up: Stop | None,
-        order: Sequence[int] | None,
-    ) -> Ranking:
-        """Rank until `time_is_up`, or until the deadline given at construction if it is None."""
-        texts = [_indexed(text, index) for index, text in enumerate(candidates)]
-        until = time_is_up or self._time_is_up
-        self.ranking = trace_until(self._ranker, question, texts, until, order)
-        return self.ranking
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        """Rank one request until `stop`, or until the deadline given at construction."""
+        (request,) = requests
+        texts = [_indexed(text, index) for index, text in enumerate(request.texts)]
+        own = Request(request.question, texts, request.order)
+        (self.ranking,) = self._ranker.run_batch([own], stop or self._time_is_up)
+        return [self.ranking]
 
     def stage_scores(self) -> dict[int, list[StageScore]]:
         """Return the scores by candidate index, earlier stages first."""
@@ -99,7 +90,7 @@ class StageRecorder:
         return recorder
 
 
-class _LeafRecorder:
+class _LeafRecorder(Ranker):
     """A leaf ranker that keeps its hits, with candidates numbered as in the whole list."""
 
     def __init__(self, ranker: Ranker) -> None:
@@ -108,30 +99,24 @@ class _LeafRecorder:
         """Hits per stage, best first. Only a cascade has more than one stage."""
         self.stages = 1
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        return self.ranker.rank(question, candidates)
-
-    def trace_until(
-        self,
-        question: str,
-        candidates: Sequence[str],
-        time_is_up: Stop | None,
-        order: Sequence[int] | None,
-    ) -> Ranking:
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        if not requests:
+            return []
+        (request,) = requests
+        texts = request.texts
         if isinstance(self.ranker, Cascade):
             encoder = _RecordingEncoder(self.ranker)
-            recording = replace(self.ranker, encoder=encoder)
-            ranking = trace_until(recording, question, candidates, time_is_up, order)
-            judged, candidates = encoder.judged, encoder.begun
+            (ranking,) = replace(self.ranker, encoder=encoder).run_batch(requests, stop)
+            judged, texts = encoder.judged, encoder.begun
         else:
-            ranking = trace_until(self.ranker, question, candidates, time_is_up, order)
-            judged = [list(ranking.hits[: len(ranking.hits) - ranking.unjudged])]
+            (ranking,) = self.ranker.run_batch(requests, stop)
+            judged = [list(ranking.hits[: len(ranking.hits) - ranking.unscored])]
         self.stages = len(ranking.stages)
         self.judged = [
-            [replace(hit, index=_index_in_list(candidates[hit.index], hit.index)) for hit in hits]
+            [replace(hit, index=_index_in_list(texts[hit.index], hit.index)) for hit in hits]
             for hits in judged
         ]
-        return ranking
+        return [ranking]
 
     def __str__(self) -> str:
         return str(self.ranker)
@@ -167,7 +152,7 @@ class _RecordingEncoder:
         logits = self._run.advance(rows, depth, stop=stop)
         is_reached = ~np.isnan(logits)
         reached = rows[is_reached]
-        probabilities = self._cascade.chances(depth, logits[is_reached])
+        probabilities = self._cascade.probabilities(depth, logits[is_reached])
         best = np.lexsort((reached, -probabilities))  # ties keep the original order
         stage = len(self.judged)
         self.judged.append([Hit(int(reached[at]), float(probabilities[at]), stage) for at in best])

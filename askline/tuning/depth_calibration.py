@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..evaluation.calibration import PlattScaling
-from ..rankers.probability import Line
+from ..rankers.probability import LogitCalibration
 from .score_tables import ScoreTable
 
 __all__ = [
@@ -25,7 +25,7 @@ _NEVER = -1.0
 FloatArray = NDArray[np.float64]
 
 
-def calibrate(tables: Sequence[ScoreTable]) -> dict[int, Line]:
+def calibrate(tables: Sequence[ScoreTable]) -> dict[int, LogitCalibration]:
     """
     Platt's line for each depth, over the questions' own candidates.
 
@@ -38,13 +38,15 @@ def calibrate(tables: Sequence[ScoreTable]) -> dict[int, Line]:
     for row, depth in enumerate(tables[0].depths):
         logits = [table.scores[row, mask] for table, mask in zip(tables, own, strict=True)]
         fitted = PlattScaling.fit(np.concatenate(logits), labels)
-        lines[depth] = Line(fitted.scale, fitted.shift)
+        lines[depth] = LogitCalibration(fitted.scale, fitted.shift)
         if fitted.scale < _FLATTEST:  # a classifier that knows nothing gives everybody's chance
-            lines[depth] = Line(_FLATTEST, float(np.log(labels.mean() / (1 - labels.mean()))))
+            lines[depth] = LogitCalibration(
+                _FLATTEST, float(np.log(labels.mean() / (1 - labels.mean())))
+            )
     return lines
 
 
-def no_answer_threshold(tables: Sequence[ScoreTable], line: Line) -> float:
+def no_answer_threshold(tables: Sequence[ScoreTable], line: LogitCalibration) -> float:
     """
     The chance at full depth below which nothing is given as the answer.
 
@@ -69,7 +71,7 @@ def no_answer_threshold(tables: Sequence[ScoreTable], line: Line) -> float:
     return min(1.0, float(values[np.argmax(right)]))
 
 
-def _treated(table: ScoreTable, line: Line) -> tuple[FloatArray, FloatArray]:
+def _treated(table: ScoreTable, line: LogitCalibration) -> tuple[FloatArray, FloatArray]:
     """
     For questions that have both kinds of candidates, the best candidate's chance.
 

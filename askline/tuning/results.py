@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..rankers.probability import Line
-from ..rankers.schedule import Learned, Row
+from ..rankers.probability import LogitCalibration
+from ..rankers.schedule import TunedRow, TunedSchedule
 from .schedule_search import Trial
 from .selection import Choice
 
@@ -33,9 +33,9 @@ class LengthResult:
     """The paper's rule with α 0.3, 0.4 and 0.5 on the same lists, for comparison."""
 
     @property
-    def row(self) -> Row:
+    def row(self) -> TunedRow:
         """For the schedule."""
-        return Row(self.count, self.choice.trial.keeps)
+        return TunedRow(self.count, self.choice.trial.keeps)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; measures in percent, prices relative to full depth."""
@@ -63,13 +63,13 @@ class LengthResult:
 class TuningResult:
     """A schedule for every length of list, and what speaks for it."""
 
-    schedule: Learned
+    schedule: TunedSchedule
     rows: tuple[LengthResult, ...]
     first: int
     """How many the first stage keeps; 0 where there is none."""
     pipelines: tuple[LengthResult, ...]
     """First stage and cascade together on whole padded lists, with the schedule as it will run."""
-    calibration: dict[int, Line]
+    calibration: dict[int, LogitCalibration]
     threshold: float
     budget: float
     sets: tuple[str, ...]

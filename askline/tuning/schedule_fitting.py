@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import InputError, ModelError
-from ..rankers.schedule import Drop, Learned, Row, Step
+from ..rankers.schedule import DropFraction, Step, TunedRow, TunedSchedule
 from ..text.atomic_write import atomic_write
 from .candidate_lists import CandidateLists, concatenated, make_lists
 from .depth_calibration import calibrate, no_answer_threshold
@@ -92,7 +92,7 @@ def tune(
         else:
             above = rows[0].row if rows else None
             rows.insert(0, _row(lists[count], aim if rows else aim.at_any_loss, above=above))
-    schedule = Learned(tables[0].depths, tuple(found.row for found in rows), stage)
+    schedule = TunedSchedule(tables[0].depths, tuple(found.row for found in rows), stage)
     calibration = calibrate(tables)
     return TuningResult(
         schedule,
@@ -144,7 +144,7 @@ class _Head:
     def cut(self) -> int:
         return self.choice.trial.keeps[0].keep
 
-    def found(self, schedule: Learned, cut: int) -> LengthResult:
+    def found(self, schedule: TunedSchedule, cut: int) -> LengthResult:
         """The pipeline as it will run, not as it was searched."""
         keeps = (Step(0, cut), *schedule.plan(cut)[:-1])
         choice = replace(self.choice, trial=measure(self.lists, keeps))
@@ -194,7 +194,11 @@ def _anchor(lists: Mapping[int, CandidateLists]) -> int:
 
 
 def _row(
-    lists: CandidateLists, aim: _Aim, *, below: Row | None = None, above: Row | None = None
+    lists: CandidateLists,
+    aim: _Aim,
+    *,
+    below: TunedRow | None = None,
+    above: TunedRow | None = None,
 ) -> LengthResult:
     """The best that is in line with the rows of shorter and of longer lists."""
     trials = search(lists, budget=aim.reach)
@@ -204,8 +208,8 @@ def _row(
     fits = [
         (below is None or (_shares_fall(below, row) and _numbers_rise(below, row)))
         and (above is None or _shares_fall(row, above))
-        and Learned(lists.depths, (row,), lists.stage).plan(row.count)[:-1] == row.keeps
-        for row in (Row(lists.count, trial.keeps) for trial in field.trials)
+        and TunedSchedule(lists.depths, (row,), lists.stage).plan(row.count)[:-1] == row.keeps
+        for row in (TunedRow(lists.count, trial.keeps) for trial in field.trials)
     ]
     among = np.array(fits) if any(fits) else None
     choice = field.best(aim.budget, loss=aim.loss, map_loss=aim.map_loss, among=among)
@@ -213,11 +217,11 @@ def _row(
 
 
 def _rule(lists: CandidateLists) -> list[Trial]:
-    plans = [Drop(lists.depths, alpha).plan(lists.count) for alpha in ALPHAS]
+    plans = [DropFraction(lists.depths, alpha).plan(lists.count) for alpha in ALPHAS]
     return [measure(lists, plan[:-1]) for plan in plans]
 
 
-def _shares_fall(shorter: Row, longer: Row) -> bool:
+def _shares_fall(shorter: TunedRow, longer: TunedRow) -> bool:
     """Whether longer lists keep no larger share of their candidates."""
     share = shorter.count / longer.count
     return all(
@@ -226,12 +230,12 @@ def _shares_fall(shorter: Row, longer: Row) -> bool:
     )
 
 
-def _numbers_rise(shorter: Row, longer: Row) -> bool:
+def _numbers_rise(shorter: TunedRow, longer: TunedRow) -> bool:
     """Whether longer lists keep no fewer candidates."""
     return all(shorter.at(depth) <= longer.at(depth) for depth in _depths(shorter, longer))
 
 
-def _depths(*rows: Row) -> set[int]:
+def _depths(*rows: TunedRow) -> set[int]:
     return {step.depth for row in rows for step in row.keeps}
 
 

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from ..engine.layerwise import LayerwiseEncoder
 from ..errors import InputError
+from ..rankers.base import Ranker
 from ..text.atomic_write import atomic_write
-from ..types import Question, QuestionSet, Ranker
+from ..types import Question, QuestionSet
 
 __all__ = [
     "ScoreTable",

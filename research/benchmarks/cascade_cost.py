@@ -28,7 +28,7 @@ from askline import data
 from askline.engine.layerwise import LayerwiseEncoder
 from askline.evaluation import markdown_table
 from askline.evaluation.significance import bootstrap_interval
-from askline.rankers.schedule import Drop, Schedule, Step
+from askline.rankers.schedule import DropFraction, Schedule, Step
 from askline.tuning import ScoreTable, TuningResult, score_set, tune
 from askline.tuning.candidate_lists import CandidateLists, make_lists
 from askline.tuning.plot import results_svg
@@ -194,7 +194,7 @@ def tested(table: ScoreTable, tuned: TuningResult) -> list[Row]:
     theirs = tuple(depth for depth in lists.depths if depth in PUBLISHED_DEPTHS)
     for depths, where in ((theirs, f"at {', '.join(map(str, theirs))}"), (lists.depths, "at all")):
         for alpha in PUBLISHED:
-            rows.append(_scheduled(f"α {alpha} {where}", Drop(depths, alpha), full, lists))
+            rows.append(_scheduled(f"α {alpha} {where}", DropFraction(depths, alpha), full, lists))
             rows[-1]["the same in sequence (SR)"] = round(_in_sequence(depths, count, alpha), 3)
     rows.append(_scheduled("tuned", tuned.schedule, full, lists))
     for cut in (tuned.first, *CUTS) if lists.light is not None else ():
@@ -237,7 +237,7 @@ def _candidate_layers(keeps: Sequence[Step], lists: CandidateLists) -> float:
 
 def _in_sequence(depths: tuple[int, ...], count: int, alpha: float) -> float:
     """What encoders of their own for each depth would cost, every stage from its first layer."""
-    plan = Drop(depths, alpha).plan(count)
+    plan = DropFraction(depths, alpha).plan(count)
     entered = [count, *(step.keep for step in plan[:-1])]
     spent = sum(number * step.depth for number, step in zip(entered, plan, strict=True))
     return spent / (depths[-1] * count)

@@ -30,7 +30,7 @@ from askline import data
 from askline.models.cascade_config import CascadeConfig
 from askline.models.folder import ModelFolder
 from askline.models.huggingface import from_huggingface_names
-from askline.rankers.schedule import Drop, Keeps, Learned, Schedule, Step
+from askline.rankers.schedule import DropFraction, KeepCounts, Schedule, Step, TunedSchedule
 from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
 from askline.training.packing import TokenTable
 from askline.training.reader.reader_network import float_tensors
@@ -119,10 +119,10 @@ def main() -> None:
     tuned = json.loads(path.read_text("utf-8"))["schedule"]
     theirs = tuple(depth for depth in PAPER if depth in encoder.depths)
     schedules: dict[str, Schedule] = {
-        "full depth": Keeps(encoder.depths),
-        f"alpha 0.3 at {','.join(map(str, theirs))}": Drop(theirs, 0.3),
-        EVERY: Drop(encoder.depths, 0.3),
-        TUNED: Learned.from_config(encoder.depths, tuned),
+        "full depth": KeepCounts(encoder.depths),
+        f"alpha 0.3 at {','.join(map(str, theirs))}": DropFraction(theirs, 0.3),
+        EVERY: DropFraction(encoder.depths, 0.3),
+        TUNED: TunedSchedule.from_config(encoder.depths, tuned),
     }
     if given.device == "cuda":
         report["in_flight"] = _in_flight(encoder, texts, schedules)
@@ -179,7 +179,7 @@ def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEn
             tokenised = Tokenised(encoder, texts, given.tried_on)
             for budget in given.budgets:
                 encoder.budget = budget
-                row = _time(tokenised, Keeps(encoder.depths).plan(given.tried_on))
+                row = _time(tokenised, KeepCounts(encoder.depths).plan(given.tried_on))
                 found.append((row["ms"], encoder, budget))
                 tried = {"compiled": compiled, "tokens_at_once": budget, **row}
                 report["tries"].append(tried)

@@ -39,7 +39,7 @@ from askline.engine.tokenizer import WordPiece
 from askline.evaluation import Run, make_qrels, score_phrases, score_run
 from askline.models.cascade_config import Adapter
 from askline.models.huggingface import CascadeCheckpoint
-from askline.rankers.base import by_score
+from askline.rankers.requests import sort_by_score
 from askline.training.cascade.cascade_examples import WholeSource, transfer_sets
 from askline.training.cascade.cascade_network import (
     CascadeNetwork,
@@ -234,7 +234,7 @@ def _scores(network: CascadeNetwork, dev: Dev) -> np.ndarray:
 
 def _scored(dev: Dev, scores: np.ndarray) -> dict[str, Any]:
     cuts = np.cumsum([len(question.candidates) for question in dev.questions])[:-1]
-    hits = map(by_score, np.split(scores.astype(np.float64), cuts))
+    hits = map(sort_by_score, np.split(scores.astype(np.float64), cuts))
     run = Run.from_hits("network", zip(dev.questions, hits, strict=True))
     return dict(score_run(run, make_qrels(dev.questions), measures=MEASURES))
 

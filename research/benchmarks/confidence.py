@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 import askline
 from askline import data
 from askline.evaluation import Abstention, auroc, expected_calibration_error
-from askline.rankers.pipeline import answer_threshold
+from askline.rankers.base import Ranker
 from askline.rankers.registry import DEFAULT_SPEC
-from askline.types import QuestionSet, Ranker
+from askline.types import QuestionSet
 
 from . import common
 from .common import evenly
@@ -103,7 +103,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     parser.add_argument("--ranker", default=DEFAULT_SPEC)
     ranker = askline.load(parser.parse_args().ranker)
-    threshold = answer_threshold(ranker)
+    threshold = ranker.threshold
     if threshold is None:
         raise SystemExit(f"{ranker} gives scores that are no chances.")
     rows = {}

@@ -16,8 +16,8 @@ from askline.corpus import Corpus, Retriever, answer
 from askline.corpus.ask import DEFAULT_BLEND
 from askline.corpus.results import Answer, RetrievedSentence
 from askline.evaluation.phrase_scores import exact_match, f1
-from askline.rankers.answer_spans import phrases_in
-from askline.types import Ranker, Source
+from askline.rankers.base import Ranker
+from askline.types import Source
 
 from .corpus_library import Asking, library
 
@@ -178,7 +178,7 @@ def judged(question: Asking, reply: Reply, reader: Ranker | None) -> Asked:
     said = reply.phrase
     if said is None and reply.sentences:
         text = reply.sentences[0].text
-        (span,) = phrases_in(reader, question.text, [text])
+        (span,) = reader.read(question.text, [text])
         said = text[span.start : span.end] if span else None
     said = said or ""
     return Asked(

@@ -25,9 +25,9 @@ from askline.corpus import ask as asking
 from askline.corpus.ask import DEFAULT_BLEND, LOG_ODDS_BLEND, SentenceInContext, add_title_context
 from askline.corpus.retrieval import MAX_SENTENCE_CHARACTERS
 from askline.evaluation import markdown_table
+from askline.rankers.base import Ranker
 from askline.rankers.probability import log_odds
 from askline.rankers.registry import DEFAULT_SPEC
-from askline.types import Ranker
 
 from .common import data_root, save
 from .corpus_answers import ACCURATE_AT, first_right

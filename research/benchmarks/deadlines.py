@@ -22,9 +22,9 @@ import numpy as np
 import askline
 from askline import data
 from askline.evaluation import markdown_table
-from askline.rankers.base import prepare, trace_until
+from askline.rankers.base import Pipeline
 from askline.rankers.deadline import Deadline, Stop
-from askline.rankers.pipeline import Pipeline
+from askline.rankers.requests import Request
 from askline.types import Question
 
 from . import common
@@ -54,8 +54,8 @@ def main() -> None:
 def measured(spec: str, questions: Sequence[Question]) -> list[Row]:
     """One row for each deadline."""
     ranker = askline.load(spec)
-    prepare(ranker)
-    askline.trace(ranker, questions[0].text, questions[0].texts[:20])  # numpy and the like
+    ranker.warm_up()
+    ranker.trace(questions[0].text, questions[0].texts[:20])  # numpy and the like
     return [_by(deadline, ranker, questions) for deadline in DEADLINES]
 
 
@@ -81,7 +81,7 @@ def _row(
     taken, right, judged = [], [], []
     for question in questions:
         start = time.perf_counter()
-        ranking = trace_until(ranker, question.text, question.texts, stop(), None)
+        (ranking,) = ranker.run_batch([Request(question.text, question.texts)], stop())
         taken.append(1000 * (time.perf_counter() - start))
         right.append(question.candidates[ranking.hits[0].index].is_answer)
         judged.append(ranking.cost.token_share if ranking.cost else 0.0)

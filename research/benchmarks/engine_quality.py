@@ -21,7 +21,7 @@ from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.evaluation.measures import score_run
 from askline.evaluation.runs import Run
 from askline.models.folder import ModelFolder
-from askline.rankers.base import by_score
+from askline.rankers.requests import sort_by_score
 from askline.types import Question
 
 from .common import data_root, evenly, save
@@ -91,7 +91,7 @@ def _row(
 def _measured(
     questions: tuple[Question, ...], scores: list[NDArray[np.float32]]
 ) -> dict[str, float]:
-    hits = [by_score(own) for own in scores]
+    hits = [sort_by_score(own) for own in scores]
     run = Run.from_hits("cascade", zip(questions, hits, strict=True))
     answers = {
         question.id: {one.id: 1 for one in question.candidates if one.is_answer}

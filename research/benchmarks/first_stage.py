@@ -20,8 +20,9 @@ import numpy as np
 
 import askline
 from askline import data
+from askline.rankers.base import Ranker
 from askline.rankers.compare_aggregate import CompareAggregate
-from askline.types import Question, QuestionSet, Ranker
+from askline.types import Question, QuestionSet
 
 from . import common
 

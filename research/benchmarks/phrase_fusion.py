@@ -23,7 +23,7 @@ from askline.corpus.phrase_retrieval import PHRASE_WEIGHT, HybridRetriever, Phra
 from askline.corpus.results import RetrievedSentence
 from askline.corpus.retrieval import LexicalRetriever
 from askline.evaluation import markdown_table
-from askline.types import Ranker
+from askline.rankers.base import Ranker
 
 from .common import data_root, save
 from .corpus_answers import (

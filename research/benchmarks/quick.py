@@ -125,7 +125,7 @@ def measured(spec: str, questions: QuestionSet) -> Sequence[float]:
     ranker = askline.load(spec)
     done = evaluate(ranker, questions, measures="MAP,MRR,P@1")
     first = questions.questions[0]
-    cost = askline.trace(ranker, first.text, first.texts).cost
+    cost = ranker.trace(first.text, first.texts).cost
     share = cost.candidate_share if cost else 1.0
     return [*(round(value, 2) for value in done.percent.values()), round(share, 4)]
 

@@ -27,8 +27,9 @@ from numpy.typing import NDArray
 
 import askline
 from askline.evaluation import bootstrap_interval
+from askline.rankers.base import Ranker
 from askline.tuning import ScoreTable
-from askline.types import Question, Ranker
+from askline.types import Question
 
 from . import common
 from .cascade_cost import questions

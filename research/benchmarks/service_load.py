@@ -39,7 +39,7 @@ import numpy as np
 
 from askline import load
 from askline.demo import documents
-from askline.rankers.pipeline import Pipeline
+from askline.rankers.base import Pipeline
 from askline.rankers.registry import DEFAULT_SPEC
 from askline.text.sentences import split_sentences
 

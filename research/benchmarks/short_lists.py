@@ -21,7 +21,7 @@ import askline
 from askline import data
 from askline.evaluation import evaluate
 from askline.rankers.cascade import shipped_folder
-from askline.rankers.schedule import Keeps, Learned
+from askline.rankers.schedule import KeepCounts, TunedSchedule
 from askline.types import QuestionSet
 
 from . import common
@@ -45,8 +45,8 @@ def main() -> None:
     depths = ranker.encoder.depths
     if given.config:
         stored = json.loads(given.config.read_text("utf-8"))["schedule"]
-        ranker = replace(ranker, schedule=Learned.from_config(depths, stored))
-    whole = replace(ranker, schedule=Keeps(depths))  # nobody is dropped
+        ranker = replace(ranker, schedule=TunedSchedule.from_config(depths, stored))
+    whole = replace(ranker, schedule=KeepCounts(depths))  # nobody is dropped
     rows: dict[str, Row] = {}
     for name in (*DEV, *TEST):
         rows[name] = compared(ranker, whole, _questions(name))

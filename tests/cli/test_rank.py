@@ -31,8 +31,20 @@ def test_rank_json_has_hits_and_stages(run: Run) -> None:
     record = json.loads(result.stdout)
     assert record["question"] == "Who wrote Emma?"
     assert record["hits"] == [
-        {"index": 1, "score": 1.0, "stage": 1, "text": "Jane Austen wrote Emma."},
-        {"index": 0, "score": 1.0, "stage": 0, "text": "Emma is a novel."},
+        {
+            "index": 1,
+            "score": 1.0,
+            "probability": None,
+            "stage": 1,
+            "text": "Jane Austen wrote Emma.",
+        },
+        {
+            "index": 0,
+            "score": 1.0,
+            "probability": None,
+            "stage": 0,
+            "text": "Emma is a novel.",
+        },
     ]
     assert [(stage["ranker"], stage["entered"], stage["kept"]) for stage in record["stages"]] == [
         ("wo+rr % 1", 2, 1),

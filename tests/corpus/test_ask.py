@@ -11,7 +11,7 @@ from askline.corpus import AnswerPhrase, Corpus, HasNeighbors, RetrievedSentence
 from askline.corpus.ask import in_document_order
 from askline.engine.spans import Span
 from askline.errors import InputError
-from askline.types import Hit, Ranker, Ranking, StageReport
+from askline.rankers.base import Ranker
 
 
 def _found(
@@ -36,12 +36,12 @@ class Engine:
         return "engine"
 
 
-class Recorder:
-    """Ranks as given, and remembers what it was given."""
+class Recorder(Ranker):
+    """Ranks in the order given, and records what it was given."""
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        self.candidates = list(candidates)
-        return [Hit(index, -float(index)) for index in range(len(candidates))]
+    def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
+        self.candidates = list(texts)
+        return [-float(index) for index in range(len(texts))]
 
 
 @pytest.fixture
@@ -113,9 +113,8 @@ def test_blending_leaves_alone_what_an_earlier_stage_dropped() -> None:
 
 def test_scores_without_end_are_not_blended() -> None:
     class Sure(Recorder):
-        def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-            hits = super().rank(question, candidates)
-            return [Hit(hits[0].index, math.inf), *hits[1:]]
+        def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
+            return [math.inf, *super().score_texts(question, texts)[1:]]
 
     found = (_found("d", 0, "A.", 0.0), _found("d", 1, "B.", 9.0))
     best = answer("Which?", Engine(*found), Sure(), blend=100.0).best
@@ -186,22 +185,16 @@ class Reading(Recorder):
 
     threshold = 0.4
 
-    def __init__(self, *chances: float, mute: bool = False) -> None:
-        self.chances = chances
+    def __init__(self, *probabilities: float, mute: bool = False) -> None:
+        self.probabilities = probabilities
         self.mute = mute
 
-    def trace(self, question: str, candidates: Sequence[str]) -> Ranking:
-        hits = sorted((Hit(at, chance) for at, chance in enumerate(self.chances)), key=_worst_last)
-        count = len(candidates)
-        return Ranking(tuple(hits), (StageReport("reading", count, count, 0.0, calibrated=True),))
+    def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
+        return list(self.probabilities)
 
-    def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
+    def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
         no_answer = 9.0 if self.mute else -9.0
-        return [Span(text.rindex(" ") + 1, len(text) - 1, 0.0, no_answer) for text in candidates]
-
-
-def _worst_last(hit: Hit) -> float:
-    return -hit.score
+        return [Span(text.rindex(" ") + 1, len(text) - 1, 0.0, no_answer) for text in texts]
 
 
 def test_chances_are_confidences_whatever_retrieval_makes_of_the_order() -> None:
@@ -247,8 +240,8 @@ def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
     class Sure(Recorder):
         threshold = 0.5
 
-        def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-            return [Hit(0, 0.75)]
+        def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
+            return [0.75]
 
     said = answer("When?", Engine(_found("d", 0, "It was lit.")), Sure())
     assert said.best is not None
@@ -264,11 +257,11 @@ def test_the_phrase_stands_in_the_sentence_whatever_stands_before_it(
     text: str, phrase: AnswerPhrase | None
 ) -> None:
     class Within(Reading):
-        def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
-            self.read_in = list(candidates)
+        def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
+            self.read_in = list(texts)
             if " " in text:
-                return super().read(question, candidates)
-            return [Span(0, 4, 0.0, -9.0) if one.startswith("Lamp") else None for one in candidates]
+                return super().find_spans(question, texts)
+            return [Span(0, 4, 0.0, -9.0) if one.startswith("Lamp") else None for one in texts]
 
     ranker = Within(0.9)
     found = replace(_found("d", 0, text), heading="Lamps")

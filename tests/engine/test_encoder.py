@@ -17,7 +17,7 @@ from askline.errors import InputError, ModelError
 from askline.models.cascade_config import Adapter, CascadeConfig, Head, reader_tensors
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import Cascade
-from askline.rankers.schedule import Keeps
+from askline.rankers.schedule import KeepCounts
 
 from .tiny_cascades import (
     CANDIDATES,
@@ -237,7 +237,7 @@ def test_it_may_read_deeper_than_the_last_classifier(tmp_path: Path) -> None:
     scores = [run.advance(ALL, 1).tobytes() for run in runs]
     assert scores[0] == scores[1]
     assert runs[0].read(ALL) == runs[1].read(ALL)
-    ranking = Cascade(flat, Keeps((1,))).rank(QUESTION, CANDIDATES)
+    ranking = Cascade(flat, KeepCounts((1,))).rank(QUESTION, CANDIDATES)
     assert len(ranking) == len(CANDIDATES)
 
 

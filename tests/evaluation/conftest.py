@@ -1,4 +1,4 @@
-"""Small question sets and rankers."""
+"""Tiny question sets and rankers, written by hand."""
 
 from __future__ import annotations
 
@@ -7,35 +7,47 @@ from dataclasses import dataclass
 
 import pytest
 
-from askline.types import Candidate, Hit, Question, QuestionSet
+from askline.rankers.base import Ranker
+from askline.rankers.deadline import Stop
+from askline.rankers.requests import Request
+from askline.types import Candidate, Hit, Question, QuestionSet, Ranking
 
 
 @dataclass(frozen=True)
-class Reversed:
-    """Reverses the candidates and gives all the same score."""
+class Reversed(Ranker):
+    """Puts the last candidate first and gives all the same score."""
 
-    score: float = 0.0
+    same: float = 0.0
 
     def __str__(self) -> str:
         return "reversed"
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        return [Hit(index, self.score) for index in reversed(range(len(candidates)))]
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        return [
+            Ranking(tuple(Hit(at, self.same) for at in reversed(range(len(request.texts)))), ())
+            for request in requests
+        ]
 
 
 @dataclass(frozen=True)
-class Given:
-    """Returns the given hits, or the candidates in their order."""
+class Given(Ranker):
+    """Returns the same hits for every question; without any, the original order."""
 
     hits: tuple[Hit, ...] | None = None
 
     def __str__(self) -> str:
         return "given"
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        if self.hits is not None:
-            return list(self.hits)
-        return [Hit(index, -float(index)) for index in range(len(candidates))]
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        return [
+            Ranking(
+                tuple(Hit(at, -float(at)) for at in range(len(request.texts)))
+                if self.hits is None
+                else self.hits,
+                (),
+            )
+            for request in requests
+        ]
 
 
 def make_question(id_: str, labels: Sequence[int]) -> Question:
@@ -48,7 +60,7 @@ def make_question(id_: str, labels: Sequence[int]) -> Question:
 
 @pytest.fixture
 def tiny() -> QuestionSet:
-    """The answer has rank 1, 2 and 3 of 3; the last question has none."""
+    """Given order: places 1, 2 and 3 of 3, then none. Reversed: 3, 2 and 1."""
     return QuestionSet(
         "tiny:test",
         (

@@ -10,7 +10,9 @@ import pytest
 import askline.evaluation
 from askline.errors import InputError, RankerError, UnknownNameError
 from askline.evaluation import evaluate
-from askline.types import Hit, Question, QuestionSet
+from askline.rankers.deadline import Stop
+from askline.rankers.requests import Request
+from askline.types import Hit, Question, QuestionSet, Ranking
 
 from .conftest import Given, Reversed
 
@@ -67,9 +69,9 @@ def test_evaluate_times_only_the_ranking(
     clock = [0.0]
 
     class Slow(Given):
-        def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-            clock[0] += {"a": 1.0, "b": 2.0, "c": 4.0, "d": 3.0}[question[-2]]
-            return super().rank(question, candidates)
+        def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+            clock[0] += {"a": 1.0, "b": 2.0, "c": 4.0, "d": 3.0}[requests[0].question[-2]]
+            return super().run_batch(requests, stop)
 
     def dawdle(question: Question) -> None:
         clock[0] += 100.0

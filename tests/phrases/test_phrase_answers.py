@@ -55,10 +55,9 @@ def test_a_sentence_deep_in_a_long_document_is_found(tmp_path: Path, model: Phra
 class Reading(WordOverlap):
     """Points at a sentence's first word, or at nothing."""
 
-    def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
+    def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
         return [
-            Span(0, text.index(" "), 3.0, 9.0 if text.startswith("It") else 1.0)
-            for text in candidates
+            Span(0, text.index(" "), 3.0, 9.0 if text.startswith("It") else 1.0) for text in texts
         ]
 
 

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from askline.engine.spans import Span
 from askline.errors import InputError, ModelError, RankerError
-from askline.rankers import Cascade, OriginalOrder, WordOverlapThenOrder, answer_threshold, trace
-from askline.rankers.probability import Line
-from askline.rankers.schedule import Drop, Keeps, Schedule, Step
+from askline.rankers import Cascade, OriginalOrder, WordOverlapThenOrder
+from askline.rankers.base import Ranker
+from askline.rankers.probability import LogitCalibration
+from askline.rankers.requests import Request
+from askline.rankers.schedule import DropFraction, KeepCounts, Schedule, Step
 from askline.testing import CHECKS
-from askline.types import Hit, Ranker
+from askline.types import Hit
 
 from .staged_encoders import WordEncoder, WordRun
 
@@ -33,7 +35,7 @@ CANDIDATES = [
 
 def cascade(schedule: Schedule | None = None, **options: Any) -> Cascade:
     encoder = options.pop("encoder", None) or WordEncoder()
-    return Cascade(encoder, schedule or Keeps(encoder.depths), **options)
+    return Cascade(encoder, schedule or KeepCounts(encoder.depths), **options)
 
 
 def order(hits: Sequence[Hit]) -> list[int]:
@@ -48,7 +50,7 @@ def test_full_depth_is_one_look_at_the_last_classifier() -> None:
 
 
 def test_dropped_candidates_follow_in_the_order_of_the_stage_that_dropped_them() -> None:
-    hits = cascade(Keeps((2, 4, 6), (Step(2, 4), Step(4, 2)))).rank(QUESTION, CANDIDATES)
+    hits = cascade(KeepCounts((2, 4, 6), (Step(2, 4), Step(4, 2)))).rank(QUESTION, CANDIDATES)
     # Depth 2 says 3, then 1 4 5, then 0 2: the last two go, though 0 would be best at depth 6.
     # Depth 4 says 4, 3, then 1 5, which go. Depth 6 leaves 4 before 3.
     assert order(hits) == [4, 3, 1, 5, 0, 2]
@@ -57,7 +59,9 @@ def test_dropped_candidates_follow_in_the_order_of_the_stage_that_dropped_them()
 
 def test_only_survivors_go_deeper() -> None:
     encoder = WordEncoder()
-    cascade(Keeps((2, 4, 6), (Step(2, 4), Step(4, 2))), encoder=encoder).rank(QUESTION, CANDIDATES)
+    cascade(KeepCounts((2, 4, 6), (Step(2, 4), Step(4, 2))), encoder=encoder).rank(
+        QUESTION, CANDIDATES
+    )
     assert [(depth, sorted(rows)) for depth, rows in encoder.log] == [
         (2, [0, 1, 2, 3, 4, 5]),
         (4, [1, 3, 4, 5]),
@@ -66,8 +70,8 @@ def test_only_survivors_go_deeper() -> None:
 
 
 def test_scores_are_chances_by_the_calibration_of_the_depth_that_decided() -> None:
-    calibration = {2: Line(2.0, 1.0)}
-    hits = cascade(Keeps((2, 6), (Step(2, 1),)), calibration=calibration).rank(
+    calibration = {2: LogitCalibration(2.0, 1.0)}
+    hits = cascade(KeepCounts((2, 6), (Step(2, 1),)), calibration=calibration).rank(
         QUESTION, CANDIDATES[2:4]
     )
     assert [(hit.index, hit.stage) for hit in hits] == [(1, 1), (0, 0)]
@@ -76,7 +80,7 @@ def test_scores_are_chances_by_the_calibration_of_the_depth_that_decided() -> No
 
 
 def test_trace_reports_each_classifier_with_its_cost() -> None:
-    ranking = cascade(Keeps((2, 4, 6), (Step(2, 3),))).trace(QUESTION, CANDIDATES)
+    ranking = cascade(KeepCounts((2, 4, 6), (Step(2, 3),))).trace(QUESTION, CANDIDATES)
     assert [(stage.ranker, stage.entered, stage.kept) for stage in ranking.stages] == [
         ("cascade(depth=2)", 6, 3),
         ("cascade(depth=6)", 3, 3),
@@ -84,18 +88,18 @@ def test_trace_reports_each_classifier_with_its_cost() -> None:
     assert ranking.cost is not None
     assert ranking.cost.candidate_share == pytest.approx((6 * 2 + 3 * 4) / 36)
     assert ranking.cost.token_share == pytest.approx(ranking.cost.candidate_share)
-    assert (ranking.skipped, ranking.unjudged) == (0, 0)
+    assert (ranking.skipped, ranking.unscored) == (0, 0)
 
 
 def test_token_layers_count_long_candidates_for_more() -> None:
     long = "a b " + "x " * 30
-    ranking = cascade(Keeps((2, 6), (Step(2, 1),))).trace(QUESTION, ["x", long])
+    ranking = cascade(KeepCounts((2, 6), (Step(2, 1),))).trace(QUESTION, ["x", long])
     assert ranking.cost is not None
     assert ranking.cost.token_share > ranking.cost.candidate_share
 
 
 def test_cost_in_a_pipeline_is_relative_to_all_its_candidates() -> None:
-    ranking = trace(WordOverlapThenOrder() % 3 >> cascade(), QUESTION, CANDIDATES)
+    ranking = (WordOverlapThenOrder() % 3 >> cascade()).trace(QUESTION, CANDIDATES)
     assert ranking.cost is not None
     assert ranking.cost.candidate_share == pytest.approx(0.5)
 
@@ -103,8 +107,8 @@ def test_cost_in_a_pipeline_is_relative_to_all_its_candidates() -> None:
 def test_encoders_of_their_own_depth_in_sequence_are_a_pipeline() -> None:
     """SR: the sequence costs its full depths, one after the other, relative to the deepest."""
     two, four, six = (cascade(encoder=WordEncoder((depth,))) for depth in (2, 4, 6))
-    ranking = trace(two % 4 >> four % 2 >> six, QUESTION, CANDIDATES)
-    one = cascade(Keeps((2, 4, 6), (Step(2, 4), Step(4, 2)))).trace(QUESTION, CANDIDATES)
+    ranking = (two % 4 >> four % 2 >> six).trace(QUESTION, CANDIDATES)
+    one = cascade(KeepCounts((2, 4, 6), (Step(2, 4), Step(4, 2)))).trace(QUESTION, CANDIDATES)
     assert [(hit.index, hit.stage) for hit in ranking.hits] == [
         (hit.index, hit.stage) for hit in one.hits
     ]
@@ -122,8 +126,8 @@ def test_a_classifier_that_gives_nan_is_named() -> None:
         def begin(self, question: str, candidates: Sequence[str]) -> WordRun:
             return Broken(self, set(), [[] for _ in candidates])
 
-    with pytest.raises(RankerError, match=r"cascade\(depth=6\) gave candidate 0 the score NaN"):
-        cascade(encoder=BrokenEncoder()).rank("", ["a"])
+    with pytest.raises(RankerError, match=r"cascade\(depth=6\) gave document 0 the score NaN"):
+        cascade(encoder=BrokenEncoder()).rank("?", ["a"])
 
 
 def test_read_points_inside_each_candidate_at_full_depth() -> None:
@@ -133,8 +137,8 @@ def test_read_points_inside_each_candidate_at_full_depth() -> None:
 
 def test_threshold_is_found_through_cuts_and_pipelines() -> None:
     judge = cascade(threshold=0.3)
-    assert answer_threshold(OriginalOrder() % 3 >> judge % 2) == 0.3
-    assert answer_threshold(judge >> OriginalOrder()) is None
+    assert (OriginalOrder() % 3 >> judge % 2).threshold == 0.3
+    assert (judge >> OriginalOrder()).threshold is None
 
 
 def test_without_a_folder_and_without_a_shipped_one_the_error_says_what_to_do(
@@ -147,9 +151,9 @@ def test_without_a_folder_and_without_a_shipped_one_the_error_says_what_to_do(
 
 CONTRACTS = {
     "full depth": cascade(),
-    "alpha": cascade(Drop((2, 4, 6), 0.3)),
-    "keeps": cascade(Keeps((2, 4, 6), (Step(2, 3), Step(4, 1)))),
-    "behind a cut": WordOverlapThenOrder() % 4 >> cascade(Drop((2, 4, 6), 0.5)),
+    "alpha": cascade(DropFraction((2, 4, 6), 0.3)),
+    "keeps": cascade(KeepCounts((2, 4, 6), (Step(2, 3), Step(4, 1)))),
+    "behind a cut": WordOverlapThenOrder() % 4 >> cascade(DropFraction((2, 4, 6), 0.5)),
     "in sequence": cascade(encoder=WordEncoder((2,))) % 3 >> cascade(encoder=WordEncoder((6,))),
 }
 
@@ -165,7 +169,7 @@ texts = st.lists(st.text("abcx ", max_size=20), max_size=12)
 
 @given(texts, st.floats(0, 0.9))
 def test_a_cascade_is_a_pipeline_of_its_depths(candidates: list[str], alpha: float) -> None:
-    whole = cascade(Drop((2, 4, 6), alpha)).trace(QUESTION, candidates)
+    whole = cascade(DropFraction((2, 4, 6), alpha)).trace(QUESTION, candidates)
     assert sorted(order(whole.hits)) == list(range(len(candidates)))
     assert [hit.stage for hit in whole.hits] == sorted(
         (hit.stage for hit in whole.hits), reverse=True
@@ -190,23 +194,24 @@ class _Ticks:
 
 
 def until(ranker: Any, batches: int, candidates: Sequence[str] = CANDIDATES) -> Any:
-    return ranker.trace_until(QUESTION, candidates, _Ticks(batches), None)
+    (ranking,) = ranker.run_batch([Request(QUESTION, candidates)], _Ticks(batches))
+    return ranking
 
 
-KEEPS = Keeps((2, 4, 6), (Step(2, 4), Step(4, 2)))
+KEEPS = KeepCounts((2, 4, 6), (Step(2, 4), Step(4, 2)))
 
 
 def test_time_up_before_the_first_batch_gives_the_original_order() -> None:
     ranking = until(cascade(KEEPS), 0)
     assert ranking.hits == tuple(Hit(row, 0.0, 0) for row in range(6))
-    assert ranking.unjudged == 6
+    assert ranking.unscored == 6
     assert [stage.skipped for stage in ranking.stages] == [6, 4, 2]
 
 
 def test_time_up_in_the_first_classifier_puts_the_judged_first() -> None:
     ranking = until(cascade(KEEPS), 1)  # one batch of four
     assert order(ranking.hits) == [3, 1, 0, 2, 4, 5]
-    assert ranking.unjudged == 2
+    assert ranking.unscored == 2
     assert [stage.skipped for stage in ranking.stages] == [2, 4, 2]
     assert ranking.cost.candidate_layers == 4 * 2
 
@@ -216,7 +221,7 @@ def test_time_up_between_two_classifiers_gives_the_order_of_the_first() -> None:
     assert order(ranking.hits) == [3, 1, 4, 5, 0, 2]
     assert [hit.stage for hit in ranking.hits] == [0] * 6
     assert [stage.skipped for stage in ranking.stages] == [0, 4, 2]
-    assert ranking.unjudged == 0
+    assert ranking.unscored == 0
 
 
 def test_time_up_inside_a_later_classifier_compares_chances_of_two_depths() -> None:
@@ -245,7 +250,7 @@ def test_in_a_pipeline_the_most_promising_are_judged_first() -> None:
     assert order(ranking.hits) == [0, 4, 5, 3, 1, 2]
     assert [hit.stage for hit in ranking.hits] == [1, 1, 0, 0, 0, 0]
     assert [stage.skipped for stage in ranking.stages] == [0, 3]
-    assert ranking.unjudged == 0
+    assert ranking.unscored == 0
 
 
 def test_a_stage_that_time_does_not_reach_is_skipped() -> None:
@@ -260,13 +265,13 @@ def test_a_stage_that_time_does_not_reach_is_skipped() -> None:
 
 
 def test_a_ranker_without_deadlines_just_runs() -> None:
-    assert trace(OriginalOrder(), "", CANDIDATES, deadline_ms=0.001).skipped == 0
+    assert OriginalOrder().trace("?", CANDIDATES, deadline_ms=0.001).skipped == 0
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), "soon", True])
 def test_a_deadline_is_a_number_above_nothing(wrong: Any) -> None:
-    with pytest.raises(InputError, match="deadline_ms must be a number above 0"):
-        cascade().rank("", [], deadline_ms=wrong)
+    with pytest.raises(InputError, match="deadline_ms must be a positive number"):
+        cascade().rank("?", [], deadline_ms=wrong)
 
 
 @pytest.mark.parametrize("milliseconds", [1, 10, 200])
@@ -286,7 +291,7 @@ def test_a_deadline_is_kept_within_one_batch(milliseconds: float) -> None:
 def test_whenever_time_runs_out_the_ranking_is_whole_and_in_order(
     batches: int, batch: int, keep: int
 ) -> None:
-    judge = cascade(Drop((2, 4, 6), 0.3), encoder=WordEncoder(batch=batch))
+    judge = cascade(DropFraction((2, 4, 6), 0.3), encoder=WordEncoder(batch=batch))
     for ranker in (judge, WordOverlapThenOrder() % keep >> judge):
         ranking = until(ranker, batches)
         assert sorted(order(ranking.hits)) == list(range(6))

@@ -11,16 +11,23 @@ import pytest
 
 import askline
 from askline.errors import InputError, ModelError, SpecError
-from askline.rankers import Cascade, trace
-from askline.rankers.probability import Line
-from askline.rankers.schedule import Drop, Keeps, Learned, Row, Schedule, Step
+from askline.rankers import Cascade
+from askline.rankers.base import Ranker
+from askline.rankers.probability import LogitCalibration
+from askline.rankers.schedule import (
+    DropFraction,
+    KeepCounts,
+    Schedule,
+    Step,
+    TunedRow,
+    TunedSchedule,
+)
 from askline.testing import CHECKS
-from askline.types import Ranker
 
 from .cascade_folders import DEPTHS, cascade_folder
 
 SCHEDULE = {"rows": [{"count": 10, "keeps": {"2": 4}}], "budget": 0.4, "tuned_on": ["wikiqa:dev"]}
-TUNED = Learned(DEPTHS, (Row(10, (Step(2, 4),)),))
+TUNED = TunedSchedule(DEPTHS, (TunedRow(10, (Step(2, 4),)),))
 CANDIDATES = ["The rock.", "A lighthouse lit in the rocks.", "In a rock", "lit", "The the the"] * 3
 
 
@@ -38,13 +45,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("options", "schedule"),
     [
         ({}, TUNED),
-        ({"alpha": 0.3}, Drop(DEPTHS, 0.3)),
-        ({"alpha": 0}, Drop(DEPTHS, 0)),
-        ({"keeps": "9,4"}, Keeps(DEPTHS, (Step(2, 9), Step(3, 4)))),
-        ({"keeps": "3:4"}, Keeps(DEPTHS, (Step(3, 4),))),
-        ({"depth": 3}, Keeps((2, 3))),
-        ({"depth": 3, "alpha": 0.5}, Drop((2, 3), 0.5)),
-        ({"depth": 3, "keeps": "5"}, Keeps((2, 3), (Step(2, 5),))),
+        ({"alpha": 0.3}, DropFraction(DEPTHS, 0.3)),
+        ({"alpha": 0}, DropFraction(DEPTHS, 0)),
+        ({"keeps": "9,4"}, KeepCounts(DEPTHS, (Step(2, 9), Step(3, 4)))),
+        ({"keeps": "3:4"}, KeepCounts(DEPTHS, (Step(3, 4),))),
+        ({"depth": 3}, KeepCounts((2, 3))),
+        ({"depth": 3, "alpha": 0.5}, DropFraction((2, 3), 0.5)),
+        ({"depth": 3, "keeps": "5"}, KeepCounts((2, 3), (Step(2, 5),))),
     ],
     ids=str,
 )
@@ -67,20 +74,20 @@ def test_the_text_of_a_cascade_loads_it_again(folder: Path, inside: str) -> None
 
 def test_calibration_and_threshold_come_with_the_folder(folder: Path) -> None:
     ranker = Cascade.load(folder)
-    assert ranker.calibration == {2: Line(0.5, -1.0)}
-    assert askline.answer_threshold(ranker) == 0.2
+    assert ranker.calibration == {2: LogitCalibration(0.5, -1.0)}
+    assert ranker.threshold == 0.2
 
 
 def test_without_a_tuned_schedule_all_go_to_full_depth(tmp_path: Path) -> None:
     ranker = Cascade.load(cascade_folder(tmp_path))
-    assert ranker.schedule == Keeps(DEPTHS)
+    assert ranker.schedule == KeepCounts(DEPTHS)
     assert ranker.threshold == 0.5
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"depth": 5}, "depth must be one of 2, 3, 4, got 5"),
+        ({"depth": 5}, "depth must be one of 2, 3, 4, where there are classifiers, got 5"),
         ({"alpha": 0.3, "keeps": "9"}, "Give alpha or keeps, not both"),
         ({"alpha": 1}, "alpha must be at least 0 and below 1"),
         ({"keeps": "9,8,7"}, "keeps must be at most 2 numbers"),
@@ -95,7 +102,7 @@ def test_options_that_cannot_be_used_are_refused(
 
 
 def test_an_option_of_the_wrong_kind_is_a_spec_error(folder: Path) -> None:
-    with pytest.raises(SpecError, match="depth must be of the kind of 0"):
+    with pytest.raises(SpecError, match="depth must be an integer"):
         askline.load(f"cascade({str(folder)!r}, depth=deep)")
 
 
@@ -104,8 +111,8 @@ def test_an_option_of_the_wrong_kind_is_a_spec_error(folder: Path) -> None:
     [
         ({"schedule": {"rows": 3}}, "A schedule must have the form"),
         ({"calibration": {"1": 2}}, "calibration must have the form"),
-        ({"calibration": {"1": {"scale": -1, "shift": 0}}}, "a scale must be above 0"),
-        ({"threshold": 2}, "threshold must be a chance from 0 to 1, got 2"),
+        ({"calibration": {"1": {"scale": -1, "shift": 0}}}, "scale must be positive"),
+        ({"threshold": 2}, "threshold must be a probability from 0 to 1, got 2"),
     ],
     ids=["schedule", "calibration", "falling", "threshold"],
 )
@@ -118,8 +125,8 @@ def test_a_sequence_of_cascades_is_a_spec(folder: Path) -> None:
     """SR, written as the documentation has it."""
     stages = [f"cascade({str(folder)!r}, depth={depth})" for depth in DEPTHS]
     spec = f"{stages[0]} % 9 >> {stages[1]} % 4 >> {stages[2]}"
-    sequence = trace(askline.load(spec), "The rock?", CANDIDATES)
-    one = trace(Cascade.load(folder, keeps="9,4"), "The rock?", CANDIDATES)
+    sequence = askline.load(spec).trace("The rock?", CANDIDATES)
+    one = Cascade.load(folder, keeps="9,4").trace("The rock?", CANDIDATES)
     assert [hit.index for hit in sequence.hits] == [hit.index for hit in one.hits]
     assert sequence.cost is not None
     assert one.cost is not None

@@ -29,7 +29,7 @@ CANDIDATES = [
 
 
 def test_original_order_scores_reciprocal_ranks() -> None:
-    assert OriginalOrder().score("", ["a", "b", "c"]).tolist() == [1, 1 / 2, 1 / 3]
+    assert OriginalOrder().score("?", ["a", "b", "c"]).tolist() == [1, 1 / 2, 1 / 3]
 
 
 @pytest.mark.parametrize(

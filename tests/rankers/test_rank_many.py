@@ -15,9 +15,17 @@ from askline.engine.layerwise import LayerwiseEncoder, SharedEncoder
 from askline.engine.sequences import TokenSequences
 from askline.errors import InputError
 from askline.rankers import Cascade, Cut, OriginalOrder, WordOverlapThenOrder
-from askline.rankers.base import Asked
-from askline.rankers.schedule import Drop, Keeps, Learned, Row, Schedule, Step
-from askline.types import Hit, Ranker, Ranking
+from askline.rankers.base import Ranker
+from askline.rankers.requests import Request
+from askline.rankers.schedule import (
+    DropFraction,
+    KeepCounts,
+    Schedule,
+    Step,
+    TunedRow,
+    TunedSchedule,
+)
+from askline.types import Hit, Ranking
 
 from ..engine.tiny_cascades import CANDIDATES, QUESTION, encoder, tiny_config
 from .staged_encoders import WordEncoder
@@ -27,11 +35,11 @@ REQUESTS: list[tuple[str, list[str]]] = [
     (QUESTION, CANDIDATES),
     ("who", []),
     ("who wrote it ?", [LONG, *CANDIDATES[:3]]),
-    ("", CANDIDATES[2:3]),
+    ("?", CANDIDATES[2:3]),
     ("what did she write when she was young ?", [*CANDIDATES, *CANDIDATES]),
 ]
 # Plans differ by length: some questions wait at a depth that others are judged at.
-LEARNED = Learned((1, 3), (Row(4, ()), Row(16, (Step(1, 4),))))
+LEARNED = TunedSchedule((1, 3), (TunedRow(4, ()), TunedRow(16, (Step(1, 4),))))
 
 
 @pytest.fixture
@@ -52,7 +60,7 @@ def counts(ranking: Ranking) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
-@pytest.mark.parametrize("schedule", [Keeps((1, 3)), Drop((1, 3), 0.5), LEARNED])
+@pytest.mark.parametrize("schedule", [KeepCounts((1, 3)), DropFraction((1, 3), 0.5), LEARNED])
 def test_a_cascade_gives_each_what_it_gives_it_alone(
     tmp_path: Path, head: Any, schedule: Schedule
 ) -> None:
@@ -66,7 +74,7 @@ def test_a_cascade_gives_each_what_it_gives_it_alone(
 
 
 def rankers(engine: LayerwiseEncoder) -> dict[str, Any]:
-    cascade = Cascade(engine, Drop(engine.depths, 0.5))
+    cascade = Cascade(engine, DropFraction(engine.depths, 0.5))
     light = WordOverlapThenOrder()
     return {
         "cut": cascade % 3,
@@ -99,14 +107,14 @@ def test_questions_that_go_together_share_batches(
 
     monkeypatch.setattr(TokenSequences, "batch", counted)
     same = [("who wrote it", CANDIDATES[:1]), ("it wrote who", CANDIDATES[:1])]
-    Cascade(tiny, Keeps((1, 3))).rank_many(same)
+    Cascade(tiny, KeepCounts((1, 3))).rank_many(same)
     assert sizes == [2]
 
 
 def test_an_engine_that_knows_one_question_at_a_time_is_asked_so() -> None:
     engine = WordEncoder()
     assert not isinstance(engine, SharedEncoder)
-    ranker = Cascade(engine, Drop((2, 4, 6), 0.5))
+    ranker = Cascade(engine, DropFraction((2, 4, 6), 0.5))
     requests = [("a b", ["a b", "x a", "x x", "b"]), ("x", ["a x", "x x x x x x"])]
     for request, found in zip(requests, ranker.rank_many(requests), strict=True):
         assert found == ranker.rank(*request)
@@ -143,58 +151,59 @@ class _After:
 @pytest.mark.parametrize("batches", [0, 1, 5, 12])
 @pytest.mark.parametrize("name", ["cut", "pipeline", "nested"])
 def test_a_deadline_leaves_every_ranking_whole(tiny: OnnxEncoder, name: str, batches: int) -> None:
-    asked = [Asked(*request) for request in REQUESTS]
+    asked = [Request(*request) for request in REQUESTS]
     for one, ranking in zip(
-        asked, rankers(tiny)[name].trace_all(asked, _After(batches)), strict=True
+        asked, rankers(tiny)[name].run_batch(asked, _After(batches)), strict=True
     ):
-        assert sorted(hit.index for hit in ranking.hits) == list(range(len(one.candidates)))
+        assert sorted(hit.index for hit in ranking.hits) == list(range(len(one.texts)))
 
 
 def test_time_that_runs_out_runs_out_on_all_questions_alike() -> None:
     engine = WordEncoder(batch=2, seconds_a_batch=0.01)
     texts = ["a b c d"] * 40
     start = time.perf_counter()
-    found = Cascade(engine, Keeps(engine.depths)).trace_many([("a", texts)] * 3, deadline_ms=50)
+    found = Cascade(engine, KeepCounts(engine.depths)).trace_many(
+        [("a", texts)] * 3, deadline_ms=50
+    )
     assert time.perf_counter() - start < 0.5
     assert sum(ranking.skipped for ranking in found) > 60
 
 
 def test_the_most_promising_of_each_question_are_judged_first(tiny: OnnxEncoder) -> None:
-    ranker = Cascade(tiny, Keeps((1, 3)))
+    ranker = Cascade(tiny, KeepCounts((1, 3)))
     many = [CANDIDATES[number % 4] for number in range(160)]
-    found = ranker.trace_all(_asked(many, 2), _After(12))
-    judged = [len(many) - ranking.unjudged for ranking in found]
+    found = ranker.run_batch(_asked(many, 2), _After(12))
+    judged = [len(many) - ranking.unscored for ranking in found]
     assert all(judged)
     assert abs(judged[0] - judged[1]) <= 32
 
 
 def _asked(texts: list[str], times: int) -> list[Any]:
-    return [Asked(QUESTION, texts, list(range(len(texts)))) for _ in range(times)]
+    return [Request(QUESTION, texts, list(range(len(texts)))) for _ in range(times)]
 
 
 @pytest.mark.parametrize(
     ("request_", "message"),
-    [((QUESTION, "it"), "got one string"), ((QUESTION, [3]), "Candidate 0"), ((3, []), "question")],
+    [((QUESTION, "it"), "got one string"), ((QUESTION, [3]), "Document 0"), ((3, []), "question")],
     ids=["a string", "a number", "no question"],
 )
 def test_one_wrong_request_is_refused(tiny: OnnxEncoder, request_: Any, message: str) -> None:
-    for ranker in (Cascade(tiny, Keeps((1, 3))), OriginalOrder() % 2 >> OriginalOrder()):
+    for ranker in (Cascade(tiny, KeepCounts((1, 3))), OriginalOrder() % 2 >> OriginalOrder()):
         with pytest.raises(InputError, match=message):
             ranker.rank_many([(QUESTION, CANDIDATES), request_])
 
 
 def test_nothing_asked_nothing_answered(tiny: OnnxEncoder) -> None:
-    for ranker in (Cascade(tiny, Keeps((1, 3))), OriginalOrder() % 2 >> OriginalOrder()):
+    for ranker in (Cascade(tiny, KeepCounts((1, 3))), OriginalOrder() % 2 >> OriginalOrder()):
         assert ranker.rank_many([]) == []
 
 
 def counting(log: list[int]) -> Ranker:
-    class Counting:
-        def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-            log.append(len(candidates))
-            return OriginalOrder().rank(question, candidates)
+    def score(question: str, texts: Sequence[str]) -> list[float]:
+        log.append(len(texts))
+        return [-float(place) for place in range(len(texts))]
 
-    return Counting()
+    return Ranker.from_function(score)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +216,8 @@ def test_a_cut_that_would_keep_all_is_passed_over(
 ) -> None:
     log: list[int] = []
     pipeline = Cut(counting(log), 4) >> WordOverlapThenOrder()
-    ranking = pipeline.trace_until("a", ["x a", "a", "b", "a a", "c"][:texts], clock, None)
+    request = Request("a", ["x a", "a", "b", "a a", "c"][:texts])
+    (ranking,) = pipeline.run_batch([request], clock)
     assert log == expected
     assert [(stage.entered, stage.kept) for stage in ranking.stages] == [(texts, 4), (4, 4)]
     assert {hit.stage for hit in ranking.hits[:4]} == {1}

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askline.errors import InputError, ModelError
-from askline.rankers.schedule import Drop, Keeps, Learned, Row, Schedule, Step, parse_keeps
+from askline.rankers.schedule import (
+    DropFraction,
+    KeepCounts,
+    Schedule,
+    Step,
+    TunedRow,
+    TunedSchedule,
+    parse_keeps,
+)
 
 DEPTHS = (4, 6, 8, 10, 12)
 
@@ -22,23 +30,23 @@ def keeps(schedule: Schedule, count: int) -> list[int]:
     [(0.3, [90, 63, 45, 32, 32]), (0.5, [64, 32, 16, 8, 8]), (0.0, [128])],
 )
 def test_drop_follows_the_rule_of_the_paper(alpha: float, left: list[int]) -> None:
-    assert keeps(Drop(DEPTHS, alpha), 128) == left
+    assert keeps(DropFraction(DEPTHS, alpha), 128) == left
 
 
 def test_drop_counts_as_a_person_does() -> None:
-    assert keeps(Drop((4, 6), 0.29), 100)[0] == 71  # 0.29 * 100 is 28.999… to a computer
+    assert keeps(DropFraction((4, 6), 0.29), 100)[0] == 71  # 0.29 * 100 is 28.999… to a computer
 
 
 @pytest.mark.parametrize("alpha", [-0.1, 1, 1.5, True, "much", float("nan")])
 def test_drop_refuses_what_is_no_share(alpha: Any) -> None:
     with pytest.raises(InputError, match="alpha must be at least 0 and below 1"):
-        Drop(DEPTHS, alpha)
+        DropFraction(DEPTHS, alpha)
 
 
 def test_relative_cost_is_that_of_the_paper() -> None:
     """−37 %, −45 % and −51 % with classifiers at 4, 6, 8, 10, 12."""
     for alpha, published in ((0.3, 0.37), (0.4, 0.45), (0.5, 0.51)):
-        steps = Drop(DEPTHS, alpha).plan(128)
+        steps = DropFraction(DEPTHS, alpha).plan(128)
         entered = [128, *(step.keep for step in steps[:-1])]
         layers = [steps[0].depth, *(b.depth - a.depth for a, b in zip(steps, steps[1:]))]  # noqa: B905, RUF007
         saved = 1 - sum(n * d for n, d in zip(entered, layers, strict=True)) / (12 * 128)
@@ -46,7 +54,7 @@ def test_relative_cost_is_that_of_the_paper() -> None:
 
 
 def test_a_classifier_that_drops_nothing_is_not_run() -> None:
-    schedule = Keeps(DEPTHS, (Step(4, 50), Step(8, 10)))
+    schedule = KeepCounts(DEPTHS, (Step(4, 50), Step(8, 10)))
     assert schedule.plan(200) == (Step(4, 50), Step(8, 10), Step(12, 10))
     assert schedule.plan(30) == (Step(8, 10), Step(12, 10))
     assert schedule.plan(10) == (Step(12, 10),)
@@ -73,21 +81,21 @@ def test_keeps_that_cannot_be_read_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("steps", "message"),
     [
-        ((Step(5, 9),), "one of the depths 4, 6, 8, 10, got 5"),
-        ((Step(12, 9),), "All that is left goes on to depth 12"),
+        ((Step(5, 9),), "at the depths 4, 6, 8, 10, got 5"),
+        ((Step(12, 9),), "Depth 12 is the last and keeps all"),
         ((Step(4, 0),), "keep must be at least 1, got 0"),
-        ((Step(6, 9), Step(4, 5)), "must go deeper and not rise, got 4:5 after 6:9"),
-        ((Step(4, 5), Step(6, 9)), "must go deeper and not rise, got 6:9 after 4:5"),
+        ((Step(6, 9), Step(4, 5)), "must have rising depths and must not rise, got 4:5 after 6:9"),
+        ((Step(4, 5), Step(6, 9)), "must have rising depths and must not rise, got 6:9 after 4:5"),
     ],
 )
 def test_keeps_that_make_no_sense_are_refused(steps: tuple[Step, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Keeps(DEPTHS, steps)
+        KeepCounts(DEPTHS, steps)
 
 
-LEARNED = Learned(
+LEARNED = TunedSchedule(
     DEPTHS,
-    (Row(25, (Step(4, 10),)), Row(400, (Step(4, 40), Step(6, 10)))),
+    (TunedRow(25, (Step(4, 10),)), TunedRow(400, (Step(4, 40), Step(6, 10)))),
 )
 
 
@@ -106,9 +114,9 @@ def test_learned_keeps_lie_on_a_line_between_the_rows(count: int, plan: tuple[St
 
 
 def test_learned_gives_every_row_as_it_was_found() -> None:
-    rows = (Row(50, (Step(4, 27), Step(10, 1))), Row(89, (Step(4, 49), Step(10, 3))))
+    rows = (TunedRow(50, (Step(4, 27), Step(10, 1))), TunedRow(89, (Step(4, 49), Step(10, 3))))
     for row in rows:
-        assert Learned(DEPTHS, rows).plan(row.count)[:-1] == row.keeps
+        assert TunedSchedule(DEPTHS, rows).plan(row.count)[:-1] == row.keeps
 
 
 @pytest.mark.parametrize(
@@ -124,15 +132,15 @@ def test_learned_gives_every_row_as_it_was_found() -> None:
 def test_steps_that_do_not_pay_for_themselves_are_left_out(
     stage: float, plan: tuple[Step, ...]
 ) -> None:
-    row = Row(10, (Step(4, 8), Step(6, 7), Step(8, 4)))
-    assert Learned(DEPTHS, (row,), stage).plan(10) == plan
+    row = TunedRow(10, (Step(4, 8), Step(6, 7), Step(8, 4)))
+    assert TunedSchedule(DEPTHS, (row,), stage).plan(10) == plan
 
 
 def test_learned_comes_back_from_its_config() -> None:
-    assert Learned.from_config(DEPTHS, LEARNED.as_config()) == LEARNED
+    assert TunedSchedule.from_config(DEPTHS, LEARNED.as_config()) == LEARNED
     priced = replace(LEARNED, stage=3.5)
-    assert Learned.from_config(DEPTHS, priced.as_config()) == priced
-    assert Learned.from_config(DEPTHS, {"rows": LEARNED.as_config()["rows"]}) == LEARNED
+    assert TunedSchedule.from_config(DEPTHS, priced.as_config()) == priced
+    assert TunedSchedule.from_config(DEPTHS, {"rows": LEARNED.as_config()["rows"]}) == LEARNED
 
 
 @pytest.mark.parametrize(
@@ -150,16 +158,16 @@ def test_learned_comes_back_from_its_config() -> None:
 )
 def test_a_broken_schedule_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="A schedule must have the form"):
-        Learned.from_config(DEPTHS, config)
+        TunedSchedule.from_config(DEPTHS, config)
 
 
 schedules = st.one_of(
-    st.builds(Drop, st.just(DEPTHS), st.floats(0, 0.99)),
+    st.builds(DropFraction, st.just(DEPTHS), st.floats(0, 0.99)),
     st.lists(st.integers(1, 300), max_size=4).map(
-        lambda found: Keeps(DEPTHS, tuple(map(Step, DEPTHS, sorted(found, reverse=True))))
+        lambda found: KeepCounts(DEPTHS, tuple(map(Step, DEPTHS, sorted(found, reverse=True))))
     ),
     st.just(LEARNED),
-    st.builds(Learned, st.just(DEPTHS), st.just(LEARNED.rows), st.floats(0, 50)),
+    st.builds(TunedSchedule, st.just(DEPTHS), st.just(LEARNED.rows), st.floats(0, 50)),
 )
 
 

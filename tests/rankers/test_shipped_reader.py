@@ -10,7 +10,6 @@ import pytest
 
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.models.folder import ModelFolder
-from askline.rankers.answer_spans import phrases_in
 from askline.rankers.cascade import Cascade, shipped_folder
 
 # Of encoder and classifiers, as they were measured: every published ranking rests on these bytes.
@@ -52,7 +51,7 @@ def test_the_adapter_changes_no_score(shipped: ModelFolder) -> None:
 
 
 def test_it_points_at_the_answer_and_at_nothing_where_there_is_none() -> None:
-    first, second = phrases_in(Cascade.load(), QUESTION, TEXTS)
+    first, second = Cascade.load().read(QUESTION, TEXTS)
     assert first is not None
     assert TEXTS[0][first.start : first.end] == "Jane Austen"
     assert second is None

@@ -13,8 +13,9 @@ from typing import ClassVar
 import numpy as np
 
 from askline.engine.spans import Span
-from askline.rankers.base import FloatArray
-from askline.rankers.pipeline import ScoringRanker, trace
+from askline.rankers.base import Ranker
+from askline.rankers.deadline import Stop
+from askline.rankers.requests import Request, ScoreArray
 from askline.text.words import split_words
 from askline.types import Ranking
 
@@ -27,7 +28,7 @@ batching = tests.serving.misbehaving_rankers:Batching
 """
 
 
-def _overlap(question: str, candidates: Sequence[str]) -> FloatArray:
+def _overlap(question: str, candidates: Sequence[str]) -> ScoreArray:
     """The fraction of the question's words that a candidate has."""
     asked = set(split_words(question))
     return np.array(
@@ -37,41 +38,41 @@ def _overlap(question: str, candidates: Sequence[str]) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Slow(ScoringRanker):
+class Slow(Ranker):
     """Takes the milliseconds that the last word of the question states."""
 
     name: ClassVar[str] = "slow"
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
         last = split_words(question)[-1:]
         until = time.monotonic() + (int(last[0]) if last and last[0].isdigit() else 0) / 1000
         while time.monotonic() < until:
             time.sleep(0.002)
-        return _overlap(question, candidates)
+        return _overlap(question, texts)
 
 
 @dataclass(frozen=True)
-class Calibrated(ScoringRanker):
+class Calibrated(Ranker):
     """Its scores are probabilities: the fraction of shared words. Its phrases are years."""
 
     name: ClassVar[str] = "calibrated"
     threshold: ClassVar[float] = 0.5
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        return _overlap(question, candidates)
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        return _overlap(question, texts)
 
-    def read(self, question: str, candidates: Sequence[str]) -> list[Span | None]:
-        found = [re.search(r"\b\d{4}\b", text) for text in candidates]
+    def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
+        found = [re.search(r"\b\d{4}\b", text) for text in texts]
         return [Span(match.start(), match.end(), 2.0, 1.0) if match else None for match in found]
 
 
 @dataclass(frozen=True)
-class Crashing(ScoringRanker):
+class Crashing(Ranker):
     """Kills its process for `die`, and for `die once FILE` if the file does not exist yet."""
 
     name: ClassVar[str] = "crashing"
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
         *_, mark = question.split() or [""]
         if question.startswith("die once"):
             if not os.path.exists(mark):
@@ -79,33 +80,33 @@ class Crashing(ScoringRanker):
                 os.kill(os.getpid(), signal.SIGKILL)
         elif question.startswith("die"):
             os.kill(os.getpid(), signal.SIGKILL)
-        return _overlap(question, candidates)
+        return _overlap(question, texts)
 
 
 @dataclass(frozen=True)
-class Failing(ScoringRanker):
+class Failing(Ranker):
     """Raises an exception that is not one of askline's, except for the warm-up question."""
 
     name: ClassVar[str] = "failing"
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
         if question == "Which lamp burns?":
-            return _overlap(question, candidates)
+            return _overlap(question, texts)
         raise ZeroDivisionError("a secret")
 
 
 @dataclass(frozen=True)
-class Batching(ScoringRanker):
+class Batching(Ranker):
     """Takes 50 ms for any number of questions. A batch with the question `break` fails."""
 
     name: ClassVar[str] = "batching"
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        time.sleep(0.05)
-        return _overlap(question, candidates)
+    @property
+    def batches_requests(self) -> bool:
+        return True
 
-    def trace_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]:
+    def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         time.sleep(0.05)
-        if any(question == "break" for question, _ in requests):
+        if len(requests) > 1 and any(request.question == "break" for request in requests):
             raise ZeroDivisionError
-        return [trace(Slow(), question, candidates) for question, candidates in requests]
+        return Slow().run_batch(requests, stop)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from askline.errors import SpecError
-from askline.rankers.pipeline import Cut, Pipeline
+from askline.rankers.base import Cut, Pipeline
 from askline.serving.allowed_rankers import AllowedRankers
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import askline
 from askline.rankers import Cascade
-from askline.rankers.deadline import Deadline
-from askline.rankers.pipeline import Pipeline
-from askline.rankers.schedule import Keeps, Step
-from askline.rankers.throughput import Pace
+from askline.rankers.base import Pipeline
+from askline.rankers.deadline import Deadline, Throughput
+from askline.rankers.requests import Request
+from askline.rankers.schedule import KeepCounts, Step
 from askline.serving.stage_recorder import StageRecorder, StageScore
 
 from ..rankers.staged_encoders import WordEncoder
@@ -60,7 +60,7 @@ DEEP = ["x x a b c d", "a x x x x x", "x x x x x x", "a b x x x x", "a x b c x x
 
 
 def test_each_depth_of_a_cascade_is_a_stage() -> None:
-    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6), (Step(2, 4), Step(4, 2))))
+    cascade = Cascade(WordEncoder(), KeepCounts((2, 4, 6), (Step(2, 4), Step(4, 2))))
     recorder = StageRecorder(cascade)
     assert recorder.rank("a b c d", DEEP) == cascade.rank("a b c d", DEEP)
     scores = recorder.stage_scores()
@@ -76,7 +76,7 @@ def test_each_depth_of_a_cascade_is_a_stage() -> None:
 
 
 def test_depths_are_numbered_after_the_stages_before_the_cascade() -> None:
-    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6), (Step(2, 2),)))
+    cascade = Cascade(WordEncoder(), KeepCounts((2, 4, 6), (Step(2, 2),)))
     recorder = StageRecorder(Pipeline((askline.load("wo % 3"), cascade)))
     recorder.rank("a b c d", DEEP)
     stages = {index: [each.stage for each in own] for index, own in recorder.stage_scores().items()}
@@ -85,7 +85,7 @@ def test_depths_are_numbered_after_the_stages_before_the_cascade() -> None:
 
 
 def test_scores_of_a_cascade_are_probabilities() -> None:
-    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6), (Step(2, 1),)))
+    cascade = Cascade(WordEncoder(), KeepCounts((2, 4, 6), (Step(2, 1),)))
     recorder = StageRecorder(cascade)
     hits = recorder.rank("a b", ["a b", "x x"])
     scores = recorder.stage_scores()
@@ -95,16 +95,18 @@ def test_scores_of_a_cascade_are_probabilities() -> None:
 
 def test_an_interrupted_depth_records_the_candidates_it_reached() -> None:
     asked = iter([False, False, True])
-    recorder = StageRecorder(Cascade(WordEncoder(batch=2), Keeps((2, 4, 6))), lambda: next(asked))
+    recorder = StageRecorder(
+        Cascade(WordEncoder(batch=2), KeepCounts((2, 4, 6))), lambda: next(asked)
+    )
     recorder.rank("a b c d", DEEP)
     assert sorted(recorder.stage_scores()) == [0, 1, 2, 3]
 
 
 def test_indices_refer_to_the_whole_list_when_only_some_candidates_begin() -> None:
-    cascade = Cascade(WordEncoder(), Keeps((2, 4, 6)), pace=Pace(1.0))
-    recorder = StageRecorder(
-        cascade, Deadline(220.0, lambda: 0.0)
-    )  # one has 18 characters, 6 layers
-    asked = recorder.trace_until("a b c d", DEEP, None, [4, 3, 2, 1, 0, 5])
+    cascade = Cascade(WordEncoder(), KeepCounts((2, 4, 6)), throughput=Throughput(1.0))
+    # A pair has 18 characters, and 6 layers: there is time for one.
+    recorder = StageRecorder(cascade, Deadline(220.0, lambda: 0.0))
+    request = Request("a b c d", DEEP, [4, 3, 2, 1, 0, 5])
+    (asked,) = recorder.run_batch([request], None)
     assert sorted(recorder.stage_scores()) == [4]
     assert [hit.index for hit in asked.hits] == [4, 3, 2, 1, 0, 5]

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError
-from askline.rankers.probability import Line
+from askline.rankers.probability import LogitCalibration
 from askline.tuning.depth_calibration import no_answer_threshold
 from askline.tuning.score_tables import ScoreTable
 
-CHANCES = Line(1.0, 0.0)
+CHANCES = LogitCalibration(1.0, 0.0)
 
 
 def table(lists: list[list[tuple[float, bool]]]) -> ScoreTable:

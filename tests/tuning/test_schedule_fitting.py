@@ -13,7 +13,7 @@ import pytest
 from askline.errors import InputError, ModelError
 from askline.evaluation.calibration import expected_calibration_error
 from askline.rankers.probability import read_calibration, read_threshold
-from askline.rankers.schedule import Learned
+from askline.rankers.schedule import TunedSchedule
 from askline.tuning import TuningResult, tune
 from askline.tuning.depth_calibration import calibrate
 from askline.tuning.plot import results_svg
@@ -92,7 +92,7 @@ def test_what_is_stored_is_what_is_read(tuned: TuningResult, tmp_path: Path) -> 
     save_schedule(tuned, tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     assert config["kind"] == "cascade"
-    assert Learned.from_config(DEPTHS, config["schedule"]) == tuned.schedule
+    assert TunedSchedule.from_config(DEPTHS, config["schedule"]) == tuned.schedule
     assert config["schedule"]["tuned_on"] == ["a", "b"]
     assert read_calibration(config) == tuned.calibration
     assert read_threshold(config) == tuned.threshold

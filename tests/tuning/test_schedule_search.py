@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from askline.engine.spans import Span
 from askline.rankers import Cascade, Cut, Pipeline
-from askline.rankers.base import by_score
-from askline.rankers.schedule import Keeps, Step
+from askline.rankers.base import Ranker
+from askline.rankers.schedule import KeepCounts, Step
 from askline.tuning.candidate_lists import make_lists
 from askline.tuning.schedule_search import levels, measure, search
-from askline.types import Hit
 
 from .random_tables import DEPTHS, table
 
@@ -54,11 +53,11 @@ class FromTableRun:
 
 
 @dataclass
-class LightFromTable:
+class LightFromTable(Ranker):
     scores: NDArray[np.float32]
 
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        return by_score(self.scores[[int(text) for text in candidates]])
+    def score_texts(self, question: str, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.asarray(self.scores[[int(text) for text in texts]])
 
 
 def average_precision(labels: Sequence[bool]) -> float:
@@ -76,13 +75,13 @@ def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int
     drawn = table(questions=6, size=12, seed=seed, light=True)
     steps = tuple(map(Step, DEPTHS, keeps))
     trial = measure(make_lists([drawn], 12), ((Step(0, first),) if first else ()) + steps)
-    judge = Cascade(FromTable(drawn.scores, drawn.tokens), Keeps(DEPTHS, steps))
+    judge = Cascade(FromTable(drawn.scores, drawn.tokens), KeepCounts(DEPTHS, steps))
     assert drawn.light is not None
     light = LightFromTable(drawn.light)
     ranker = Pipeline((Cut(light, first), judge)) if first else judge
     for row in range(6):
         numbers = list(range(12 * row, 12 * row + 12))
-        ranking = ranker.trace("", list(map(str, numbers)))
+        ranking = ranker.trace("?", list(map(str, numbers)))
         labels = [bool(drawn.labels[numbers[hit.index]]) for hit in ranking.hits]
         assert trial.precision[row] == labels[0]
         assert trial.average_precision[row] == pytest.approx(average_precision(labels))

@@ -31,7 +31,7 @@ from ...data import filter_questions
 from ...errors import InputError, ModelError, UnknownNameError
 from ...evaluation import Run, make_qrels, score_run
 from ...models.cascade_config import Head, Pooling, pooling_at
-from ...rankers.base import by_score
+from ...rankers.requests import sort_by_score
 from ...types import QuestionSet
 from ..packing import Packed, PairTemplate, Rows, TokenTable, bert_embed, bert_layer, is_bert, pack
 from ..transformer.cross_encoder_folder import load_tokeniser
@@ -395,7 +395,7 @@ def measure(
     found: dict[str, float] = {}
     truth = make_qrels(dev.questions)
     for depth, row in sorted(zip(network.shape.depths, scores, strict=True), reverse=True):
-        hits = map(by_score, np.split(row.astype(np.float64), cuts))
+        hits = map(sort_by_score, np.split(row.astype(np.float64), cuts))
         run = Run.from_hits("network", zip(dev.questions, hits, strict=True))
         last = depth == network.shape.depths[-1]
         for name, values in score_run(run, truth, measures=measures).items():

@@ -32,7 +32,7 @@ from ...evaluation.measures import FloatArray
 from ...models.folder import write_folder
 from ...models.light_config import CompareAggregateConfig, CosinetConfig, LightConfig
 from ...models.word_vectors import WordVectors
-from ...rankers.base import by_score
+from ...rankers.requests import sort_by_score
 from ...text.words import TOKENIZER_NAME
 from ...types import QuestionSet
 from ..checkpoint import Checkpoint, Epoch
@@ -117,7 +117,7 @@ class DevSet:
 
     def values(self, network: nn.Module) -> dict[str, FloatArray]:
         """Measure → a fraction for each question."""
-        hits = map(by_score, scores(network, self.encoded))
+        hits = map(sort_by_score, scores(network, self.encoded))
         run = Run.from_hits("network", zip(self.questions, hits, strict=True))
         return score_run(run, make_qrels(self.questions), measures=self.measures)
 

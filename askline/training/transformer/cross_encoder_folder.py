@@ -27,8 +27,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ...errors import InputError, ModelError
-from ...evaluation.measures import FloatArray
-from ...rankers.pipeline import ScoringRanker
+from ...rankers.base import Ranker
+from ...rankers.requests import ScoreArray
 from .pair_network import (
     HEADS,
     SCORING_BUDGET,
@@ -172,7 +172,7 @@ def load_selector(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activa
 
 
 @dataclass(frozen=True, eq=False)
-class TransformerRanker(ScoringRanker):
+class TransformerRanker(Ranker):
     """Scores are logits (or chances, where the folder asks for a sigmoid), each pair on its own."""
 
     name: ClassVar[str] = "transformer"
@@ -201,12 +201,16 @@ class TransformerRanker(ScoringRanker):
             max_tokens=longest,
         )
 
-    def score(self, question: str, candidates: Sequence[str]) -> FloatArray:
-        """One number a candidate, whatever the others are."""
+    @property
+    def listwise(self) -> bool:
+        return False
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        """One score per text, independent of the other texts."""
         pairs = encode_texts(
-            [(question, candidate) for candidate in candidates],
+            [(question, text) for text in texts],
             self.tokeniser,
-            sizes=[len(candidates)],
+            sizes=[len(texts)],
             max_tokens=self.max_tokens,
         )
         (scores,) = list_scores(self.network, pairs, budget=self.budget)

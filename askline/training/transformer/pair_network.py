@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from ...errors import InputError, ModelError, UnknownNameError, require_extra
 from ...evaluation import Run, make_qrels, score_run
 from ...evaluation.measures import FloatArray
-from ...rankers.base import by_score
+from ...rankers.requests import sort_by_score
 from ...types import QuestionSet
 from ..packing import Packed, bert_embed, bert_layer, is_bert
 from .pair_sets import PairSet, token_batches
@@ -303,6 +303,6 @@ def measure_scores(
     measures: tuple[str, ...] = MEASURES,
 ) -> dict[str, float]:
     """The same, of scores that are there: those of each question's candidates."""
-    run = Run.from_hits("network", zip(questions, map(by_score, scores), strict=True))
+    run = Run.from_hits("network", zip(questions, map(sort_by_score, scores), strict=True))
     values = score_run(run, make_qrels(questions), measures=measures)
     return {name: 100 * float(each.mean()) for name, each in values.items()}

@@ -33,9 +33,10 @@ import torch
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ...rankers.base import Ranker
 from ...text.atomic_write import atomic_write
 from ...text.words import split_words
-from ...types import Question, Ranker
+from ...types import Question
 from .pair_network import SCORING_BUDGET, PairNetwork, pair_scores
 from .pair_sets import PairSet, TextTable
 

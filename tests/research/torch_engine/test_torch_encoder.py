@@ -9,7 +9,7 @@ import torch
 from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.errors import InputError, ModelError
 from askline.rankers.cascade import Cascade
-from askline.rankers.schedule import Drop, Keeps
+from askline.rankers.schedule import DropFraction, KeepCounts
 from askline.training.cascade.cascade_network import CascadeNetwork, save_cascade
 from askline.training.packing import PairTemplate, TokenTable, pack
 from research.torch_engine.torch_encoder import TorchEncoder
@@ -109,10 +109,10 @@ def test_reading_marks_a_part_of_the_candidate(encoder: TorchEncoder) -> None:
 
 def test_a_cascade_runs_on_it(tmp_path: Any, network: CascadeNetwork, tokeniser: Any) -> None:
     encoder = TorchEncoder.load(save_cascade(network, tokeniser, tmp_path / "cascade"))
-    full = Cascade(encoder, Keeps(encoder.depths)).rank(QUESTION, TEXTS)
+    full = Cascade(encoder, KeepCounts(encoder.depths)).rank(QUESTION, TEXTS)
     expected = np.argsort(-scores_of(network, tokeniser, TEXTS)[-1], kind="stable")
     assert [hit.index for hit in full] == expected.tolist()
-    dropped = Cascade(encoder, Drop(encoder.depths, 0.5)).rank(QUESTION, TEXTS)
+    dropped = Cascade(encoder, DropFraction(encoder.depths, 0.5)).rank(QUESTION, TEXTS)
     assert sorted(hit.index for hit in dropped) == list(range(5))
 
 

@@ -18,9 +18,9 @@ from askline.models.light_config import (
     RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
+from askline.rankers.base import Ranker
 from askline.rankers.compare_aggregate import CompareAggregate
 from askline.rankers.cosinet import Cosinet
-from askline.rankers.pipeline import ScoringRanker
 from askline.rankers.relational_cnn import RelationalCNN
 from askline.training.light.encoded_questions import encode
 from askline.training.light.light_training import (
@@ -38,7 +38,7 @@ CA = CompareAggregateConfig(dimensions=16, gate=10, filters=8, list_hidden=6)
 COSINET = CosinetConfig(
     dimensions=16, filters=8, list_hidden=6, channels=("related", "exact", "idf", "exact_idf")
 )
-CASES: list[tuple[LightConfig, Callable[[Path], ScoringRanker]]] = [
+CASES: list[tuple[LightConfig, Callable[[Path], Ranker]]] = [
     *((replace(CA, list_layer=kind), CompareAggregate.load) for kind in ("none", "rnn", "birnn")),
     *((replace(CA, list_layer=kind), CompareAggregate.load) for kind in ("lstm", "bilstm")),
     (RelationalCNNConfig(dimensions=16, filters=8), RelationalCNN.load),
@@ -55,7 +55,7 @@ def _train(layout: LightConfig, questions: QuestionSet, vectors: WordVectors) ->
 )
 def test_numpy_and_torch_give_the_same_scores(
     layout: LightConfig,
-    load: Callable[[Path], ScoringRanker],
+    load: Callable[[Path], Ranker],
     vectors: WordVectors,
     train_questions: QuestionSet,
     tmp_path: Path,

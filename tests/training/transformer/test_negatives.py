@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError
+from askline.rankers.base import Ranker
 from askline.training.transformer.sampled_lists import Negatives, mine, pool_of
-from askline.types import Candidate, Hit, Question, Source
+from askline.types import Candidate, Question, Source
 
 # Article, question, gold phrase, and the sentences of its paragraph, the answer first.
 ROWS = [
@@ -64,10 +65,9 @@ def test_hard_negatives_share_words_and_hold_no_answer(asked: list[Question]) ->
     assert {"Emma came out in 1815 in London."} <= set(emma)
 
 
-class _ShortestFirst:
-    def rank(self, question: str, candidates: Sequence[str]) -> list[Hit]:
-        order = sorted(range(len(candidates)), key=lambda place: len(candidates[place]))
-        return [Hit(place, -float(len(candidates[place]))) for place in order]
+class _ShortestFirst(Ranker):
+    def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
+        return [-float(len(text)) for text in texts]
 
 
 def test_a_ranker_chooses_among_what_was_found(asked: list[Question]) -> None:
