@@ -19,6 +19,7 @@ from .messages import (
     AskJob,
     JobError,
     JobFailure,
+    JobOutcome,
     JobRequest,
     JobResult,
     ListJob,
@@ -92,7 +93,7 @@ class JobHandler:
             return False
         return self._rankers.find_or_default(job.model) is self._rankers.default
 
-    def handle(self, requests: list[JobRequest]) -> list[JobResult | JobFailure]:
+    def handle(self, requests: list[JobRequest]) -> list[JobOutcome]:
         """Execute jobs and return an outcome for each, in order. Several only if all can share."""
         if len(requests) > 1:
             try:
@@ -104,7 +105,7 @@ class JobHandler:
                 )
         return [self._handle_one(request) for request in requests]
 
-    def _handle_one(self, request: JobRequest) -> JobResult | JobFailure:
+    def _handle_one(self, request: JobRequest) -> JobOutcome:
         try:
             return self._execute(request)
         except Exception as error:

@@ -40,6 +40,7 @@ __all__ = [
     "Job",
     "JobError",
     "JobFailure",
+    "JobOutcome",
     "JobReply",
     "JobRequest",
     "JobResult",
@@ -293,6 +294,9 @@ class JobFailure:
         if isinstance(error, (InputError, ModelError)):
             return cls("input", message)
         return cls("corpus" if isinstance(error, CorpusError) else "internal", message)
+
+
+JobOutcome = JobResult | JobFailure
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _type(schema: JsonObject) -> str:
     if "enum" in schema:
         return " or ".join(f"`{value}`" for value in schema["enum"])
     bounds = [
-        f"{sign} {schema[key]:,}"
+        f"{sign} {_number(schema[key])}"
         for key, sign in (
             ("minimum", "≥"),
             ("exclusiveMinimum", ">"),
@@ -128,6 +128,10 @@ def _type(schema: JsonObject) -> str:
         if key in schema
     ]
     return " ".join([str(schema.get("type", "any")), *bounds])
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else str(value)
 
 
 def _inline(text: str) -> str:

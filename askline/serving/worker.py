@@ -24,9 +24,9 @@ from typing import BinaryIO
 from .job_handler import JobHandler
 from .messages import (
     JobFailure,
+    JobOutcome,
     JobReply,
     JobRequest,
-    JobResult,
     MessageError,
     WorkerConfig,
     decode,
@@ -37,8 +37,7 @@ from .messages import (
 
 __all__ = ["Worker", "main"]
 
-Outcome = JobResult | JobFailure
-Handle = Callable[[list[JobRequest]], list[Outcome]]
+Handle = Callable[[list[JobRequest]], list[JobOutcome]]
 
 _CANCELLED = JobFailure("cancelled", "The job was cancelled.")
 _DEADLINE_PASSED = JobFailure("deadline", "The deadline passed before the job began.")
@@ -104,7 +103,7 @@ class Worker:
 
     def _execute(self, batch: list[JobRequest]) -> list[JobReply]:
         start = time.perf_counter()
-        outcomes: dict[int, Outcome] = {request.number: _CANCELLED for request in batch}
+        outcomes: dict[int, JobOutcome] = {request.number: _CANCELLED for request in batch}
         try:
             self._handle_batch(batch, outcomes)
             # Inside the try block: a cancellation that arrives as the work ends is caught here.
@@ -122,7 +121,7 @@ class Worker:
             for number, outcome in outcomes.items()
         ]
 
-    def _handle_batch(self, batch: list[JobRequest], outcomes: dict[int, Outcome]) -> None:
+    def _handle_batch(self, batch: list[JobRequest], outcomes: dict[int, JobOutcome]) -> None:
         with self._lock:
             wanted = [request for request in batch if request.number not in self._cancelled]
             self._running = {request.number for request in wanted if not request.is_write}

@@ -14,6 +14,7 @@ import pytest
 from askline.serving.corpus_schemas import RemoveResponse
 from askline.serving.messages import (
     CancelRequest,
+    JobOutcome,
     JobReply,
     JobRequest,
     RemoveJob,
@@ -21,7 +22,7 @@ from askline.serving.messages import (
     encode,
     read_message,
 )
-from askline.serving.worker import Handle, Outcome, Worker
+from askline.serving.worker import Handle, Worker
 
 
 class CountingReader(io.BufferedReader):
@@ -110,11 +111,11 @@ def start() -> Iterator[Start]:
         )
 
 
-def _echo(requests: list[JobRequest]) -> list[Outcome]:
+def _echo(requests: list[JobRequest]) -> list[JobOutcome]:
     return [RemoveResponse(id=str(request.number), removed=True) for request in requests]
 
 
-def _sleep(requests: list[JobRequest]) -> list[Outcome]:
+def _sleep(requests: list[JobRequest]) -> list[JobOutcome]:
     end = time.monotonic() + 20
     while time.monotonic() < end:
         time.sleep(0.005)
@@ -124,7 +125,7 @@ def _sleep(requests: list[JobRequest]) -> list[Outcome]:
 def test_replies_have_the_number_of_their_job(start: Start) -> None:
     remaining: list[float | None] = []
 
-    def handle(requests: list[JobRequest]) -> list[Outcome]:
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
         remaining.extend(request.remaining_ms() for request in requests)
         return _echo(requests)
 
@@ -149,7 +150,7 @@ def test_a_job_after_its_deadline_is_not_begun(start: Start) -> None:
 def test_waiting_jobs_share_batches(start: Start) -> None:
     started, gate = threading.Event(), threading.Event()
 
-    def handle(requests: list[JobRequest]) -> list[Outcome]:
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
         started.set()
         gate.wait(30)
         return _echo(requests)
@@ -168,7 +169,7 @@ def test_a_job_that_cannot_share_runs_alone_and_in_order(start: Start) -> None:
     started, gate = threading.Event(), threading.Event()
     batches: list[list[int]] = []
 
-    def handle(requests: list[JobRequest]) -> list[Outcome]:
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
         started.set()
         gate.wait(30)
         batches.append([request.number for request in requests])
@@ -201,7 +202,7 @@ def test_a_waiting_job_is_cancelled_before_it_begins(start: Start) -> None:
     gate = threading.Event()
     done: list[int] = []
 
-    def handle(requests: list[JobRequest]) -> list[Outcome]:
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
         gate.wait(5)
         done.extend(request.number for request in requests)
         return _echo(requests)
@@ -220,7 +221,7 @@ def test_a_waiting_job_is_cancelled_before_it_begins(start: Start) -> None:
 def test_a_writing_job_is_not_cancelled(start: Start) -> None:
     gate = threading.Event()
 
-    def handle(requests: list[JobRequest]) -> list[Outcome]:
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
         gate.wait(5)
         return _echo(requests)
 
@@ -265,7 +266,7 @@ def test_a_cancellation_as_the_job_ends_does_not_end_the_worker(
     monkeypatch.setattr("askline.serving.worker.Lock", SlowLock)
     ended = threading.Event()
 
-    def handle(requests: list[JobRequest]) -> list[Outcome]:
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
         ended.set()
         return _echo(requests)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import corpus, health, page, rerank
+from . import ask_and_documents, health, page, rerank
 
 __all__ = ["ROUTERS"]
 
-ROUTERS = (rerank.router, corpus.router, health.router, page.router)
+ROUTERS = (rerank.router, ask_and_documents.router, health.router, page.router)

@@ -34,7 +34,7 @@ async def ready(request: Request) -> HealthResponse:
 
 @router.get("/info", responses=error_responses(401), summary="What the service offers")
 async def info(request: Request) -> InfoResponse:
-    """Return rankers, limits and version."""
+    """Rankers, limits and version."""
     service = service_of(request)
     settings, description = service.settings, service.pool.description
     limits = settings.limits
@@ -65,6 +65,6 @@ async def info(request: Request) -> InfoResponse:
     summary="Prometheus metrics",
 )
 async def metrics(request: Request) -> Response:
-    """Return the metrics in the Prometheus text format."""
+    """In the Prometheus text format."""
     text = service_of(request).metrics.text()
     return Response(text, media_type="text/plain; version=0.0.4")

@@ -42,7 +42,7 @@ router = APIRouter()
     "/v2/rerank", responses=COMMON_ERRORS, summary="Rerank (Cohere API v2)", tags=["rerank"]
 )
 async def rerank_v2(request: Request, body: RerankRequestV2) -> RerankResponseV2:
-    """Rank documents by how well they answer the question, best first."""
+    """Documents are ordered by how well they answer the question, best first."""
     ranked = await _rank(request, body.query, body.texts(), body.model, body.deadline_ms)
     items = [
         RerankItem(index=index, relevance_score=score) for index, score in _top(ranked, body.top_n)
@@ -58,7 +58,7 @@ async def rerank_v2(request: Request, body: RerankRequestV2) -> RerankResponseV2
     tags=["rerank"],
 )
 async def rerank_v1(request: Request, body: RerankRequest) -> RerankResponse:
-    """Rank documents by how well they answer the question, best first."""
+    """Documents are ordered by how well they answer the question, best first."""
     return await _rerank(request, body)
 
 
@@ -84,7 +84,7 @@ _TeiOrJinaRequest = Annotated[
     tags=["rerank"],
 )
 async def rerank(request: Request, body: _TeiOrJinaRequest) -> list[TeiItem] | RerankResponse:
-    """Rank `texts` and return a list (TEI), or rank `documents` and return an object (Jina)."""
+    """A body with `texts` gets a list (TEI), a body with `documents` an object (Jina, vLLM)."""
     if isinstance(body, RerankRequest):
         return await _rerank(request, body)
     ranked = await _rank(request, body.query, body.texts, None, body.deadline_ms, name="texts")
@@ -98,7 +98,7 @@ async def rerank(request: Request, body: _TeiOrJinaRequest) -> list[TeiItem] | R
 @router.post("/v1/score", responses=COMMON_ERRORS, summary="Score pairs (vLLM)", tags=["score"])
 @router.post("/score", responses=COMMON_ERRORS, summary="Score pairs (vLLM)", tags=["score"])
 async def score(request: Request, body: ScoreRequest) -> ScoreResponse:
-    """Score how well each text answers its question, in the order of the request."""
+    """A score is how well a text answers its question. Scores are in the order of the request."""
     service = service_of(request)
     pairs = body.pairs()
     check_entry_count(service.settings.limits, len(pairs), name="The pairs")

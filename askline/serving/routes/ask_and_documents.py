@@ -39,7 +39,7 @@ _DocumentId = Annotated[
 
 @router.post("/v1/ask", responses=_ERRORS, summary="Ask a question", tags=["ask"])
 async def ask(request: Request, body: AskRequest) -> AskResponse:
-    """Return the sentence that answers, its place in its source, and the stages that ranked it."""
+    """The response has the best sentences, their sources, and the stages that ranked them."""
     service = service_of(request)
     documents = None
     if body.documents is not None:
@@ -63,7 +63,7 @@ async def ask(request: Request, body: AskRequest) -> AskResponse:
 
 @router.post("/v1/documents", responses=_ERRORS, summary="Add documents", tags=["documents"])
 async def add_documents(request: Request, body: AddRequest) -> AddResponse:
-    """Add documents. The response is sent when all are on disk. A known id replaces the old one."""
+    """A known id replaces the old document. The response is sent when all are on disk."""
     service = service_of(request)
     check_entry_count(service.settings.limits, len(body.documents), name="documents")
     add_log_fields(request, documents=len(body.documents))
@@ -78,7 +78,7 @@ async def list_documents(
     ] = "",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 100,
 ) -> ListResponse:
-    """List one page of documents, ordered by id."""
+    """One page, ordered by id."""
     return await service_of(request).run(request, ListJob(after, limit))
 
 
@@ -91,7 +91,7 @@ async def show_document(
     first: Annotated[int, Query(ge=0, le=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=2_000)] = 500,
 ) -> DocumentResponse:
-    """Return the sentences of a document in order, from number `first`."""
+    """Its sentences in order, from number `first`."""
     return await service_of(request).run(request, ShowJob(id, first, limit))
 
 
@@ -99,5 +99,5 @@ async def show_document(
     "/v1/documents/{id:path}", responses=_ERRORS, summary="Remove a document", tags=["documents"]
 )
 async def remove_document(request: Request, id: _DocumentId) -> RemoveResponse:  # noqa: A002
-    """Remove a document. The response is sent when it is removed from the disk."""
+    """The response is sent when it is removed from the disk."""
     return await service_of(request).write(request, RemoveJob(id))
