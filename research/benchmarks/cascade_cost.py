@@ -100,9 +100,9 @@ class Tables:
             return askline.Cascade.load(model).encoder
         from research.torch_engine.torch_encoder import TorchEncoder
 
-        from .cascade_gpu import torch_network, torch_tokeniser
+        from .cascade_gpu import torch_network, torch_tokenizer
 
-        return TorchEncoder(torch_network(model).to(self.device), torch_tokeniser(model))
+        return TorchEncoder(torch_network(model).to(self.device), torch_tokenizer(model))
 
     def _lit(self, table: ScoreTable, path: Path) -> ScoreTable:
         """With the first stage's order, which is kept beside the table."""

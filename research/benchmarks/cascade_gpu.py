@@ -72,8 +72,8 @@ def torch_network(path: Path) -> CascadeNetwork:
     return network.eval()
 
 
-def torch_tokeniser(path: Path) -> Any:
-    """The folder's tokeniser as Hugging Face has one."""
+def torch_tokenizer(path: Path) -> Any:
+    """The folder's tokenizer as a Hugging Face tokenizer."""
     return transformers().PreTrainedTokenizerFast(
         tokenizer_file=str(path / "tokenizer.json"),
         unk_token="[UNK]",
@@ -166,7 +166,7 @@ def _encoder(folder: Path, *, device: str = "cpu", compiled: bool = False) -> To
     if not (folder / "weights.safetensors").is_file():
         return TorchEncoder.load(folder, device=device, compiled=compiled)
     network = torch_network(folder).to(device)
-    return TorchEncoder(network, torch_tokeniser(folder), compiled=compiled)
+    return TorchEncoder(network, torch_tokenizer(folder), compiled=compiled)
 
 
 def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEncoder:

@@ -41,7 +41,7 @@ class Example:
 
     answers: int
     log_weight: FloatArray  # (candidates,) of how many of the list a sampled one stands for
-    feature_matrix: FloatArray  # (candidates, features)
+    features: FloatArray  # (candidates, features)
     asked: IntArray  # (question words,) numbers of the vocabulary
     scarcity: FloatArray  # (question words,)
     best: FloatArray  # (candidates, question words)
@@ -123,7 +123,7 @@ def _example(
     return Example(
         answers=sum(labels),
         log_weight=log_weight,
-        feature_matrix=direct[chosen],
+        features=direct[chosen],
         asked=number[: listing.question_size],
         scarcity=matches.scarcity,
         best=matches.best[chosen],

@@ -42,7 +42,7 @@ class TorchEncoder:
     def __init__(
         self,
         network: CascadeNetwork,
-        tokeniser: Any,
+        tokenizer: Any,
         *,
         limit: int = 512,
         budget: int = 0,
@@ -51,10 +51,10 @@ class TorchEncoder:
         if not is_bert(network.encoder):
             kind = type(network.encoder).__name__
             raise ModelError(f"Only BERT encoders can be run in stages, got {kind}.")
-        self.network, self.tokeniser, self.limit = network.eval(), tokeniser, limit
+        self.network, self.tokenizer, self.limit = network.eval(), tokenizer, limit
         self.device = next(network.parameters()).device
         self.budget = budget or BUDGET[self.device.type]
-        self.template = PairTemplate.of(tokeniser)
+        self.template = PairTemplate.of(tokenizer)
         precision = torch.bfloat16 if self.device.type == "cuda" else torch.float32
         encoder: Any = network.encoder
         self.embedding = FrozenEmbedding.of(encoder.embeddings, precision, compiled=compiled)
@@ -78,11 +78,11 @@ class TorchEncoder:
 
         `compiled` joins small kernels; the first question then waits a quarter of a minute.
         """
-        network, tokeniser = load_cascade(folder)
+        network, tokenizer = load_cascade(folder)
         encoder: Any = network.encoder
         reach: int = encoder.config.max_position_embeddings
-        limit = min(reach, tokeniser.model_max_length)
-        return cls(network.to(device), tokeniser, limit=limit, compiled=compiled)
+        limit = min(reach, tokenizer.model_max_length)
+        return cls(network.to(device), tokenizer, limit=limit, compiled=compiled)
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -96,7 +96,7 @@ class TorchEncoder:
 
     def begin(self, question: str, candidates: Sequence[str]) -> TorchRun:
         """Tokenise, and cut candidates that are too long into windows."""
-        return TorchRun(self, TokenTable.of([question, *candidates], self.tokeniser), candidates)
+        return TorchRun(self, TokenTable.of([question, *candidates], self.tokenizer), candidates)
 
 
 class TorchRun:
@@ -219,7 +219,7 @@ class TorchRun:
         if values is None or values[0] < 0:
             return None
         text = self._candidates[row]
-        places = self._encoder.tokeniser(
+        places = self._encoder.tokenizer(
             text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
         )["offset_mapping"]
         start, end = places[int(values[0])][0], places[int(values[1])][1]
