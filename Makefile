@@ -65,7 +65,7 @@ format: $(DEV) ## Put the code in the house's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(DEV) ## Write the references and the page of results anew
+docs: $(DEV) ## Generate the references, the results page and the README table
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python -m research.make_results
 
