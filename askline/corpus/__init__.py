@@ -1,4 +1,4 @@
-"""Documents in, answers out: the store, the search index beside it, and `ask`."""
+"""A corpus of documents: the store, the indexes derived from it, retrieval, and `ask`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """
-What `askline ask` remembers between two questions about the same paths.
+The cache of `askline ask`: one index folder for each set of paths.
 
-One index folder for each set of paths, below the user's own cache folder, readable by that user
-alone. It is an index like any other: each question first brings it in step with the files. The
-folders that were not used for longest go when all of them together become too large.
+The folders are in the user's cache folder, and only that user can read them. Each is an ordinary
+index that every question first updates to the files. When all folders together exceed the size
+limit, the least recently used ones are deleted.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ..errors import CorpusError
-from .lock import writing
+from .lock import writer_lock
 
-__all__ = ["cache_root", "cached_index_folder", "limit_cache_size"]
+__all__ = ["MAX_CACHE_BYTES", "cache_root", "cached_index_folder", "limit_cache_size"]
 
 MAX_CACHE_BYTES = 4 * 2**30
-"""Of all folders together."""
+"""The size limit of all folders together."""
 
 
 def cache_root() -> Path:
-    """The user's cache folder for askline, by the customs of the system."""
+    """The folder that contains the cached indexes, by the convention of the operating system."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
     elif sys.platform == "darwin":
@@ -36,7 +36,11 @@ def cache_root() -> Path:
 
 
 def cached_index_folder(paths: Iterable[str | os.PathLike[str]]) -> Path:
-    """Where the index of these paths is kept; made, marked as used, and the oldest others gone."""
+    """
+    The index folder of a set of paths; it is created if it is missing.
+
+    Marks the folder as used now, and deletes others that exceed the size limit.
+    """
     names = sorted({os.path.abspath(os.path.expanduser(path)) for path in paths})
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
     folder = cache_root() / digest[:32]
@@ -44,23 +48,23 @@ def cached_index_folder(paths: Iterable[str | os.PathLike[str]]) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.utime(folder)
     except OSError as error:
-        raise CorpusError(f"{folder} cannot be made: {error.strerror or error}.") from error
-    limit_cache_size(MAX_CACHE_BYTES, spare=folder)
+        raise CorpusError(f"{folder} cannot be created: {error.strerror or error}.") from error
+    limit_cache_size(MAX_CACHE_BYTES, keep=folder)
     return folder
 
 
-def limit_cache_size(limit: int, *, spare: Path) -> None:
-    """Remove the folders used longest ago until the rest fit; one in use stays."""
-    others = [each for each in _folders(spare.parent) if each != spare]
-    total = _bytes(spare)
+def limit_cache_size(limit: int, *, keep: Path) -> None:
+    """Delete the least recently used folders beside `keep` until all fit into `limit` bytes."""
+    others = [folder for folder in _folders(keep.parent) if folder != keep]
+    total = _size_bytes(keep)
     for folder in sorted(others, key=_last_used, reverse=True):
-        total += _bytes(folder)
+        total += _size_bytes(folder)
         if total > limit:
             try:
-                with writing(folder):
+                with writer_lock(folder):
                     shutil.rmtree(folder, ignore_errors=True)
             except CorpusError:
-                continue  # somebody is writing into it
+                continue  # another process is writing into it
 
 
 def _folders(root: Path) -> Iterator[Path]:
@@ -75,12 +79,12 @@ def _last_used(folder: Path) -> float:
         return 0.0
 
 
-def _bytes(folder: Path) -> int:
+def _size_bytes(folder: Path) -> int:
     total = 0
-    for place, _, files in os.walk(folder):
+    for parent, _, files in os.walk(folder):
         for name in files:
             try:
-                total += os.lstat(os.path.join(place, name)).st_size
+                total += os.lstat(os.path.join(parent, name)).st_size
             except OSError:
-                continue  # it went in between
+                continue  # it was deleted in the meantime
     return total

@@ -1,4 +1,4 @@
-"""A corpus: documents that can be added, removed and asked."""
+"""`Corpus`: a collection of documents that can be added, removed, and asked questions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Any
 
 from ..errors import CorpusError, Problem
 from ..rankers.base import Ranker
@@ -15,10 +16,10 @@ from ..rankers.spec import load
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
 from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
-from .lock import LOCK_NAME, lock_holder, writing
+from .lock import LOCK_NAME, lock_holder, writer_lock
 from .results import AddReport, Answers, CorpusStatus, DocumentInfo, DocumentSentence
 from .retrieval import LexicalRetriever, Retriever
-from .search_index import SEARCH_FOLDER, SearchIndex, current_search_index, follow
+from .search_index import SEARCH_FOLDER, SearchIndex, sync_folder_index, synced_search_index
 from .storage_errors import SearchIndexDamagedError
 from .store import Store
 
@@ -26,17 +27,18 @@ __all__ = ["Corpus"]
 
 STORE_NAME = "store.sqlite"
 _STORE_FILES = {STORE_NAME, f"{STORE_NAME}-wal", f"{STORE_NAME}-shm"}
-_OURS = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER}
+_OWN_FILES = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER}
 
-_PATIENCE_SECONDS = 2.0  # enough for one who only brings the search index up to date
+_LOCK_TIMEOUT_SECONDS = 2.0  # enough for a process that only updates the search index
 
 
 class Corpus:
     """
-    Made by `open` or `in_memory`.
+    A collection of documents, in a folder (`open`) or in memory (`in_memory`).
 
-    One process writes at a time; any number of threads and processes ask meanwhile. A process that
-    is killed loses nothing that was reported.
+    One process writes at a time; any number of threads and processes ask in the meantime. A process
+    that is killed loses nothing that was reported. A corpus in a folder can be pickled: the copy
+    opens the same folder with the same ranker.
     """
 
     def __init__(self, store: Store, folder: Path | None, ranker: str | Ranker | None) -> None:
@@ -48,7 +50,7 @@ class Corpus:
 
     @classmethod
     def in_memory(cls, *, ranker: str | Ranker | None = DEFAULT_RANKER) -> Corpus:
-        """A corpus that goes with its process."""
+        """An empty corpus in memory, which ends with its process."""
         return cls(Store.in_memory(), None, ranker)
 
     @classmethod
@@ -59,14 +61,19 @@ class Corpus:
         ranker: str | Ranker | None = DEFAULT_RANKER,
         must_exist: bool = False,
     ) -> Corpus:
-        """The corpus in a folder; a new one where the folder is missing or empty."""
+        """
+        The corpus in a folder; a new one if the folder is missing or empty.
+
+        `ranker` is a ranker or its spec text, which is loaded at the first question. With None,
+        answers are in the order of the retrieval.
+        """
         path = Path(folder).expanduser()
         store = None
         if (path / STORE_NAME).exists():
             store = Store.open(path / STORE_NAME, may_migrate=False)
         if store is None:
-            _prepare(path, must_exist=must_exist)
-            with writing(path, patience=_PATIENCE_SECONDS):
+            _prepare_folder(path, must_exist=must_exist)
+            with writer_lock(path, timeout=_LOCK_TIMEOUT_SECONDS):
                 store = Store.open(path / STORE_NAME, may_migrate=True)
         assert store is not None  # it has been migrated
         return cls(store, path, ranker)
@@ -81,59 +88,69 @@ class Corpus:
         """
         Add files and folders by their paths, or texts with ids of your own.
 
-        Texts are a mapping or any iterable of (id, text), which is taken in as it comes; a text
-        with a known id takes the place of the old one. Among paths, `-` is standard input; files
-        that have not changed since are not read again, and files that have gone from an added
-        folder are removed. `only` removes everything that is not in the source.
+        Texts are a mapping or any iterable of (id, text), which is read as a stream; a text with a
+        known id replaces the old one. Among paths, `-` is standard input. Files that have not
+        changed are not read again, and files that are gone from an added folder are removed. With
+        `only`, everything that is not in the source is removed.
 
-        `on_file` is called with the report of each file or text once it is stored for good. What
-        is wrong with a file is in the reports, and the others go on.
+        `on_file` is called with the report of each file or text once it is stored durably. A file
+        that cannot be read is reported and does not stop the others.
         """
-        given = parse_inputs(source)
+        inputs = parse_inputs(source)
         with self._writing():
-            adding = Ingestion(self._store, on_file)
-            if isinstance(given, list):
-                adding.paths(given, only=only)
+            ingestion = Ingestion(self._store, on_file)
+            if isinstance(inputs, list):
+                ingestion.add_paths(inputs, only=only)
             else:
-                adding.texts(given, only=only)
-        return adding.report()
+                ingestion.add_texts(inputs, only=only)
+        return ingestion.report()
 
     def add_texts(self, texts: TextInput, *, on_file: OnFile | None = None) -> AddReport:
-        """`add` for texts alone."""
+        """`add` for texts only."""
         return self.add(texts, on_file=on_file)
 
     def remove(self, names: PathInput) -> list[str]:
-        """Take out texts by id, files by path, folders with all in them; gives what was there."""
+        """
+        Remove texts by id, files by path, and folders with all their files.
+
+        Returns the names of the documents that were removed, sorted.
+        """
         with self._writing():
-            found = sorted({name for given in parse_paths(names) for name in self._named(given)})
+            found = sorted({name for given in parse_paths(names) for name in self._matching(given)})
             if found:
                 self._store.remove(found)
         return found
 
     def remove_document(self, name: str) -> bool:
-        """Take out the document of just that name; whether it was there."""
+        """Remove the document of exactly that name; False if there is none."""
         with self._writing():
-            known = self._store.known(name) is not None
-            if known:
+            exists = self._store.file_state(name) is not None
+            if exists:
                 self._store.remove([name])
-        return known
+        return exists
 
     def documents(self, *, after: str = "", limit: int = 100) -> list[DocumentInfo]:
-        """At most `limit` documents in the order of their names, beginning behind `after`."""
-        return [DocumentInfo(*row) for row in self._store.listing(after=after, limit=limit)]
+        """At most `limit` documents, sorted by name, that come after the name `after`."""
+        return [DocumentInfo(*row) for row in self._store.list_documents(after=after, limit=limit)]
 
     def sentences(
         self, name: str, first: int = 0, last: int = 2**62
     ) -> list[DocumentSentence] | None:
-        """The sentences of a document by their ordinals, both included; None for no document."""
-        number = self._store.number(name)
-        if number is None:
+        """Sentences `first` to `last` of a document, both included; None for an unknown name."""
+        document_id = self._store.document_id(name)
+        if document_id is None:
             return None
         return [
             DocumentSentence(
-                row.ordinal, row.text, row.first, row.last, row.place, row.heading, row.is_heading
+                sentence.ordinal,
+                sentence.text,
+                sentence.start,
+                sentence.end,
+                sentence.number,
+                sentence.heading,
+                sentence.is_heading,
             )
-            for row in self._store.sentences(number, first, last)
+            for sentence in self._store.sentences(document_id, first, last)
         ]
 
     def ask(
@@ -148,22 +165,21 @@ class Corpus:
         """
         The best `top_k` sentences, best first.
 
-        `retrieved` sentences are found by their words and handed to the ranker, whose scores and
-        the retrieval's are added with the weight `blend` for the latter; where there is no ranker,
-        they come in the order of the retrieval. With `phrases`, sentences are also found by the
-        phrases in them (`encode_phrases`), and the best of both are handed on.
+        `retrieved` sentences are found by their words and ranked. Their order is that of the
+        ranker's score plus `blend` times the retrieval score; without a ranker, it is that of the
+        retrieval. With `phrases`, sentences are also found by the phrases in them
+        (`encode_phrases`), and the best of both searches are ranked.
         """
         ask = partial(answer, question, top_k=top_k, retrieved=retrieved, blend=blend)
-        if isinstance(self._ranker, str):
-            self._ranker = load(self._ranker)
+        ranker = self._loaded_ranker
         try:
-            return ask(self.retriever(phrases=phrases), self._ranker)
+            return ask(self.retriever(phrases=phrases), ranker)
         except SearchIndexDamagedError:
-            self._search = current_search_index(self._store, self._folder, None, rebuild=True)
-            return ask(self.retriever(phrases=phrases), self._ranker)
+            self._search = synced_search_index(self._store, self._folder, None, rebuild=True)
+            return ask(self.retriever(phrases=phrases), ranker)
 
     def nearest(self, question: str, *, top_k: int = 5) -> Answers:
-        """The sentences of the nearest phrases, in their order; nothing else judges them."""
+        """The sentences of the nearest phrases, nearest first; no ranker is used."""
         return answer(
             question,
             self._phrases.retriever(),
@@ -172,8 +188,8 @@ class Corpus:
         )
 
     def retriever(self, *, phrases: bool = False) -> Retriever:
-        """What `ask` finds sentences with, in step with the store as it is now."""
-        self._search = current_search_index(self._store, self._folder, self._search)
+        """The retriever of `ask`, over indexes that are up to date with the store."""
+        self._search = synced_search_index(self._store, self._folder, self._search)
         words = LexicalRetriever(self._store, self._search)
         if not phrases:
             return words
@@ -188,16 +204,17 @@ class Corpus:
         on_document: Callable[[], None] | None = None,
     ) -> None:
         """
-        Encode the phrases of all documents that have not been, for `nearest` and `ask`.
+        Encode the phrases of all documents that are not encoded yet.
 
-        `model` is a folder that `askline train phrases` wrote; without it, that of last time, or
-        the one that comes with askline. Both ways of asking do this first. It may be stopped at any
-        time and goes on from there; `on_document` is called behind each document.
+        `nearest` and `ask(phrases=True)` do this first. `model` is a folder that `askline train
+        phrases` wrote; without it, the model used last, or else the one that comes with askline. It
+        may be stopped at any time and continues from there. `on_document` is called after each
+        document.
         """
         self._phrases.encode(model, on_document)
 
     def status(self) -> CorpusStatus:
-        """What is there, looked up without changing any of it."""
+        """What the corpus contains; nothing is changed."""
         documents, sentences, characters = self._store.counts()
         folder = self._folder
         search = self._search if folder is None else SearchIndex.open(folder / SEARCH_FOLDER)
@@ -211,16 +228,16 @@ class Corpus:
             unreadable=tuple(Problem(*row) for row in self._store.unreadable()),
             generation=generation,
             searchable=stamp == (self._store.identity, generation),
-            store_bytes=_bytes(folder, f"{STORE_NAME}*"),
-            search_bytes=_bytes(folder, f"{SEARCH_FOLDER}/*"),
+            store_bytes=_size_bytes(folder, f"{STORE_NAME}*"),
+            search_bytes=_size_bytes(folder, f"{SEARCH_FOLDER}/*"),
             writer=None if folder is None else lock_holder(folder),
             phrases=phrases.phrases,
-            phrase_bytes=phrases.bytes,
-            encoded=phrases.encoded,
+            phrase_bytes=phrases.size_bytes,
+            encoded=phrases.is_current,
         )
 
     def close(self) -> None:
-        """Let go of the files. Nothing is lost by not calling this."""
+        """Close the files. No data is lost if this is not called."""
         self._search = None
         self._phrases.close()
         self._store.close()
@@ -234,43 +251,59 @@ class Corpus:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._folder is None:
+            raise CorpusError(
+                "A corpus in memory cannot be pickled. Open a folder instead: Corpus.open(FOLDER)."
+            )
+        return _reopen, (type(self), str(self._folder.absolute()), self._ranker)
+
+    @cached_property
+    def _loaded_ranker(self) -> Ranker | None:
+        return load(self._ranker) if isinstance(self._ranker, str) else self._ranker
+
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Hold the writer lock; afterwards the search index has what the store has."""
+        """Hold the writer lock, and update the search index before releasing it."""
         if self._folder is None:
             yield
             return
-        with writing(self._folder, patience=_PATIENCE_SECONDS):
+        with writer_lock(self._folder, timeout=_LOCK_TIMEOUT_SECONDS):
             yield
-            self._search = follow(self._store, self._folder)
+            self._search = sync_folder_index(self._store, self._folder)
 
-    def _named(self, given: str) -> list[str]:
-        """The documents that an id or a path stands for."""
+    def _matching(self, given: str) -> list[str]:
+        """The documents with this id or path, and those inside this folder."""
         path = os.path.abspath(os.path.expanduser(given))
         inside = self._store.names(prefix=os.path.join(path, ""))
-        return [name for name in (given, path) if self._store.known(name)] + inside
+        return [name for name in (given, path) if self._store.file_state(name)] + inside
 
 
-def _prepare(folder: Path, *, must_exist: bool) -> None:
-    """Make the folder, unless there is something else in it."""
+def _reopen(cls: type[Corpus], folder: str, ranker: str | Ranker | None) -> Corpus:
+    """Unpickle a corpus."""
+    return cls.open(folder, ranker=ranker, must_exist=True)
+
+
+def _prepare_folder(folder: Path, *, must_exist: bool) -> None:
+    """Create the folder; CorpusError if it contains anything but an index."""
     if must_exist:
         raise CorpusError(
-            f"No index in {folder}. "
-            f"Make one: askline index PATH... --out {shlex.quote(str(folder))}"
+            f"No index in {folder}. Create one: "
+            f"askline index PATH... --out {shlex.quote(str(folder))}"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        strange = sorted({entry.name for entry in folder.iterdir()} - _OURS)
+        other = sorted({entry.name for entry in folder.iterdir()} - _OWN_FILES)
     except OSError as error:
         raise CorpusError(f"{folder} cannot hold an index: {error.strerror or error}.") from error
-    if strange:
+    if other:
         raise CorpusError(
-            f"{folder} holds no index but other things, such as {strange[0]}. Name a folder that "
-            "is empty or new."
+            f"{folder} is not an index: it contains other files, such as {other[0]}. "
+            "Choose an empty or new folder."
         )
 
 
-def _bytes(folder: Path | None, pattern: str) -> int:
+def _size_bytes(folder: Path | None, pattern: str) -> int:
     if folder is None:
         return 0
     return sum(file.stat().st_size for file in folder.glob(pattern) if file.is_file())

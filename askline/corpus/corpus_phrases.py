@@ -1,4 +1,4 @@
-"""What a corpus knows of phrases: where they are kept, by which model, and how to look in them."""
+"""The phrases of a corpus: where their index is, which model encodes them, and how to search."""
 
 from __future__ import annotations
 
@@ -12,84 +12,89 @@ from weakref import finalize
 
 from .store import Store
 
+# The phrase modules are imported when they are used: they load numpy, ONNX and a model.
 if TYPE_CHECKING:
-    from .phrase_retrieval import PhraseIndexSync, PhraseRetriever
+    from .phrase_index_sync import PhraseIndexSync
+    from .phrase_retrieval import PhraseRetriever
 
 __all__ = [
     "PHRASES_FOLDER",
     "CorpusPhrases",
-    "PhraseStatus",
+    "PhraseIndexStatus",
 ]
 
 PHRASES_FOLDER = "phrases"
 
 
-class PhraseStatus(NamedTuple):
-    """How many phrases there are, None for no index; its size; whether it has all of the store."""
+class PhraseIndexStatus(NamedTuple):
+    """The state of the phrase index of a corpus."""
 
     phrases: int | None
-    bytes: int
-    encoded: bool
+    """The number of phrases; None if there is no index."""
+    size_bytes: int
+    is_current: bool
+    """Whether the index contains all changes of the store."""
 
 
 class CorpusPhrases:
-    """The phrases of a corpus: in its folder, or in a temporary one for a corpus in memory."""
+    """The phrase index of a corpus: in its folder, or in a temporary one for memory."""
 
     def __init__(self, store: Store, folder: Path | None) -> None:
         self._store = store
         self._folder = None if folder is None else folder / PHRASES_FOLDER
-        self._clearing: finalize[..., CorpusPhrases] | None = None  # of a folder made for the time
-        self._encoded: PhraseIndexSync | None = None
+        self._delete_temporary: finalize[..., CorpusPhrases] | None = None
+        self._sync: PhraseIndexSync | None = None
 
     def encode(
         self,
         model: str | os.PathLike[str] | None = None,
         on_document: Callable[[], None] | None = None,
     ) -> None:
-        """Bring the index in step with the store; without a model, by that of last time."""
-        self._by(model).current_search_index(on_document)
+        """Update the index from the store; without `model`, with the model used last."""
+        self._sync_with(model).update(on_document)
 
     def retriever(self) -> PhraseRetriever:
-        """Finds sentences by their phrases, in step with the store as it is now."""
+        """A retriever over an index that is up to date with the store."""
         from .phrase_retrieval import PhraseRetriever
 
-        encoded = self._by(None)
-        return PhraseRetriever(self._store, encoded.current_search_index(), encoded.model)
+        sync = self._sync_with(None)
+        return PhraseRetriever(self._store, sync.update(), sync.model)
 
-    def status(self) -> PhraseStatus:
-        """What is there, looked up without changing any of it."""
-        from .phrase_retrieval import try_open_phrase_index
+    def status(self) -> PhraseIndexStatus:
+        """The current state; nothing is changed."""
+        from .phrase_index_sync import try_open_phrase_index
 
         index = None if self._folder is None else try_open_phrase_index(self._folder)
         if index is None:
-            return PhraseStatus(None, 0, False)
+            return PhraseIndexStatus(None, 0, False)
         stamp = index.stamp
-        wanted = self._store.identity, self._store.generation
-        is_whole = (stamp.get("store"), stamp.get("generation")) == wanted
-        return PhraseStatus(len(index), index.bytes, is_whole)
+        current = self._store.identity, self._store.generation
+        is_current = (stamp.get("store"), stamp.get("generation")) == current
+        return PhraseIndexStatus(len(index), index.size_bytes, is_current)
 
     def close(self) -> None:
-        """Let go of the files, and of the folder of a corpus in memory."""
-        self._encoded = None
-        if self._clearing is not None:
-            self._clearing()
-            self._folder = self._clearing = None
+        """Close the index, and delete the temporary folder of a corpus in memory."""
+        self._sync = None
+        if self._delete_temporary is not None:
+            self._delete_temporary()
+            self._folder = self._delete_temporary = None
 
-    def _by(self, model: str | os.PathLike[str] | None) -> PhraseIndexSync:
+    def _sync_with(self, model: str | os.PathLike[str] | None) -> PhraseIndexSync:
         from ..phrases import PhraseModel
-        from .phrase_retrieval import PhraseIndexSync, try_open_phrase_index
+        from .phrase_index_sync import PhraseIndexSync, try_open_phrase_index
 
-        if self._encoded is None or model is not None or self._encoded.is_superseded():
-            before = try_open_phrase_index(self._place())
-            home = before.stamp.get("home") if before is not None else None
+        if self._sync is None or model is not None or self._sync.is_superseded():
+            folder = self._index_folder()
+            index = try_open_phrase_index(folder)
+            model_folder = index.stamp.get("home") if index is not None else None
             if model is not None:
-                home = os.path.abspath(os.path.expanduser(model))
-            loaded = PhraseModel.load(home)
-            self._encoded = PhraseIndexSync(self._store, self._place(), loaded, home)
-        return self._encoded
+                model_folder = os.path.abspath(os.path.expanduser(model))
+            loaded = PhraseModel.load(model_folder)
+            self._sync = PhraseIndexSync(self._store, folder, loaded, model_folder)
+        return self._sync
 
-    def _place(self) -> Path:
+    def _index_folder(self) -> Path:
         if self._folder is None:
             self._folder = Path(mkdtemp(prefix="askline-"))
-            self._clearing = finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._delete_temporary = finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder

@@ -1,8 +1,8 @@
 """
-One writer at a time, between processes and within one.
+The writer lock: one writer per index folder, among processes and among threads.
 
-The lock is the operating system's on an open file, so it goes with the process that held it,
-however that ended. The file says which process that is.
+The lock is an operating system lock on an open file, so the system releases it when the process
+ends, however it ends. The file contains the id of the process that holds it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from typing import BinaryIO
 
 from ..errors import CorpusError
 
-__all__ = ["LOCK_NAME", "BusyError", "lock_holder", "writing"]
+__all__ = ["LOCK_NAME", "BusyError", "lock_holder", "writer_lock"]
 
 LOCK_NAME = "writer.lock"
-_PAUSE_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 if sys.platform == "win32":
     import msvcrt
 
-    _BEYOND = 2**30  # a byte that is never written: on Windows a locked byte cannot be read
+    _LOCKED_BYTE = 2**30  # never written: on Windows a locked byte cannot be read
 
     def _try_lock(stream: BinaryIO) -> bool:
-        stream.seek(_BEYOND)
+        stream.seek(_LOCKED_BYTE)
         try:
             msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -46,25 +46,25 @@ else:
 
 
 class BusyError(CorpusError):
-    """Another writes into the folder just now."""
+    """Another process or thread is writing into the folder."""
 
 
 @contextmanager
-def writing(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
-    """Hold the folder's writer lock; BusyError where another has it after `patience` seconds."""
-    give_up = time.monotonic() + patience
+def writer_lock(folder: Path, *, timeout: float = 0.0) -> Iterator[None]:
+    """Hold the writer lock of a folder; BusyError if it is still taken after `timeout` seconds."""
+    give_up_at = time.monotonic() + timeout
     try:
         stream = (folder / LOCK_NAME).open("a+b")
     except OSError as error:
         raise CorpusError(f"{folder} cannot be written: {error.strerror or error}.") from error
-    with stream:  # closing it lets go of the lock
+    with stream:  # closing the file releases the lock
         while not _try_lock(stream):
-            if time.monotonic() >= give_up:
+            if time.monotonic() >= give_up_at:
                 raise BusyError(
-                    f"{folder} is being written by process {_process(stream) or 'unknown'}. "
+                    f"{folder} is being written by process {_process_id(stream) or 'unknown'}. "
                     "Wait for it to end, then try again."
                 )
-            time.sleep(_PAUSE_SECONDS)
+            time.sleep(_POLL_SECONDS)
         stream.seek(0)
         stream.truncate()
         stream.write(str(os.getpid()).encode())
@@ -76,15 +76,15 @@ def writing(folder: Path, *, patience: float = 0.0) -> Iterator[None]:
 
 
 def lock_holder(folder: Path) -> int | None:
-    """The process that writes into the folder just now, if any."""
+    """The id of the process that holds the writer lock; None if the lock is free."""
     try:
         with (folder / LOCK_NAME).open("rb") as stream:
-            return None if _try_lock(stream) else _process(stream)
+            return None if _try_lock(stream) else _process_id(stream)
     except OSError:
         return None
 
 
-def _process(stream: BinaryIO) -> int | None:
+def _process_id(stream: BinaryIO) -> int | None:
     stream.seek(0)
     text = stream.read(20).decode("ascii", "replace")
     return int(text) if text.isdecimal() else None

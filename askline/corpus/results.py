@@ -1,16 +1,18 @@
 """
-What the corpus says: sentences found, answers, and what became of each file.
+What the corpus returns: retrieved sentences, answers, and reports about files.
 
-Frozen records without behaviour; nothing in them refers back to the store, which may change.
+All are frozen records. None of them refers back to the store, which may change in the meantime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from html import escape
 from typing import Literal
 
 from ..errors import Problem
+from ..text.readers.document import PlaceUnit
 from ..types import StageReport
 
 __all__ = [
@@ -24,78 +26,78 @@ __all__ = [
     "FileReport",
     "Outcome",
     "RetrievedSentence",
-    "Unit",
 ]
 
-Unit = Literal["line", "page", "paragraph"]
 Outcome = Literal["added", "changed", "unchanged", "removed", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerPhrase:
+    """The words of a sentence that answer the question: `answer.text[start:end]`."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class RetrievedSentence:
-    """A sentence that retrieval found, with the place it stands at."""
+    """A sentence that a retriever found, with its place in the document."""
 
     document: str
     """The path of the file, or the id under which a text was added."""
     ordinal: int
-    """Which sentence of its document this is, from 0."""
+    """The position of the sentence in its document, from 0."""
     text: str
     start: int
     end: int
-    """Characters of the decoded file, or of the extracted text where there is none (pdf, docx)."""
-    unit: Unit
+    """Characters of the decoded file; of the extracted text for pdf and docx."""
+    unit: PlaceUnit
     number: int
     """The line, page or paragraph, from 1."""
     heading: str
-    """The nearest heading above, empty where there is none."""
+    """The nearest heading above; empty if there is none."""
     title: str
     score: float
-    """Of the retrieval: higher is better, comparable within one question."""
+    """The retrieval score: higher is better, comparable within one question."""
     row: int | None = None
-    """In csv, as a spreadsheet counts; in jsonl, the line; None in what has no rows."""
+    """In csv the spreadsheet row, in jsonl the line; None in other files."""
     record: str = ""
-    """The row's own id, empty where it has none."""
+    """The row's own id; empty if it has none."""
     phrase: AnswerPhrase | None = None
-    """The nearest to the question of those in the sentence, where phrases were searched."""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerPhrase:
-    """The words of an answer that say it: `answer.text[start:end]`."""
-
-    text: str
-    start: int
-    end: int
+    """The phrase in the sentence that is nearest to the question, if phrases were searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A sentence that may answer, its place in the source, and what stands around it."""
+    """A sentence that may answer the question, its place in the source, and its neighbors."""
 
     text: str
     score: float
     """Higher is better; comparable with answers of the same `stage` to the same question."""
     stage: int
-    """The stage of the ranker that decided this answer's place."""
+    """The stage that decided the position of this answer; retrieval is stage 0."""
     probability: float | None
-    """The chance that this answers the question; None from a ranker that is not calibrated."""
+    """The probability that this answers the question; None if the ranker is not calibrated."""
     document: str
+    """The path of the file, or the id under which a text was added."""
     title: str
     start: int
     end: int
-    """Characters of the decoded file, or of the extracted text where there is none (pdf, docx)."""
-    unit: Unit
+    """Characters of the decoded file; of the extracted text for pdf and docx."""
+    unit: PlaceUnit
     number: int
+    """The line, page or paragraph, from 1."""
     heading: str
     before: str
     after: str
-    """The neighbouring sentences, empty at either end of the document."""
+    """The neighboring sentences; empty at either end of the document."""
     row: int | None = None
-    """In csv, as a spreadsheet counts; in jsonl, the line; None in what has no rows."""
+    """In csv the spreadsheet row, in jsonl the line; None in other files."""
     record: str = ""
-    """The row's own id, empty where it has none."""
+    """The row's own id; empty if it has none."""
     phrase: AnswerPhrase | None = None
-    """What the ranker read, or the nearest phrase; None where neither has any."""
+    """The phrase that the ranker read, or else the nearest phrase; None if there is neither."""
 
     @property
     def place(self) -> str:
@@ -106,10 +108,20 @@ class Answer:
         row = f", row {self.row}" if self.row not in (None, self.number) else ""
         return f"{place}{row}, id {self.record}" if self.record else place + row
 
+    def _repr_html_(self) -> str:
+        """The sentence between its neighbors with the phrase in bold, for notebooks."""
+        parts = [
+            _faint_html(self.before),
+            _sentence_html(self),
+            _faint_html(self.after),
+        ]
+        text = " ".join(part for part in parts if part)
+        return f"<div><div>{text}</div>{_source_html(self)}</div>"
+
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The best answers to a question, best first, and the funnel they came through."""
+    """The best answers to a question, best first, and a report for each stage."""
 
     question: str
     answers: tuple[Answer, ...]
@@ -117,11 +129,11 @@ class Answers:
     """Retrieval first, which starts from every sentence of the corpus, then the ranker's stages."""
     seconds: float
     threshold: float | None = None
-    """The probability below which a sentence is no answer; None from a ranker without any."""
+    """The probability below which a sentence is not an answer; None if not calibrated."""
 
     @property
     def best(self) -> Answer | None:
-        """The first answer; None where no sentence shares a word with the question."""
+        """The first answer; None if no sentence shares a word with the question."""
         return self.answers[0] if self.answers else None
 
     def __iter__(self) -> Iterator[Answer]:
@@ -129,12 +141,45 @@ class Answers:
 
     @property
     def answered(self) -> bool:
-        """Whether the best is worth calling an answer, or only the sentence that comes nearest."""
+        """Whether there is a best sentence and its probability reaches the threshold."""
         if self.best is None:
             return False
         if self.threshold is None or self.best.probability is None:
             return True
         return self.best.probability >= self.threshold
+
+    def _repr_html_(self) -> str:
+        """The question and its answers, for notebooks."""
+        question = f"<p><b>{escape(self.question)}</b></p>"
+        if self.best is None:
+            return f"<div>{question}<p>No sentence matches the question.</p></div>"
+        note = "" if self.answered else "<p>No answer found. The nearest sentences:</p>"
+        others = "".join(
+            f"<li>{_sentence_html(answer)}{_source_html(answer)}</li>"
+            for answer in self.answers[1:]
+        )
+        first = f"<li>{self.best._repr_html_()}</li>"
+        return f"<div>{question}{note}<ol>{first}{others}</ol></div>"
+
+
+# Neither color is set, so that the text is readable in light and dark notebooks.
+
+
+def _sentence_html(answer: Answer) -> str:
+    if answer.phrase is None:
+        return escape(answer.text)
+    start, end = answer.phrase.start, answer.phrase.end
+    before, phrase, after = answer.text[:start], answer.text[start:end], answer.text[end:]
+    return f"{escape(before)}<b>{escape(phrase)}</b>{escape(after)}"
+
+
+def _faint_html(text: str) -> str:
+    return f'<span style="opacity:0.6">{escape(text)}</span>' if text else ""
+
+
+def _source_html(answer: Answer) -> str:
+    probability = "" if answer.probability is None else f" · {answer.probability:.0%}"
+    return f'<div style="opacity:0.6"><small>{escape(answer.place)}{probability}</small></div>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +189,11 @@ class DocumentInfo:
     name: str
     title: str
     kind: str
-    unit: Unit
+    unit: PlaceUnit
     sentences: int
     characters: int
     problem: str | None
-    """Why it could not be read."""
+    """Why it could not be read; None if it was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,18 +212,18 @@ class DocumentSentence:
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file or text. Given out once the store has it for good."""
+    """The outcome for one file or text, reported once it is stored durably."""
 
     document: str
     outcome: Outcome
     problems: tuple[Problem, ...] = ()
-    """Why it failed; rows that were left out where others could be read."""
+    """Why the file failed, or which of its rows were skipped."""
     sentences: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AddReport:
-    """What became of everything that was added."""
+    """The outcome of one call of `Corpus.add`."""
 
     added: int
     changed: int
@@ -186,31 +231,31 @@ class AddReport:
     removed: int
     failed: int
     sentences: int
-    """Of the files added and changed."""
+    """Sentences of the files that were added or changed."""
     problems: tuple[Problem, ...]
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusStatus:
-    """What a corpus holds."""
+    """What a corpus contains, and whether its indexes are up to date."""
 
     folder: str | None
     documents: int
     sentences: int
     characters: int
     unreadable: tuple[Problem, ...]
-    """Files that were tried and could not be read."""
+    """Files that could not be read."""
     generation: int
-    """Counts the changes of the store."""
+    """The number of changes of the store."""
     searchable: bool
-    """Whether the search index has all of them."""
+    """Whether the search index contains all changes."""
     store_bytes: int
     search_bytes: int
     writer: int | None
-    """The process that is writing just now."""
+    """The id of the process that is writing; None if there is none."""
     phrases: int | None = None
-    """In the phrase index; None where there is none."""
+    """The number of phrases in the phrase index; None if there is no phrase index."""
     phrase_bytes: int = 0
     encoded: bool = False
-    """Whether the phrase index has all changes of the store."""
+    """Whether the phrase index contains all changes."""

@@ -1,27 +1,36 @@
 """
-Retrieval: from a question to the sentences worth ranking.
+Retrieval: from a question to the sentences that are worth ranking.
 
-`Retriever` is what `ask` wants of it; the corpus brings its own, and a search engine that people
-already run fits behind the same three methods. Knowing the neighbors of a sentence is optional.
+`Retriever` is the protocol that `answer` needs. `LexicalRetriever` is the corpus's own; a search
+engine that you already run fits behind the same three methods. `HasNeighbors` is optional.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
-from .bm25 import bm25, stem_texts
-from .results import RetrievedSentence, Unit
+from ..text.readers.document import PlaceUnit
+from .bm25 import bm25_scores, stem_texts
+from .passages import MAX_SENTENCE_CHARACTERS
+from .results import RetrievedSentence
 from .schema import DocumentHeader, SentenceRecord
 from .search_index import PassageHit, SearchIndex
 from .store import Store
 
-__all__ = ["HasNeighbors", "LexicalRetriever", "Retriever"]
+__all__ = [
+    "HasNeighbors",
+    "LexicalRetriever",
+    "Retriever",
+    "find_neighbors",
+    "standard_scores",
+    "to_retrieved_sentence",
+]
 
-_PASSAGES_A_SENTENCE = 0.5
-"""Looked through for each sentence asked for; for a hundred, fifty found as many as a hundred."""
-MAX_SENTENCE_CHARACTERS = 4_000
-"""Characters of a sentence that are looked at: a longer one is data without full stops."""
+_PASSAGES_PER_SENTENCE = 0.5
+"""Passages searched per requested sentence: for 100 sentences, 50 found as many as 100."""
+_MIN_PASSAGES = 10
 
 
 @runtime_checkable
@@ -29,30 +38,30 @@ class Retriever(Protocol):
     """Finds sentences for a question."""
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
-        """At most `k` sentences, best first; none where nothing matches."""
+        """At most `k` sentences, best first; an empty list if nothing matches."""
         ...
 
     def __len__(self) -> int:
-        """How many sentences it chooses from."""
+        """The number of sentences that are searched."""
         ...
 
     def __str__(self) -> str:
-        """The name by which reports call it."""
+        """The name in stage reports."""
         ...
 
 
 @runtime_checkable
 class HasNeighbors(Protocol):
-    """A retriever that can say what stands around a sentence."""
+    """A retriever that knows the sentences around a sentence."""
 
-    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after; empty where there is none."""
+    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
+        """The sentence before and the sentence after; empty if there is none."""
         ...
 
 
-class _Candidate(NamedTuple):
+class _ScoredSentence(NamedTuple):
     hit: PassageHit
-    row: SentenceRecord
+    sentence: SentenceRecord
     score: float
 
 
@@ -60,9 +69,9 @@ class LexicalRetriever:
     """
     BM25 over passages, then over the sentences in them.
 
-    A sentence scores what its passage does plus what it does alone, both with the corpus's inverse
-    document frequencies. Headings lend their words to the passages below them and are no answers,
-    and neither is what says nothing but words of the question.
+    The score of a sentence is that of its passage plus its own, both with the inverse document
+    frequencies of the corpus. Headings are indexed with the passages below them and are never
+    returned. Neither are sentences that contain nothing but words of the question.
     """
 
     def __init__(self, store: Store, search: SearchIndex) -> None:
@@ -70,29 +79,30 @@ class LexicalRetriever:
         self._search = search
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
-        """At most `k` sentences, best first; none where no word of the question is known."""
-        weights = self._search.weights(self._search.terms(question))
-        hits = self._search.search(list(weights), max(10, round(k * _PASSAGES_A_SENTENCE)))
-        inside = [
-            (hit, row)
-            for hit in hits
-            for row in self._store.sentences(hit.document, hit.first, hit.last)
-            if not row.is_heading
+        """At most `k` sentences, best first; an empty list if no word of the question is known."""
+        weights = self._search.term_weights(self._search.terms(question))
+        passages = max(_MIN_PASSAGES, round(k * _PASSAGES_PER_SENTENCE))
+        pairs = [
+            (hit, sentence)
+            for hit in self._search.search(list(weights), passages)
+            for sentence in self._store.sentences(hit.document_id, hit.first, hit.last)
+            if not sentence.is_heading
         ]
-        said = stem_texts(
-            (row.text[:MAX_SENTENCE_CHARACTERS] for _, row in inside), self._search.stem
-        )
-        candidates = [
-            _Candidate(hit, row, hit.score + score)
-            for (hit, row), own, score in zip(inside, said, bm25(said, weights), strict=True)
-            if not weights.keys() >= set(own)
+        texts = (sentence.text[:MAX_SENTENCE_CHARACTERS] for _, sentence in pairs)
+        terms = stem_texts(texts, self._search.stem)
+        scored = [
+            _ScoredSentence(hit, sentence, hit.score + score)
+            for (hit, sentence), own_terms, score in zip(
+                pairs, terms, bm25_scores(terms, weights), strict=True
+            )
+            if not weights.keys() >= set(own_terms)
         ]
-        best = sorted(candidates, key=lambda candidate: -candidate.score)[:k]
-        return self._found(best)
+        best = sorted(scored, key=lambda each: -each.score)[:k]
+        return self._with_documents(best)
 
-    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after; empty where there is none."""
-        return neighbors(self._store, found)
+    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
+        """The sentence before and the sentence after; empty if there is none."""
+        return find_neighbors(self._store, sentence)
 
     def __len__(self) -> int:
         return self._store.counts()[1]
@@ -100,47 +110,56 @@ class LexicalRetriever:
     def __str__(self) -> str:
         return "passages"
 
-    def _found(self, candidates: Sequence[_Candidate]) -> list[RetrievedSentence]:
-        """Candidates with the names of their documents, without those removed in between."""
-        numbers = {candidate.hit.document for candidate in candidates}
-        documents = {number: self._store.document(number) for number in numbers}
+    def _with_documents(self, scored: Sequence[_ScoredSentence]) -> list[RetrievedSentence]:
+        """Add the headers of the documents; leave out documents removed in the meantime."""
+        ids = {each.hit.document_id for each in scored}
+        headers = {document_id: self._store.document(document_id) for document_id in ids}
         return [
-            retrieved_sentence(self._store, hit.document, document, row, score)
-            for hit, row, score in candidates
-            if (document := documents[hit.document]) is not None
+            to_retrieved_sentence(self._store, hit.document_id, header, sentence, score)
+            for hit, sentence, score in scored
+            if (header := headers[hit.document_id]) is not None
         ]
 
 
-def retrieved_sentence(
-    store: Store, number: int, document: DocumentHeader, row: SentenceRecord, score: float
+def to_retrieved_sentence(
+    store: Store, document_id: int, header: DocumentHeader, sentence: SentenceRecord, score: float
 ) -> RetrievedSentence:
-    """A sentence of the store, as retrieval gives it."""
-    has_rows = document.kind in ("csv", "jsonl")
-    record = store.record(number, row.first) if has_rows else None
+    """Combine a sentence of the store with its document and, in csv and jsonl, its row."""
+    has_rows = header.kind in ("csv", "jsonl")
+    row = store.row_at(document_id, sentence.start) if has_rows else None
     return RetrievedSentence(
-        document=document.name,
-        ordinal=row.ordinal,
-        text=row.text,
-        start=row.first,
-        end=row.last,
-        unit=cast(Unit, document.unit),
-        number=row.place,
-        heading=row.heading,
-        title=document.title,
+        document=header.name,
+        ordinal=sentence.ordinal,
+        text=sentence.text,
+        start=sentence.start,
+        end=sentence.end,
+        unit=cast(PlaceUnit, header.unit),
+        number=sentence.number,
+        heading=sentence.heading,
+        title=header.title,
         score=score,
-        row=record.row if record else None,
-        record=record.id if record else "",
+        row=row.row if row else None,
+        record=row.id if row else "",
     )
 
 
-def neighbors(store: Store, found: RetrievedSentence) -> tuple[str, str]:
-    """The sentence before and the sentence after; empty at the ends of a document or a row."""
-    number = store.number(found.document)
-    if number is None:
+def find_neighbors(store: Store, sentence: RetrievedSentence) -> tuple[str, str]:
+    """The sentence before and the sentence after, in the same document and the same row."""
+    document_id = store.document_id(sentence.document)
+    if document_id is None:
         return "", ""
-    around = store.sentences(number, found.ordinal - 1, found.ordinal + 1)
-    if found.row is not None:
-        record = store.record(number, found.start)
-        around = [row for row in around if store.record(number, row.first) == record]
-    texts = {row.ordinal: row.text for row in around}
-    return texts.get(found.ordinal - 1, ""), texts.get(found.ordinal + 1, "")
+    around = store.sentences(document_id, sentence.ordinal - 1, sentence.ordinal + 1)
+    if sentence.row is not None:
+        row = store.row_at(document_id, sentence.start)
+        around = [each for each in around if store.row_at(document_id, each.start) == row]
+    texts = {each.ordinal: each.text for each in around}
+    return texts.get(sentence.ordinal - 1, ""), texts.get(sentence.ordinal + 1, "")
+
+
+def standard_scores(scores: Sequence[float]) -> list[float] | None:
+    """Standard deviations from the mean; None for no scores and for infinite ones."""
+    if not scores or not all(map(math.isfinite, scores)):
+        return None
+    mean = math.fsum(scores) / len(scores)
+    deviation = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores))
+    return [(score - mean) / (deviation or 1.0) for score in scores]

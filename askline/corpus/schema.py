@@ -1,10 +1,8 @@
 """
-What goes into the store and comes out of it, row by row.
+The SQLite schema of the store: its records, its tables, and the migrations between versions.
 
-The tables of the store, and how an older store becomes a newer one.
-
-A store's version is the number of migrations it has been through. They run in order, each in a
-transaction of its own, so a store is never between two versions.
+The version of a store is the number of migrations it has been through. They run in order, each in
+its own transaction, so a store is never between two versions.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from typing import NamedTuple
 from ..errors import CorpusError
 
 __all__ = [
-    "DOCUMENT_FIELDS",
+    "DOCUMENT_COLUMNS",
     "MIGRATIONS",
     "SENTENCE_KINDS",
     "DocumentHeader",
@@ -30,43 +28,52 @@ __all__ = [
 ]
 
 SENTENCE_KINDS = ("sentence", "heading", "code", "cell", "row", "columns")
-"""By their number in the table."""
-_ABOVE = {SENTENCE_KINDS.index("heading"), SENTENCE_KINDS.index("columns")}
+"""The table stores the position in this tuple."""
+_HEADING_KINDS = {SENTENCE_KINDS.index("heading"), SENTENCE_KINDS.index("columns")}
 
-DOCUMENT_FIELDS = (
-    "name is_file size modified sha256 reading kind encoding title unit characters "
-    "problem problem_line left_out"
-).split()
-"""The columns that a `DocumentRecord` fills."""
+_SAME_NAME = "name is_file size modified sha256 kind encoding title unit characters problem"
+DOCUMENT_COLUMNS: dict[str, str] = {
+    **{name: name for name in _SAME_NAME.split()},
+    "problem_line": "problem_line",
+    "reading": "reader_version",
+    "left_out": "skipped_rows",
+}
+"""Columns of the table `documents`, and the field of `DocumentRecord` that fills each."""
 
 
 class SentenceRecord(NamedTuple):
-    """A sentence: its place in the source, its kind by number, the heading above it, its text."""
+    """A sentence of a document, in the order of the columns of the table `sentences`."""
 
     ordinal: int
-    first: int
-    last: int
-    place: int
+    """The position of the sentence in its document, from 0."""
+    start: int
+    end: int
+    """Characters of the original."""
+    number: int
+    """The line, page or paragraph, from 1."""
     kind: int
+    """The position in SENTENCE_KINDS."""
     heading: str
     text: str
 
     @property
     def is_heading(self) -> bool:
-        """Whether it stands above others rather than among them."""
-        return self.kind in _ABOVE
+        """True for a heading and for the row that names the columns of a table."""
+        return self.kind in _HEADING_KINDS
 
 
 class RowRecord(NamedTuple):
-    """A row of csv or jsonl: where its text begins, its number, its own id or nothing."""
+    """A row of a csv or jsonl file."""
 
-    first: int
+    start: int
+    """The first character of its text in the original."""
     row: int
     id: str
+    """The row's own id; empty if it has none."""
 
 
 class DocumentHeader(NamedTuple):
-    """What a document is called, and in what its places are counted."""
+    """The name of a document, and the unit in which its places are counted."""
 
     name: str
     title: str
@@ -76,16 +83,16 @@ class DocumentHeader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """A document to be stored, or a file that could not be read and why."""
+    """A document to be stored, or a file that could not be read and the reason."""
 
     name: str
     sha256: str
-    reading: str
-    """The rules it was read by; where they change, it is read again."""
+    reader_version: str
+    """When the version of the readers changes, the file is read again."""
     is_file: bool = True
     size: int | None = None
     modified: int | None = None
-    """Nanoseconds; None where the file is so young that it may change without showing it."""
+    """Nanoseconds; None for a file so new that it may change without a change of its date."""
     kind: str = "text"
     encoding: str | None = None
     title: str = ""
@@ -93,32 +100,32 @@ class DocumentRecord:
     characters: int = 0
     problem: str | None = None
     problem_line: int = 0
-    left_out: str | None = None
-    """Rows of it that could not be read, as JSON."""
-    rows: Iterable[SentenceRecord] = field(default=(), repr=False)
-    """Gone through once, while they are written."""
-    records: Iterable[RowRecord] = field(default=(), repr=False)
-    """So are these; in order."""
+    skipped_rows: str | None = None
+    """Rows of the file that could not be read, as JSON: [[line, reason], ...]."""
+    sentences: Iterable[SentenceRecord] = field(default=(), repr=False)
+    """Iterated once, while the sentences are written."""
+    rows: Iterable[RowRecord] = field(default=(), repr=False)
+    """Iterated once; in order."""
 
 
 class FileState(NamedTuple):
-    """What the store remembers of a file, to tell whether it must be read again."""
+    """The state of a file when it was last read, to decide whether it must be read again."""
 
     size: int | None
     modified: int | None
     sha256: str
-    reading: str
+    reader_version: str
     problem: str | None
     problem_line: int
-    left_out: str | None
+    skipped_rows: str | None
 
 
 _APPLICATION_ID = 0x41534B4C  # "ASKL", in the header of the SQLite file
 
-# A document's id is never given twice (AUTOINCREMENT), for the search index refers to it.
-# A file that could not be read has a row with a problem and no sentences: it is not tried again
-# until it changes.
-_FIRST = """
+# An id of a document is never reused (AUTOINCREMENT), because the search index refers to it.
+# A file that could not be read has a row with a problem and no sentences, so that it is read again
+# only when it changes.
+_CREATE_TABLES = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
 INSERT INTO settings VALUES ('identity', lower(hex(randomblob(8)))), ('generation', 0),
     ('removals_from', -1);
@@ -161,8 +168,8 @@ CREATE TABLE sentences (
 CREATE TABLE removals (document INTEGER PRIMARY KEY, generation INTEGER NOT NULL);
 """
 
-# Found by the offset at which a sentence begins: the last one that begins before it holds it.
-_RECORDS = """
+# Rows of csv and jsonl files. A sentence belongs to the last row that starts at or before it.
+_ADD_RECORDS = """
 CREATE TABLE records (
     document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE,
     first INTEGER NOT NULL,
@@ -172,16 +179,16 @@ CREATE TABLE records (
 ) WITHOUT ROWID;
 """
 
-# Rows of csv and jsonl that could not be read, as JSON: [[line, why], ...]; NULL where all could.
-_LEFT_OUT = "ALTER TABLE documents ADD COLUMN left_out TEXT;"
+# Rows of csv and jsonl that could not be read, as JSON: [[line, reason], ...]; NULL if none.
+_ADD_LEFT_OUT = "ALTER TABLE documents ADD COLUMN left_out TEXT;"
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _RECORDS, _LEFT_OUT)
+MIGRATIONS: tuple[str, ...] = (_CREATE_TABLES, _ADD_RECORDS, _ADD_LEFT_OUT)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Bring a store to the newest version; one that is newer still is refused."""
-    have = _version(connection)
-    for number, script in enumerate(migrations[have:], start=have + 1):
+    """Run the migrations that a store has not been through."""
+    current = _version(connection)
+    for number, script in enumerate(migrations[current:], start=current + 1):
         try:
             connection.executescript(
                 f"BEGIN IMMEDIATE; {script}; PRAGMA application_id = {_APPLICATION_ID};"
@@ -194,19 +201,19 @@ def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIO
 
 
 def is_current(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> bool:
-    """Whether there is nothing to migrate; raises CorpusError for a store that is not ours."""
-    found = _version(connection)
-    identity = connection.execute("PRAGMA application_id").fetchone()[0]
-    if found and identity != _APPLICATION_ID:
-        raise CorpusError("It is an SQLite file of another program. Name another folder.")
-    if found > len(migrations):
+    """Whether no migration is due; CorpusError for the file of another program or a newer one."""
+    version = _version(connection)
+    application_id = connection.execute("PRAGMA application_id").fetchone()[0]
+    if version and application_id != _APPLICATION_ID:
+        raise CorpusError("It is an SQLite file of another program. Choose another folder.")
+    if version > len(migrations):
         raise CorpusError(
-            f"It was written by a newer askline: version {found}, and this one reads up to "
+            f"It was written by a newer askline: version {version}, and this one reads up to "
             f"{len(migrations)}. Update askline, or index into another folder."
         )
-    return found == len(migrations)
+    return version == len(migrations)
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """How many migrations a store has been through."""
+    """The number of migrations that a store has been through."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])

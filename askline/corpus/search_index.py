@@ -1,24 +1,16 @@
 """
-Passages: runs of neighbouring sentences, which is what the search index holds.
+The search index: passages under their words, in tantivy, ranked by BM25.
 
-A sentence alone often lacks the words that a question about it uses, for they stand next to it. So
-retrieval looks for passages first, and for sentences inside them
-(research/decisions/corpus-store.md has the figures).
-
-The search index: passages under the words in them, with tantivy, ranked by BM25.
-
-It is derived from the store and follows it. A stamp inside it says which store and which generation
-it has all of; the stamp is committed together with the passages, so they always agree. Following
-can be cut short at any point and done again, for a document's passages are taken out before they
-are put in.
-
-Keeping the search index in step with the store, without anybody having to ask for it.
+It is derived from the store and updated from it. A stamp in the index says which store, and which
+generation of it, the index contains; the stamp is committed together with the passages, so the two
+always agree. An update can be interrupted at any point and repeated, because the passages of a
+document are deleted before they are added.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -28,90 +20,115 @@ import tantivy
 from ..errors import CorpusError
 from ..text.words import split_words
 from .bm25 import Stemmer, inverse_document_frequency
-from .lock import BusyError, writing
-from .schema import SentenceRecord
+from .lock import BusyError, writer_lock
+from .passages import split_passages
 from .storage_errors import SearchIndexDamagedError, search_read_errors, search_write_errors
 from .store import Store
 
 __all__ = [
     "FORMAT",
-    "PASSAGE_CHARACTERS",
     "SEARCH_FOLDER",
-    "Passage",
     "PassageHit",
     "SearchIndex",
-    "current_search_index",
-    "follow",
-    "passages",
+    "sync_folder_index",
+    "synced_search_index",
 ]
 
-PASSAGE_CHARACTERS = 1000
-"""Recall was the same from 700 upwards and lower at 400; longer ones give more to look through."""
-
-
-class Passage(NamedTuple):
-    """Sentences `first` to `last` of a document, both included, and the words to find them by."""
-
-    first: int
-    last: int
-    text: str
-
-
-def passages(sentences: Iterable[SentenceRecord]) -> Iterator[Passage]:
-    """Cut a document under each heading, and where a passage would become too long."""
-    run: list[SentenceRecord] = []
-    size = 0
-    for row in sentences:
-        if run and (row.heading != run[0].heading or size + len(row.text) > PASSAGE_CHARACTERS):
-            yield _passage(run)
-            run, size = [], 0
-        run.append(row)
-        size += len(row.text)
-    if run:
-        yield _passage(run)
-
-
-def _passage(run: Sequence[SentenceRecord]) -> Passage:
-    text = "\n".join([run[0].heading, *(row.text for row in run)])
-    return Passage(run[0].ordinal, run[-1].ordinal, text)
-
-
 FORMAT = 1
-"""Raised when fields, words or passages change: an index of another format is built anew."""
+"""Raise this when fields, words or passages change: an index of another format is rebuilt."""
 
-_HEAP_BYTES = 24_000_000
-"""Of the writer. With 64 MB, indexing took 30 MB more and was hardly faster."""
-_ANALYSER = "askline"
+SEARCH_FOLDER = "search"
+_WRITER_BYTES = 24_000_000  # with 64 MB, indexing took 30 MB more and was hardly faster
+_ANALYZER = "askline"
+
+
+def synced_search_index(
+    store: Store, folder: Path | None, search: SearchIndex | None, *, rebuild: bool = False
+) -> SearchIndex:
+    """
+    A search index that agrees with the store.
+
+    `search` is returned if it is up to date. Otherwise the index in `folder` is opened and updated,
+    or rebuilt if it is missing or damaged, or with `rebuild`. While another process is writing, an
+    index of an older generation is used as it is. If the folder is read-only, an index is built in
+    memory.
+    """
+    current = (store.identity, store.generation)
+    if search is not None and not rebuild and search.stamp() == current:
+        return search
+    if folder is None:
+        return _synced(search if search and not rebuild else SearchIndex.in_memory(), store)
+    search = None if rebuild else SearchIndex.open(folder / SEARCH_FOLDER)
+    stamp = search.stamp() if search is not None else None
+    if search is not None and stamp == current:
+        return search
+    try:
+        with writer_lock(folder):
+            return sync_folder_index(store, folder, search, rebuild=rebuild)
+    except BusyError:
+        if search is not None and stamp is not None and stamp[0] == store.identity:
+            return search
+    except CorpusError:
+        pass  # the disk is full or the folder is read-only
+    return _synced(SearchIndex.in_memory(), store)
+
+
+def sync_folder_index(
+    store: Store, folder: Path, search: SearchIndex | None = None, *, rebuild: bool = False
+) -> SearchIndex:
+    """
+    Update the index in a folder, which needs the writer lock.
+
+    It is rebuilt if it is missing or damaged, if an update fails, and with `rebuild`.
+    """
+    search = search or SearchIndex.open(folder / SEARCH_FOLDER)
+    usable = not rebuild and search is not None and search.stamp() is not None
+    try:
+        if search is None or not usable:
+            search = SearchIndex.create(folder / SEARCH_FOLDER)
+        search.update(store)
+    except CorpusError:
+        if not usable:
+            raise
+        search = SearchIndex.create(folder / SEARCH_FOLDER)
+        search.update(store)
+    store.forget_removals(store.generation)
+    return search
+
+
+def _synced(search: SearchIndex, store: Store) -> SearchIndex:
+    search.update(store)
+    return search
 
 
 class PassageHit(NamedTuple):
     """Sentences `first` to `last` of a document, by its id in the store."""
 
-    document: int
+    document_id: int
     first: int
     last: int
     score: float
 
 
 class SearchIndex:
-    """Readable by several threads at once; `follow` wants the writer lock."""
+    """A tantivy index of passages. Several threads may read it; `update` needs the writer lock."""
 
     def __init__(self, index: tantivy.Index, folder: Path | None) -> None:
         self.folder = folder
         self._index = index
-        stems = Stemmer()
-        index.register_tokenizer(_ANALYSER, stems.analyser)
-        index.config_reader("manual")  # or a thread for each index waits for others' commits
-        self.stem, self.terms = stems.stem, stems.terms
+        stemmer = Stemmer()
+        index.register_tokenizer(_ANALYZER, stemmer.analyzer)
+        index.config_reader("manual")  # otherwise a thread per index waits for commits
+        self.stem, self.terms = stemmer.stem, stemmer.terms
 
     @classmethod
     def in_memory(cls) -> SearchIndex:
-        """An empty index that goes with its process."""
+        """An empty index in memory, which ends with its process."""
         return cls(tantivy.Index(_schema()), None)
 
     @classmethod
     def open(cls, folder: Path) -> SearchIndex | None:
-        """The index in a folder; None where there is none or it cannot be used."""
+        """The index in a folder; None if it is missing or unusable."""
         try:
             with search_read_errors(folder):
                 return cls(tantivy.Index.open(str(folder)), folder)
@@ -120,7 +137,7 @@ class SearchIndex:
 
     @classmethod
     def create(cls, folder: Path) -> SearchIndex:
-        """A new, empty index in place of whatever is in the folder."""
+        """A new, empty index that replaces what is in the folder."""
         with search_write_errors(folder):
             if folder.is_dir():
                 shutil.rmtree(folder)
@@ -132,50 +149,24 @@ class SearchIndex:
     # Reading
 
     def stamp(self) -> tuple[str, int] | None:
-        """The store and the generation that this index has all of; None where it cannot say."""
+        """The identity and generation of the store that is indexed; None if unreadable."""
         try:
             with search_read_errors(self.folder):
-                return self._stamp()
+                return self._read_stamp()
         except SearchIndexDamagedError:
             return None
 
-    def _stamp(self) -> tuple[str, int] | None:
-        searcher = self._index.searcher()
-        query = tantivy.Query.term_query(self._index.schema, "mark", "stamp", "basic")
-        hits = searcher.search(query, limit=1, count=False).hits
-        if not hits:
-            return None
-        stored = searcher.doc(hits[0][1]).get_first("stamp") or ""
-        identity, generation, written = str(stored).split(" ")
-        return (identity, int(generation)) if int(written) == FORMAT else None
-
     def search(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
-        """The passages that share most with the terms, as BM25 counts, best first."""
+        """At most `limit` passages with the highest BM25 scores for the terms, best first."""
         with search_read_errors(self.folder):
-            return self._best(terms, limit) if terms else []
+            return self._best_passages(terms, limit) if terms else []
 
-    def _best(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
-        schema, searcher = self._index.schema, self._index.searcher()
-        parts = [
-            (tantivy.Occur.Should, tantivy.Query.term_query(schema, "text", term, "freq"))
-            for term in terms
-        ]
-        hits = searcher.search(tantivy.Query.boolean_query(parts), limit=limit, count=False).hits
-        places = [address for _, address in hits]
-        fields = [
-            searcher.fast_field_values(name, places) for name in ("document", "first", "last")
-        ]
-        return [
-            PassageHit(int(document or 0), int(first or 0), int(last or 0), score)
-            for (score, _), document, first, last in zip(hits, *fields, strict=True)
-        ]
-
-    def weights(self, terms: Iterable[str]) -> dict[str, float]:
-        """How much each term says: its inverse document frequency over passages."""
+    def term_weights(self, terms: Iterable[str]) -> dict[str, float]:
+        """The inverse document frequency of each term over passages; unknown terms are left out."""
         with search_read_errors(self.folder):
             searcher = self._index.searcher()
             total = searcher.num_docs
-            # Passages that were taken out stay in the counts until tantivy tidies up.
+            # Deleted passages stay in the counts until tantivy merges its segments.
             counts = {term: min(searcher.doc_freq("text", term), total) for term in terms}
         return {
             term: inverse_document_frequency(count, total)
@@ -183,26 +174,52 @@ class SearchIndex:
             if count
         }
 
+    def _read_stamp(self) -> tuple[str, int] | None:
+        searcher = self._index.searcher()
+        query = tantivy.Query.term_query(self._index.schema, "mark", "stamp", "basic")
+        hits = searcher.search(query, limit=1, count=False).hits
+        if not hits:
+            return None
+        stored = searcher.doc(hits[0][1]).get_first("stamp") or ""
+        identity, generation, index_format = str(stored).split(" ")
+        return (identity, int(generation)) if int(index_format) == FORMAT else None
+
+    def _best_passages(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
+        schema, searcher = self._index.schema, self._index.searcher()
+        clauses = [
+            (tantivy.Occur.Should, tantivy.Query.term_query(schema, "text", term, "freq"))
+            for term in terms
+        ]
+        hits = searcher.search(tantivy.Query.boolean_query(clauses), limit=limit, count=False).hits
+        addresses = [address for _, address in hits]
+        columns = [
+            searcher.fast_field_values(name, addresses) for name in ("document", "first", "last")
+        ]
+        return [
+            PassageHit(int(document_id or 0), int(first or 0), int(last or 0), score)
+            for (score, _), document_id, first, last in zip(hits, *columns, strict=True)
+        ]
+
     # Writing
 
-    def follow(self, store: Store) -> None:
-        """Bring the index to the store's generation, and leave a stamp that says so."""
+    def update(self, store: Store) -> None:
+        """Apply the changes of the store since the stamp, and write a new stamp."""
         stamp, identity, generation = self.stamp(), store.identity, store.generation
         if stamp == (identity, generation):
             return
         with search_write_errors(self.folder):
-            writer = self._index.writer(_HEAP_BYTES, 1)
-            # What a killed writer left would bear the names of files that this one is to write.
+            writer = self._index.writer(_WRITER_BYTES, 1)
+            # Files of a killed writer have names that this writer would use.
             writer.garbage_collect_files()
             since = stamp[1] if stamp and stamp[0] == identity else -1
             if not store.removals_from <= since <= generation:
                 since = -1
                 writer.delete_all_documents()
-            gone, came = store.changes(since)
-            for document in gone:
-                writer.delete_documents_by_term("document", document)
-            for document in came:
-                _put(writer, store, document)
+            removed, added = store.changes(since)
+            for document_id in removed:
+                writer.delete_documents_by_term("document", document_id)
+            for document_id in added:
+                _add_document(writer, store, document_id)
             writer.delete_documents_by_term("mark", "stamp")
             writer.add_document(
                 tantivy.Document(mark="stamp", stamp=f"{identity} {generation} {FORMAT}")
@@ -212,15 +229,18 @@ class SearchIndex:
             self._index.reload()
 
 
-def _put(writer: tantivy.IndexWriter, store: Store, document: int) -> None:
-    """A document's passages in place of those it had, each under the document's title too."""
-    writer.delete_documents_by_term("document", document)
-    described = store.document(document)
-    title = described.title if described else ""
-    for first, last, text in passages(store.all_sentences(document)):
-        # Line by line: in most of them all is ASCII, which goes three times as fast.
-        said = " ".join(chain.from_iterable(map(split_words, (title, *text.splitlines()))))
-        writer.add_document(tantivy.Document(document=document, first=first, last=last, text=said))
+def _add_document(writer: tantivy.IndexWriter, store: Store, document_id: int) -> None:
+    """Replace the passages of a document; each also contains the words of the title."""
+    writer.delete_documents_by_term("document", document_id)
+    header = store.document(document_id)
+    title = header.title if header else ""
+    for first, last, text in split_passages(store.iter_sentences(document_id)):
+        # Line by line: most lines are pure ASCII, which is split three times as fast.
+        lines = (title, *text.splitlines())
+        indexed = " ".join(chain.from_iterable(map(split_words, lines)))
+        writer.add_document(
+            tantivy.Document(document=document_id, first=first, last=last, text=indexed)
+        )
 
 
 def _schema() -> tantivy.Schema:
@@ -228,68 +248,7 @@ def _schema() -> tantivy.Schema:
     builder.add_integer_field("document", indexed=True, fast=True)
     builder.add_integer_field("first", fast=True)
     builder.add_integer_field("last", fast=True)
-    builder.add_text_field("text", tokenizer_name=_ANALYSER, index_option="freq")
+    builder.add_text_field("text", tokenizer_name=_ANALYZER, index_option="freq")
     builder.add_text_field("mark", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("stamp", stored=True, tokenizer_name="raw", index_option="basic")
     return builder.build()
-
-
-SEARCH_FOLDER = "search"
-
-
-def current_search_index(
-    store: Store, folder: Path | None, search: SearchIndex | None, *, rebuild: bool = False
-) -> SearchIndex:
-    """
-    A search index that agrees with the store.
-
-    One that is behind is brought up; one that is missing or damaged is built anew, and so is any
-    with `rebuild`. Where another process is writing, an index that is merely behind is used as it
-    is; where the folder may not be written, one is built in memory.
-    """
-    wanted = (store.identity, store.generation)
-    if search is not None and not rebuild and search.stamp() == wanted:
-        return search
-    if folder is None:
-        return _followed(search if search and not rebuild else SearchIndex.in_memory(), store)
-    search = None if rebuild else SearchIndex.open(folder / SEARCH_FOLDER)
-    stamp = search.stamp() if search is not None else None
-    if search is not None and stamp == wanted:
-        return search
-    try:
-        with writing(folder):
-            return follow(store, folder, search, rebuild=rebuild)
-    except BusyError:
-        if search is not None and stamp is not None and stamp[0] == wanted[0]:
-            return search
-    except CorpusError:
-        pass  # no room, or no permission
-    return _followed(SearchIndex.in_memory(), store)
-
-
-def follow(
-    store: Store, folder: Path, search: SearchIndex | None = None, *, rebuild: bool = False
-) -> SearchIndex:
-    """
-    Bring the folder's index up, or build it anew; wants the writer lock.
-
-    One that refuses to be brought up is built anew too.
-    """
-    search = search or SearchIndex.open(folder / SEARCH_FOLDER)
-    usable = not rebuild and search is not None and search.stamp() is not None
-    try:
-        if search is None or not usable:
-            search = SearchIndex.create(folder / SEARCH_FOLDER)
-        search.follow(store)
-    except CorpusError:
-        if not usable:
-            raise
-        search = SearchIndex.create(folder / SEARCH_FOLDER)
-        search.follow(store)
-    store.forget_removals(store.generation)
-    return search
-
-
-def _followed(search: SearchIndex, store: Store) -> SearchIndex:
-    search.follow(store)
-    return search

@@ -1,10 +1,10 @@
 """
-The store: documents and their sentences in SQLite, the one source of truth.
+The store: documents and their sentences in SQLite, the single source of truth.
 
-Every change is a transaction that raises the generation by one; a document row carries the
-generation that brought it, and removals are written down with theirs, so that a search index that
-knows its own generation can follow. Writing wants the folder's writer lock (`lock.writing`);
-reading wants nothing and goes on meanwhile, for the file is in WAL mode.
+Every change is a transaction that raises the generation by one. A document has the generation that
+added it, and removals are recorded with theirs, so that a search index that knows its own
+generation can catch up. Writing needs the folder's writer lock (`lock.writer_lock`). Reading needs
+no lock and goes on during writes, because the file is in WAL mode.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from ..errors import CorpusError
 from .schema import (
-    DOCUMENT_FIELDS,
+    DOCUMENT_COLUMNS,
     DocumentHeader,
     DocumentRecord,
     FileState,
@@ -31,8 +31,8 @@ from .storage_errors import store_errors
 
 __all__ = ["Store"]
 
-_PORTION = 10_000  # sentences of a document in memory at a time
-_SENTENCES = """
+_SENTENCES_PER_QUERY = 10_000
+_SELECT_SENTENCES = """
 SELECT ordinal, first, last, place, kind, coalesce(h.text, ''), s.text
 FROM sentences s LEFT JOIN headings h ON h.document = s.document AND h.number = s.heading
 WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
@@ -40,16 +40,16 @@ WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
 
 
 class Store:
-    """One connection, used by several threads in turn."""
+    """One SQLite connection. Several threads may use it; a lock gives them turns."""
 
     def __init__(self, path: Path | None, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
-        self._turn = threading.RLock()
+        self._lock = threading.RLock()
 
     @classmethod
     def in_memory(cls) -> Store:
-        """A store that goes with its process."""
+        """A store in memory, which ends with its process."""
         connection = _connect(":memory:")
         migrate(connection)
         return cls(None, connection)
@@ -57,9 +57,9 @@ class Store:
     @classmethod
     def open(cls, path: Path, *, may_migrate: bool) -> Store | None:
         """
-        The store in a file; None where it has to be made or brought to the newest version first.
+        The store in a file; None if it must first be created or migrated.
 
-        `may_migrate` does that, and wants the writer lock.
+        With `may_migrate` it is created or migrated, which needs the writer lock.
         """
         with store_errors(path):
             connection = _connect_file(path)
@@ -80,29 +80,29 @@ class Store:
             return None
 
     def close(self) -> None:
-        """Let go of the file. Nothing is lost by not calling this."""
-        with self._turn:
+        """Close the file. No data is lost if this is not called."""
+        with self._lock:
             self._connection.close()
 
     # Reading
 
     @property
     def identity(self) -> str:
-        """Eight random bytes that the store got when it was made."""
+        """Eight random bytes, in hexadecimal, drawn when the store was created."""
         return str(self._setting("identity"))
 
     @property
     def generation(self) -> int:
-        """How many changes there have been."""
+        """The number of changes so far."""
         return int(self._setting("generation"))
 
     @property
     def removals_from(self) -> int:
-        """The generation from which on removals are remembered."""
+        """Removals after this generation are recorded."""
         return int(self._setting("removals_from"))
 
-    def known(self, name: str) -> FileState | None:
-        """What is remembered of the file of that name."""
+    def file_state(self, name: str) -> FileState | None:
+        """The state in which the file of that name was last read; None if it is not stored."""
         row = self._one(
             "SELECT size, modified, sha256, reading, problem, problem_line, left_out "
             "FROM documents WHERE name = ?",
@@ -111,13 +111,13 @@ class Store:
         return FileState(*row) if row else None
 
     def names(self, *, prefix: str = "") -> list[str]:
-        """Names of documents that begin so, in order; unreadable files are among them."""
-        # As a range, which the index on names serves.
+        """Names of documents that start with `prefix`, sorted, unreadable files included."""
+        # As a range, so that SQLite uses the index on names.
         query = "SELECT name FROM documents WHERE name >= ? AND name < ? ORDER BY name"
         return [row[0] for row in self._all(query, prefix, prefix + "\U0010ffff")]
 
-    def listing(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
-        """Name, title, kind, unit, sentences, characters and problem, by name, from `after` on."""
+    def list_documents(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
+        """Name, title, kind, unit, sentences, characters and problem of documents, by name."""
         return self._all(
             "SELECT name, title, kind, unit, sentences, characters, problem FROM documents "
             "WHERE name > ? ORDER BY name LIMIT ?",
@@ -126,7 +126,7 @@ class Store:
         )
 
     def counts(self) -> tuple[int, int, int]:
-        """Documents that could be read, their sentences, their characters."""
+        """Counts of readable documents, of their sentences, and of their characters."""
         row = self._one(
             "SELECT count(*), total(sentences), total(characters) FROM documents "
             "WHERE problem IS NULL"
@@ -140,66 +140,71 @@ class Store:
             "ORDER BY name"
         )
 
-    def document(self, number: int) -> DocumentHeader | None:
-        """What a document is called, by its id; None once it is removed."""
-        row = self._one("SELECT name, title, unit, kind FROM documents WHERE id = ?", number)
+    def document(self, document_id: int) -> DocumentHeader | None:
+        """The header of a document; None if it has been removed."""
+        row = self._one("SELECT name, title, unit, kind FROM documents WHERE id = ?", document_id)
         return DocumentHeader(*row) if row else None
 
-    def number(self, name: str) -> int | None:
-        """The id of a document by its name."""
+    def document_id(self, name: str) -> int | None:
+        """The id of the document of that name."""
         row = self._one("SELECT id FROM documents WHERE name = ?", name)
         return int(row[0]) if row else None
 
-    def sentences(self, document: int, first: int, last: int) -> list[SentenceRecord]:
-        """The sentences from `first` to `last`, both included."""
-        return [SentenceRecord(*row) for row in self._all(_SENTENCES, document, first, last)]
+    def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
+        """The sentences `first` to `last` of a document, both included."""
+        rows = self._all(_SELECT_SENTENCES, document_id, first, last)
+        return [SentenceRecord(*row) for row in rows]
 
-    def record(self, document: int, offset: int) -> RowRecord | None:
-        """The row of csv or jsonl that holds a character of the original; None in other files."""
+    def iter_sentences(self, document_id: int) -> Iterator[SentenceRecord]:
+        """Every sentence of a document in order, read in parts to save memory."""
+        first = 0
+        while part := self.sentences(document_id, first, first + _SENTENCES_PER_QUERY - 1):
+            yield from part
+            first += _SENTENCES_PER_QUERY
+
+    def row_at(self, document_id: int, offset: int) -> RowRecord | None:
+        """The csv or jsonl row that contains a character of the original; None in other files."""
         row = self._one(
             "SELECT first, row, id FROM records WHERE document = ? AND first <= ? "
             "ORDER BY first DESC LIMIT 1",
-            document,
+            document_id,
             offset,
         )
         return RowRecord(*row) if row else None
 
-    def all_sentences(self, document: int) -> Iterator[SentenceRecord]:
-        """Every sentence of a document in order, few of them in memory at a time."""
-        first = 0
-        while portion := self.sentences(document, first, first + _PORTION - 1):
-            yield from portion
-            first += _PORTION
-
     def changes(self, since: int) -> tuple[list[int], list[int]]:
-        """Ids of documents that went and that came after a generation, oldest first."""
-        gone = self._all("SELECT document FROM removals WHERE generation > ?", since)
-        came = self._all(
+        """Ids of documents removed and ids of documents added after a generation."""
+        removed = self._all("SELECT document FROM removals WHERE generation > ?", since)
+        added = self._all(
             "SELECT id FROM documents WHERE generation > ? AND problem IS NULL ORDER BY id", since
         )
-        return [row[0] for row in gone], [row[0] for row in came]
+        return [row[0] for row in removed], [row[0] for row in added]
 
     # Writing
 
     def put(self, documents: Iterable[DocumentRecord]) -> list[int]:
-        """Store documents in place of those with their names, all or none; sentences of each."""
+        """
+        Store documents, all or none; each replaces a document of the same name.
+
+        Returns the number of sentences of each.
+        """
         with self._change() as (connection, generation):
             return [self._insert(document, connection, generation) for document in documents]
 
     def remove(self, names: Sequence[str]) -> None:
-        """Take documents out; all or none."""
+        """Remove documents, all or none."""
         with self._change() as (connection, generation):
-            self._drop(names, connection, generation)
+            self._delete(names, connection, generation)
 
     def touch(self, files: Iterable[tuple[str, int, int | None]]) -> None:
-        """Remember for each name a new size and date; what is in the file has not changed."""
+        """Record a new size and date for each name; the content has not changed."""
         with self._transaction() as connection:
             connection.executemany(
                 "UPDATE documents SET size = ?2, modified = ?3 WHERE name = ?1", files
             )
 
     def forget_removals(self, until: int) -> None:
-        """Drop what no search index will ask for again."""
+        """Delete the records of removals up to a generation that every search index has reached."""
         if until == self.removals_from:
             return
         with self._transaction() as connection:
@@ -210,7 +215,7 @@ class Store:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._turn, store_errors(self.path):
+        with self._lock, store_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self._connection
@@ -222,12 +227,13 @@ class Store:
 
     @contextmanager
     def _change(self) -> Iterator[tuple[sqlite3.Connection, int]]:
+        """A transaction that is a new generation."""
         with self._transaction() as connection:
             connection.execute("UPDATE settings SET value = value + 1 WHERE name = 'generation'")
             yield connection, self.generation
 
     @staticmethod
-    def _drop(names: Iterable[str], connection: sqlite3.Connection, generation: int) -> None:
+    def _delete(names: Iterable[str], connection: sqlite3.Connection, generation: int) -> None:
         for name in names:
             connection.execute(
                 "INSERT INTO removals SELECT id, ? FROM documents WHERE name = ?",
@@ -236,69 +242,73 @@ class Store:
             connection.execute("DELETE FROM documents WHERE name = ?", (name,))
 
     @classmethod
-    def _insert(cls, row: DocumentRecord, connection: sqlite3.Connection, generation: int) -> int:
-        cls._drop([row.name], connection, generation)
-        values = [getattr(row, name) for name in DOCUMENT_FIELDS]
-        number = connection.execute(
-            f"INSERT INTO documents ({', '.join(DOCUMENT_FIELDS)}, sentences, generation) "
+    def _insert(
+        cls, document: DocumentRecord, connection: sqlite3.Connection, generation: int
+    ) -> int:
+        cls._delete([document.name], connection, generation)
+        values = [getattr(document, field) for field in DOCUMENT_COLUMNS.values()]
+        document_id = connection.execute(
+            f"INSERT INTO documents ({', '.join(DOCUMENT_COLUMNS)}, sentences, generation) "
             f"VALUES ({', '.join('?' * len(values))}, 0, ?)",
             [*values, generation],
         ).lastrowid
         headings: dict[str, int] = {}
 
-        def numbered() -> Iterator[tuple[Any, ...]]:
-            for *place, heading, text in row.rows:
-                under = headings.setdefault(heading, len(headings)) if heading else None
-                yield number, *place, under, text
+        def sentence_rows() -> Iterator[tuple[Any, ...]]:
+            for *columns, heading, text in document.sentences:
+                heading_id = headings.setdefault(heading, len(headings)) if heading else None
+                yield document_id, *columns, heading_id, text
 
         insert = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        count = connection.executemany(insert, numbered()).rowcount
+        count = connection.executemany(insert, sentence_rows()).rowcount
         connection.executemany(
             "INSERT INTO headings VALUES (?, ?, ?)",
-            ((number, place, text) for text, place in headings.items()),
+            ((document_id, heading_id, text) for text, heading_id in headings.items()),
         )
         connection.executemany(
-            "INSERT INTO records VALUES (?, ?, ?, ?)", ((number, *record) for record in row.records)
+            "INSERT INTO records VALUES (?, ?, ?, ?)",
+            ((document_id, *row) for row in document.rows),
         )
-        count = max(count, 0)  # SQLite counts -1 where there was nothing to insert
-        connection.execute("UPDATE documents SET sentences = ? WHERE id = ?", (count, number))
+        count = max(count, 0)  # SQLite counts -1 if there was nothing to insert
+        connection.execute("UPDATE documents SET sentences = ? WHERE id = ?", (count, document_id))
         return count
 
     def _setting(self, name: str) -> Any:
         return self._one("SELECT value FROM settings WHERE name = ?", name)[0]
 
     def _one(self, query: str, *values: Any) -> Any:
-        with self._turn, store_errors(self.path):
+        with self._lock, store_errors(self.path):
             return self._connection.execute(query, values).fetchone()
 
     def _all(self, query: str, *values: Any) -> list[Any]:
-        with self._turn, store_errors(self.path):
+        with self._lock, store_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
 
 def _connect_file(path: Path) -> sqlite3.Connection:
-    """A connection that may write where that is allowed, and reads where it is not."""
+    """A connection for writing if the file permits it, otherwise for reading."""
     try:
         return _connect(str(path))
     except sqlite3.OperationalError:
         if not path.exists():
             raise
-        # A folder that may not be written: without a log beside it the file cannot be changing.
+        # In a read-only folder there can be no write-ahead log, so the file does not change.
         return _connect(f"{path.absolute().as_uri()}?immutable=1")
 
 
-def _connect(place: str) -> sqlite3.Connection:
+def _connect(database: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        place,
-        uri=place.startswith("file:"),
+        database,
+        uri=database.startswith("file:"),
         timeout=30.0,
-        isolation_level=None,  # transactions begin and end where we say so
+        isolation_level=None,  # transactions are explicit
         check_same_thread=False,
     )
     try:
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")  # what was reported outlives a power cut
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()  # or it is opened later
+        connection.execute("PRAGMA synchronous = FULL")  # committed data survives a power failure
+        # SQLite opens the file at the first query, so that errors are raised here.
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:
         connection.close()
         raise

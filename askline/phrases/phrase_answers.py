@@ -83,7 +83,7 @@ def judged(
 def _coded(question: str, model: PhraseModel) -> EncodedQuestion:
     if not question.strip():
         raise InputError("Expected a question, got none.")
-    return model.question(question)
+    return model.encode_question(question)
 
 
 def _sentence(hit: PhraseHit, index: PhraseIndex) -> tuple[str, int]:

@@ -7,9 +7,9 @@ The phrase index: a folder of segments and a manifest that names those that coun
 
 Adding writes a segment, then the manifest; deleting writes the manifest alone. The manifest is put
 in place whole, so a process killed at any moment leaves the index as it was before or as it is
-after. `optimise` joins segments, forgets what was deleted, and builds inverted lists where exact
-search would be slow; `tidy` does so only where many small segments have come together. One process
-writes at a time; any number may read.
+after. `optimize` joins segments, forgets what was deleted, and builds inverted lists where exact
+search would be slow; `compact` does so only where there are many small ones. One
+process writes at a time; any number may read.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _words(
 
 
 EXACT = 200_000
-"""Phrases up to which `optimise` leaves search exact: those of about 2,000 paragraphs."""
+"""Phrases up to which `optimize` leaves search exact: those of about 2,000 paragraphs."""
 _MANY = 8  # segments without lists, before they are joined
 
 
@@ -181,7 +181,7 @@ class PhraseIndex:
             return cls.open(path)  # a writer has joined its segments just now
 
     def __len__(self) -> int:
-        """Phrases, those of deleted documents included until `optimise`."""
+        """Phrases, those of deleted documents included until `optimize`."""
         return sum(map(len, self._segments.values()))
 
     def __contains__(self, name: str) -> bool:
@@ -202,7 +202,7 @@ class PhraseIndex:
         ]
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """Size on disk."""
         return sum(file.stat().st_size for file in self.folder.rglob("*") if file.is_file())
 
@@ -244,7 +244,7 @@ class PhraseIndex:
         self._mark(names)
         self._commit(stamp)
 
-    def optimise(self, *, exact: int = EXACT) -> None:
+    def optimize(self, *, exact: int = EXACT) -> None:
         """
         One segment of all that is left, with inverted lists where it has over `exact` rows.
 
@@ -252,7 +252,7 @@ class PhraseIndex:
         """
         self._join(list(self._segments), exact)
 
-    def tidy(self, *, exact: int = EXACT) -> None:
+    def compact(self, *, exact: int = EXACT) -> None:
         """
         Join the segments without lists where there are many of them, or over `exact` rows in them.
 

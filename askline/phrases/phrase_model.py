@@ -302,7 +302,7 @@ class PhraseModel:
         for window in self._windows(text):
             yield window.tokens, self._candidates(window, text, limit, "joint")[1]
 
-    def question(self, text: str) -> EncodedQuestion:
+    def encode_question(self, text: str) -> EncodedQuestion:
         """A question, ready to be searched with; the end of a very long one is not read."""
         tokens = tokenize_question(text, self._tokeniser)
         states, _ = self._encoder.encode(tokens)

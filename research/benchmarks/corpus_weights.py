@@ -22,8 +22,9 @@ from unittest.mock import patch
 from askline import data, load
 from askline.corpus import Answer, Corpus, RetrievedSentence, Retriever, answer
 from askline.corpus import ask as asking
-from askline.corpus.ask import DEFAULT_BLEND, LOG_ODDS_BLEND, SentenceInContext, add_title_context
-from askline.corpus.retrieval import MAX_SENTENCE_CHARACTERS
+from askline.corpus.ask import DEFAULT_BLEND, LOG_ODDS_BLEND
+from askline.corpus.passages import MAX_SENTENCE_CHARACTERS
+from askline.corpus.title_context import SentenceInContext, add_title_context
 from askline.evaluation import markdown_table
 from askline.rankers.base import Ranker
 from askline.rankers.probability import log_odds

@@ -194,7 +194,7 @@ def _at_size(given: argparse.Namespace) -> dict[str, float]:
         return {
             "phrases": float(len(index)),
             "optimise s": float((place / DONE).read_text()),
-            "bytes a phrase": index.bytes / len(index),
+            "bytes a phrase": index.size_bytes / len(index),
             **_timed(model, index, asked[: given.questions]),
             "recall of the first 100": _recall(model, index, asked[:JUDGED]),
         }
@@ -206,7 +206,7 @@ def _build(folder: Path, model: PhraseModel, texts: list[str], count: int) -> No
     for batch in _batches(texts, coded, count):
         index.add(batch)
     begun = time.perf_counter()
-    index.optimise()
+    index.optimize()
     (folder / DONE).write_text(str(time.perf_counter() - begun))
 
 
@@ -214,7 +214,7 @@ def _timed(model: PhraseModel, index: PhraseIndex, questions: list[str]) -> dict
     times = []
     for text in [questions[0], *questions]:
         begun = time.perf_counter()
-        index.search(model.question(text), 10)
+        index.search(model.encode_question(text), 10)
         times.append(1000 * (time.perf_counter() - begun))
     p50, p95 = np.percentile(times[1:], [50, 95])
     return {"p50 ms": float(p50), "p95 ms": float(p95)}
@@ -225,7 +225,7 @@ def _recall(model: PhraseModel, index: PhraseIndex, questions: list[str]) -> flo
     (segment,) = [Segment(path) for path in index.folder.iterdir() if path.is_dir()]
     shared = 0
     for text in questions:
-        question = model.question(text)
+        question = model.encode_question(text)
         near, _ = segment.nearest(question.dense, NEAREST, probes=64)
         scaled = question.dense * segment.scale
         blocks = range(0, len(segment), 65_536)
@@ -260,14 +260,14 @@ def _encoding_speed(model: PhraseModel, paragraphs: Sequence[Paragraph]) -> dict
     texts = [paragraph.text for paragraph in paragraphs]
     questions = [paragraph.questions[0].text for paragraph in paragraphs]
     model.encode(texts[0])
-    model.question(questions[0])
+    model.encode_question(questions[0])
     begun = time.perf_counter()
     coded = model.encode_many(texts)
     seconds = time.perf_counter() - begun
     times = []
     for question in questions:
         begun = time.perf_counter()
-        model.question(question)
+        model.encode_question(question)
         times.append(1000 * (time.perf_counter() - begun))
     return {
         "ms a paragraph": 1000 * seconds / len(texts),

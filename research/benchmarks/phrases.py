@@ -71,7 +71,7 @@ def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[Encode
         (paragraph.id, paragraph.text, phrases)
         for paragraph, phrases in zip(paragraphs, coded, strict=True)
     )
-    index.optimise()
+    index.optimize()
 
 
 def best_of(coded: EncodedPhrases) -> EncodedPhrases:
@@ -119,7 +119,7 @@ def _said(model: PhraseModel, question: str, phrases: EncodedPhrases) -> tuple[s
     """The nearest by the vectors alone, and by the words around it too."""
     if not len(phrases):
         return "", ""
-    asked = model.question(question)
+    asked = model.encode_question(question)
     dense = phrases.dense @ asked.dense
     whole = dense + asked.lexical(phrases.words, phrases.weights)
     one, other = (phrases.phrases[int(np.argmax(scores))].text for scores in (dense, whole))

@@ -77,7 +77,7 @@ def _ways(
 ) -> list[tuple[str, Callable[[str], Said | None], float]]:
     found: list[tuple[str, Callable[[str], Said | None], float]] = []
     index, model = PhraseIndex.open(given.index), PhraseModel.load(given.model)
-    size = index.bytes / len(paragraphs)
+    size = index.size_bytes / len(paragraphs)
     ranker = load(given.ranker) if given.ways != "1" else None
     if "1" in given.ways:
         found.append(

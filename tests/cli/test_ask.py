@@ -72,7 +72,9 @@ def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
 
 def test_ask_uses_the_cache(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("ask", QUESTION, "notes")
-    monkeypatch.setattr("askline.corpus.ingest.read_document", None)  # calling it would fail
+    monkeypatch.setattr(
+        "askline.corpus.document_records.read_document", None
+    )  # calling it would fail
     again = run("ask", QUESTION, "notes")
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1
@@ -193,7 +195,10 @@ def test_ask_names_an_unreachable_server(run: Run) -> None:
     [
         (["--retriever", "notes"], "No kind of server ''. Known: elasticsearch, opensearch"),
         (["--retriever", "opensearch://h/i", "--encode", "json:lods"], "must be MODULE:FUNCTION"),
-        (["--retriever", "opensearch://h/i", "--encode", "json:loads"], "takes encode"),
+        (
+            ["--retriever", "opensearch://h/i", "--encode", "json:loads"],
+            "only for a PostgreSQL table",
+        ),
         (["notes", "--encode", "json:loads"], "--encode needs --retriever URL"),
         (
             ["--retriever", "opensearch://h/i", "--phrases"],
@@ -211,7 +216,7 @@ def test_ask_refuses_options_that_do_not_fit(run: Run, arguments: list[str], mes
 def test_ask_names_a_missing_index(run: Run) -> None:
     result = run("ask", QUESTION, "--index", "nowhere")
     assert result.exit_code == 1
-    assert "No index in nowhere. Make one: askline index" in result.stderr
+    assert "No index in nowhere. Create one: askline index" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from askline.corpus import Corpus
-from askline.corpus.lock import writing
+from askline.corpus.lock import writer_lock
 
 from .conftest import Run
 
@@ -64,9 +64,9 @@ def test_index_remove(run: Run, notes: Path) -> None:
 
 
 def test_index_names_the_process_that_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askline.corpus.corpus._PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("askline.corpus.corpus._LOCK_TIMEOUT_SECONDS", 0.0)
     Corpus.open("index").close()
-    with writing(Path("index")):
+    with writer_lock(Path("index")):
         result = run("index", "notes", "--out", "index")
     assert result.exit_code == 1
     assert f"is being written by process {os.getpid()}" in result.stderr
@@ -75,7 +75,7 @@ def test_index_names_the_process_that_is_writing(run: Run, monkeypatch: pytest.M
 def test_index_refuses_a_folder_that_is_not_an_index(run: Run) -> None:
     result = run("index", "notes", "--out", "notes")
     assert result.exit_code == 1
-    assert "Name a folder that is empty or new." in result.stderr
+    assert "Choose an empty or new folder." in result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")

@@ -132,8 +132,8 @@ def test_answer_of_nothing_found_is_no_answer(ranker: Ranker | None) -> None:
 @pytest.mark.parametrize(
     ("question", "options", "message"),
     [
-        (" \n", {}, "must be a text with words in it"),
-        (None, {}, "must be a text"),
+        (" \n", {}, "The question must not be empty"),
+        (None, {}, "must be a string, got NoneType"),
         ("Who?", {"top_k": 0}, "top_k must be at least 1"),
         ("Who?", {"top_k": 9, "retrieved": 3}, "at most retrieved, got top_k=9, retrieved=3"),
     ],

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from askline.corpus.bm25 import bm25, inverse_document_frequency, standard, stem_texts
+from askline.corpus.bm25 import bm25_scores, inverse_document_frequency, stem_texts
 
 
 def test_stemmed_keeps_every_word_in_its_place() -> None:
@@ -15,10 +15,10 @@ def test_stemmed_keeps_every_word_in_its_place() -> None:
 
 def test_bm25_by_hand() -> None:
     # Average length 2; for the first text 1.2 · (0.25 + 0.75 · 3/2) = 1.65, the second 1.2 · 0.625.
-    scores = bm25([["lamp", "lamp", "x"], ["oil"]], {"lamp": 2.0, "oil": 1.0})
+    scores = bm25_scores([["lamp", "lamp", "x"], ["oil"]], {"lamp": 2.0, "oil": 1.0})
     assert scores == pytest.approx([2.0 * 2 * 2.2 / (2 + 1.65), 2.2 / (1 + 0.75)])
-    assert bm25([["x"], []], {"lamp": 2.0}) == [0.0, 0.0]
-    assert bm25([], {}) == []
+    assert bm25_scores([["x"], []], {"lamp": 2.0}) == [0.0, 0.0]
+    assert bm25_scores([], {}) == []
 
 
 def test_rare_terms_weigh_more_and_none_weighs_less_than_nothing() -> None:
@@ -26,12 +26,3 @@ def test_rare_terms_weigh_more_and_none_weighs_less_than_nothing() -> None:
     assert weights == sorted(weights, reverse=True)
     assert weights[0] == pytest.approx(math.log(1 + 9.5 / 1.5))
     assert weights[-1] > 0
-
-
-@pytest.mark.parametrize(
-    ("scores", "expected"),
-    [([1.0, 3.0], [-1.0, 1.0]), ([4.0, 4.0], [0.0, 0.0]), ([], None), ([1.0, math.inf], None)],
-    ids=["two", "equal", "none", "without end"],
-)
-def test_standard_scores(scores: list[float], expected: list[float] | None) -> None:
-    assert standard(scores) == expected

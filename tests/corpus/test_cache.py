@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from askline.corpus.cache import cache_root, cached_index_folder, limit_cache_size
-from askline.corpus.lock import writing
+from askline.corpus.lock import writer_lock
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +52,14 @@ def test_the_folders_used_longest_ago_go_first() -> None:
     old, newer, newest = (
         _filled(name, 100, age=age) for name, age in (("o", 9), ("n", 5), ("w", 1))
     )
-    limit_cache_size(250, spare=newest)
+    limit_cache_size(250, keep=newest)
     assert [folder.exists() for folder in (old, newer, newest)] == [False, True, True]
-    limit_cache_size(10, spare=newest)
+    limit_cache_size(10, keep=newest)
     assert [folder.exists() for folder in (newer, newest)] == [False, True]
 
 
 def test_a_folder_in_use_stays() -> None:
     used, spare = _filled("used", 100, age=9), _filled("spare", 100, age=1)
-    with writing(used):
-        limit_cache_size(150, spare=spare)
+    with writer_lock(used):
+        limit_cache_size(150, keep=spare)
     assert used.exists()

@@ -10,7 +10,7 @@ import pytest
 
 import askline
 from askline.corpus import Corpus
-from askline.corpus.lock import writing
+from askline.corpus.lock import writer_lock
 from askline.errors import CorpusError, InputError, SpecError
 
 
@@ -79,13 +79,15 @@ def test_paths_mean_the_same_from_any_folder(
 
 
 def test_an_index_that_must_exist_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"No index in .*nowhere\. Make one: askline index"):
+    with pytest.raises(CorpusError, match=r"No index in .*nowhere\. Create one: askline index"):
         Corpus.open(tmp_path / "nowhere", must_exist=True)
     assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_folder_with_other_things_is_left_alone(pages: Path) -> None:
-    with pytest.raises(CorpusError, match=r"holds no index but other things, such as bread\.txt"):
+    with pytest.raises(
+        CorpusError, match=r"is not an index: it contains other files, such as bread\.txt"
+    ):
         Corpus.open(pages)
     assert sorted(os.listdir(pages)) == ["bread.txt", "lamps"]
 
@@ -126,7 +128,7 @@ def test_status_counts_and_says_who_writes(tmp_path: Path, pages: Path) -> None:
         assert (status.documents, status.sentences, status.writer) == (3, 10, None)
         assert status.characters > 300
         assert min(status.store_bytes, status.search_bytes) > 0
-        with writing(tmp_path / "index"):
+        with writer_lock(tmp_path / "index"):
             assert corpus.status().writer == os.getpid()
 
 
@@ -142,7 +144,7 @@ def test_readers_see_what_another_has_added(tmp_path: Path, pages: Path) -> None
 def test_readers_go_on_while_another_writes(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as corpus:
         corpus.add(pages)
-    with writing(tmp_path / "index"), Corpus.open(tmp_path / "index") as reader:
+    with writer_lock(tmp_path / "index"), Corpus.open(tmp_path / "index") as reader:
         assert reader.ask("Why does dough rise?").best is not None
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from askline.corpus import Corpus
-from askline.corpus import phrase_retrieval as encoded
-from askline.corpus.lock import writing
-from askline.corpus.phrase_retrieval import PassageId
+from askline.corpus import phrase_index_sync as encoded
+from askline.corpus.lock import writer_lock
+from askline.corpus.phrase_index_sync import PassageId
 from askline.errors import CorpusError, InputError, ModelError
 from askline.phrases import PhraseIndex
 
@@ -46,7 +46,7 @@ def _encoded(corpus: Corpus) -> list[str]:
     """Documents whose phrases are there, by their names."""
     assert corpus._folder is not None
     index = PhraseIndex.open(corpus._folder / "phrases")
-    numbers = {PassageId.read(name).document for name in index.documents}
+    numbers = {PassageId.parse(name).document_id for name in index.documents}
     described = [corpus._store.document(number) for number in sorted(numbers)]
     return [one.name if one else "gone" for one in described]
 
@@ -153,7 +153,7 @@ def test_a_corpus_in_memory_takes_its_phrases_with_it(
     corpus = Corpus.in_memory(ranker=None)
     corpus.add({"emma": "Jane Austen wrote Emma."})
     corpus.encode_phrases(model)
-    place = corpus._phrases._place()
+    place = corpus._phrases._index_folder()
     assert place.is_dir()
     del corpus
     gc.collect()
@@ -163,10 +163,10 @@ def test_a_corpus_in_memory_takes_its_phrases_with_it(
 
 KILLED = """
 import os, sys
-from askline.corpus import Corpus, phrase_retrieval as encoded
+from askline.corpus import Corpus, phrase_index_sync as encoded
 from askline.phrases import phrase_index as manifest, index_segments as segments
 
-encoded._BATCH, step, real = 1, 0, segments.atomic_write
+encoded._PASSAGES_PER_BATCH, step, real = 1, 0, segments.atomic_write
 
 def counted(path):
     global step
@@ -199,13 +199,13 @@ def test_a_process_killed_while_it_encodes_is_gone_on_from(
 def test_a_long_document_is_put_in_place_in_parts(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoded, "_BATCH", 2)
+    monkeypatch.setattr(encoded, "_PASSAGES_PER_BATCH", 2)
     text = "\n\n".join(f"Jane Austen wrote novel {number} in Paris." * 10 for number in range(20))
     with Corpus.open(tmp_path / "index", ranker=None) as corpus:
         corpus.add({"long": text, "short": "Dune is a planet."})
         corpus.encode_phrases(model)
         index = PhraseIndex.open(tmp_path / "index" / "phrases")
-        names = [PassageId.read(name) for name in index.documents]
+        names = [PassageId.parse(name) for name in index.documents]
         assert len(names) == len(set(names)) > 4
         segments = [path for path in index.folder.iterdir() if path.is_dir()]
         assert len(segments) <= 8  # small ones were joined
@@ -217,15 +217,15 @@ def test_nobody_waits_for_the_store_while_phrases_are_encoded(
 ) -> None:
     folder = corpus._folder
     assert folder is not None
-    real = encoded.PhraseIndexSync._put
+    real = encoded.PhraseIndexSync._encode_batch
     held: list[bool] = []
 
     def watched(self, waiting, done):  # type: ignore[no-untyped-def]
-        with writing(folder), writing(folder / "phrases"):
+        with writer_lock(folder), writer_lock(folder / "phrases"):
             held.append(True)
         return real(self, waiting, done)
 
-    monkeypatch.setattr(encoded.PhraseIndexSync, "_put", watched)
+    monkeypatch.setattr(encoded.PhraseIndexSync, "_encode_batch", watched)
     corpus.add({"sand": "Sand is a planet."})
     corpus.encode_phrases()
     assert held
@@ -235,15 +235,15 @@ def test_a_model_that_changes_under_way_is_noticed(
     tmp_path: Path, corpus: Corpus, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_folder(tmp_path / "other", words=0)
-    real = encoded.PhraseIndexSync._put
+    real = encoded.PhraseIndexSync._encode_batch
 
     def crossed(self, waiting, done):  # type: ignore[no-untyped-def]
-        monkeypatch.setattr(encoded.PhraseIndexSync, "_put", real)
+        monkeypatch.setattr(encoded.PhraseIndexSync, "_encode_batch", real)
         with Corpus.open(tmp_path / "index", ranker=None) as second:
             second.encode_phrases(other)
         return real(self, waiting, done)
 
-    monkeypatch.setattr(encoded.PhraseIndexSync, "_put", crossed)
+    monkeypatch.setattr(encoded.PhraseIndexSync, "_encode_batch", crossed)
     corpus.add({"sand": "Sand is a planet."})
     with pytest.raises(CorpusError, match="another process encodes them with another model"):
         corpus.encode_phrases(model)
@@ -255,7 +255,7 @@ def test_a_corpus_in_memory_has_phrases_too(model: Path) -> None:
         corpus.add(TEXTS)
         corpus.encode_phrases(model)
         assert corpus.nearest("who wrote emma ?", top_k=1).best is not None
-        place = corpus._phrases._place()
+        place = corpus._phrases._index_folder()
         assert place.is_dir()
     assert not place.exists()
 
@@ -290,7 +290,7 @@ def test_odd_texts_are_encoded_and_asked(model: Path, text: str) -> None:
 
 
 def test_a_question_without_words_is_refused(corpus: Corpus) -> None:
-    with pytest.raises(InputError, match="must be a text with words in it"):
+    with pytest.raises(InputError, match="must not be empty"):
         corpus.nearest("  ")
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from askline.corpus import Corpus, FileReport
 from askline.corpus import ingest as adding
+from askline.corpus.passages import split_passages
 from askline.corpus.retrieval import LexicalRetriever
-from askline.corpus.search_index import passages
 
 from .conftest import write
 
@@ -51,14 +51,14 @@ def _agreement(corpus: Corpus) -> None:
     assert isinstance(retriever, LexicalRetriever)
     expected: Counter[tuple[int, int, int]] = Counter()
     for name in names:
-        number = corpus._store.number(name)
+        number = corpus._store.document_id(name)
         assert number is not None
-        rows = list(corpus._store.all_sentences(number))
+        rows = list(corpus._store.iter_sentences(number))
         assert [row.ordinal for row in rows] == list(range(len(rows)))
         assert len({row.text.rpartition(" ")[2] for row in rows}) == 1  # all of one turn
-        expected.update((number, first, last) for first, last, _ in passages(rows))
+        expected.update((number, first, last) for first, last, _ in split_passages(rows))
     hits = retriever._search.search(["lamp"], 100_000)
-    assert Counter((hit.document, hit.first, hit.last) for hit in hits) == expected
+    assert Counter((hit.document_id, hit.first, hit.last) for hit in hits) == expected
     assert corpus.status().searchable
 
 
@@ -101,7 +101,7 @@ def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
 def _check_newest(corpus: Corpus, reported: list[str]) -> None:
     """A file that was reported is in the store as it now stands on disk."""
     for name in reported:
-        number = corpus._store.number(name)
+        number = corpus._store.document_id(name)
         assert number is not None
         (first,) = corpus._store.sentences(number, 0, 0)
         assert Path(name).read_text("utf-8").startswith(first.text)
@@ -129,8 +129,8 @@ def _die(folder: Path, pages: Path, point: str) -> None:
     module, _, name = {
         "open": "askline.corpus.corpus:Store.open",
         "put": "askline.corpus.corpus:Store._insert",
-        "follow": "askline.corpus.corpus:follow",
-        "stamp": "askline.corpus.search_index:passages",
+        "follow": "askline.corpus.corpus:sync_folder_index",
+        "stamp": "askline.corpus.search_index:split_passages",
     }[point].partition(":")
     *owners, name = name.split(".")
     owner: object = importlib.import_module(module)

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from askline.corpus import Corpus, FileReport
-from askline.corpus import ingest as corpus_adding
-from askline.corpus import ingest as corpus_reading
+from askline.corpus import Corpus, FileReport, document_records, ingest
 from askline.corpus.results import AddReport
 from askline.errors import InputError
 from askline.text.readers import read_document
@@ -34,7 +32,7 @@ def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> None:
         raise AssertionError(f"{path} was read again")
 
-    monkeypatch.setattr(corpus_reading, "read_document", refuse)
+    monkeypatch.setattr(document_records, "read_document", refuse)
 
 
 def test_every_file_is_reported_once_and_counted(corpus: Corpus, pages: Path) -> None:
@@ -56,7 +54,7 @@ def test_a_report_comes_after_its_file_is_stored(corpus: Corpus, pages: Path) ->
 @pytest.mark.usefixtures("no_reading")
 def test_unchanged_files_are_not_read_again(pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as allowed, Corpus.in_memory() as corpus:
-        allowed.setattr(corpus_reading, "read_document", read_document)
+        allowed.setattr(document_records, "read_document", read_document)
         corpus.add(pages)
         allowed.undo()
         assert _sums(corpus.add(pages)) == (0, 0, 3, 0, 0)
@@ -137,7 +135,7 @@ def test_a_bad_file_is_reported_again_and_not_read_again(
 ) -> None:
     bad = write(pages / "bad.txt", b"\x00\x01\x02")
     first = corpus.add(pages)
-    monkeypatch.setattr(corpus_reading, "read_document", None)  # calling it would fail
+    monkeypatch.setattr(document_records, "read_document", None)  # calling it would fail
     again = corpus.add(pages)
     assert again.problems == first.problems
     assert again.failed == 1
@@ -162,7 +160,7 @@ def test_a_file_that_goes_while_it_is_read_is_a_problem(
             path.unlink()
         return read_document(path)
 
-    monkeypatch.setattr(corpus_reading, "read_document", read)
+    monkeypatch.setattr(document_records, "read_document", read)
     report = corpus.add(pages)
     assert _sums(report) == (2, 0, 0, 0, 1)
     assert "bread.txt: It cannot be read: No such file" in str(report.problems[0])
@@ -201,7 +199,7 @@ def test_texts_are_added_under_ids_and_replaced_by_them(corpus: Corpus) -> None:
 def test_a_stream_of_texts_is_stored_while_it_comes(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_adding, "_BATCH_FILES", 2)
+    monkeypatch.setattr(ingest, "_BATCH_FILES", 2)
     seen: list[str] = []
 
     def stream() -> Iterator[tuple[str, str]]:
@@ -217,7 +215,7 @@ def test_a_stream_of_texts_is_stored_while_it_comes(
 def test_a_stream_that_breaks_off_leaves_what_was_reported(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_adding, "_BATCH_FILES", 1)
+    monkeypatch.setattr(ingest, "_BATCH_FILES", 1)
 
     def stream() -> Iterator[tuple[str, str]]:
         yield "a", "Salt is cheap."
@@ -252,10 +250,10 @@ def test_only_these_texts_are_kept(corpus: Corpus) -> None:
         ([("a", "Salt."), "pages"], r"Expected a pair \(id, text\), got 'pages'"),
         ([("a", "Salt.", 3)], r"Expected a pair \(id, text\), got \('a', 'Salt.', 3\)"),
         ([("a", b"Salt.")], r"Expected a pair \(id, text\), got \('a', b'Salt.'\)"),
-        ([("", "Salt.")], "The id of a text must be a text itself, got ''"),
-        ({7: "Salt."}, "The id of a text must be a text itself, got 7"),
+        ([("", "Salt.")], "The id of a text must be a non-empty string, got ''"),
+        ({7: "Salt."}, "The id of a text must be a non-empty string, got 7"),
         ([("\ud800", "Salt.")], "The id of a text must be UTF-8"),
-        ([Path("pages"), ("a", "Salt.")], "Expected a path, got .* one after the other"),
+        ([Path("pages"), ("a", "Salt.")], "Expected a path, got .* in two calls"),
         ([b"pages"], "Expected a path, got b'pages'"),
     ],
 )
@@ -287,7 +285,7 @@ def test_files_and_texts_are_read_again_when_the_rules_of_reading_change(
 ) -> None:
     corpus.add(pages)
     corpus.add({"note": "The lift is out of order."})
-    monkeypatch.setattr(corpus_reading, "READER_VERSION", "another")
+    monkeypatch.setattr(document_records, "READER_VERSION", "another")
     assert corpus.add(pages).changed == 3
     assert corpus.add({"note": "The lift is out of order."}).changed == 1
     assert corpus.add({"note": "The lift is out of order."}).unchanged == 1

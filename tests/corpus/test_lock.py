@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.lock import BusyError, lock_holder, writing
+from askline.corpus.lock import BusyError, lock_holder, writer_lock
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from askline.corpus.lock import writing
-with writing(Path(sys.argv[1])):
+from askline.corpus.lock import writer_lock
+with writer_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -21,9 +21,9 @@ with writing(Path(sys.argv[1])):
 
 def test_one_writer_at_a_time_within_a_process(tmp_path: Path) -> None:
     busy = pytest.raises(BusyError, match=r"is being written by process \d+\. Wait for it")
-    with writing(tmp_path), busy, writing(tmp_path):
+    with writer_lock(tmp_path), busy, writer_lock(tmp_path):
         pass
-    with writing(tmp_path):
+    with writer_lock(tmp_path):
         pass
     assert lock_holder(tmp_path) is None
 
@@ -34,17 +34,17 @@ def test_the_lock_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         assert lock_holder(tmp_path) == holder.pid
-        with pytest.raises(BusyError, match=f"process {holder.pid}"), writing(tmp_path):
+        with pytest.raises(BusyError, match=f"process {holder.pid}"), writer_lock(tmp_path):
             pass
         holder.kill()
-    with writing(tmp_path):
+    with writer_lock(tmp_path):
         pass
 
 
 def test_patience_waits_that_long(tmp_path: Path) -> None:
-    with writing(tmp_path):
+    with writer_lock(tmp_path):
         start = time.monotonic()
-        with pytest.raises(BusyError), writing(tmp_path, patience=0.2):
+        with pytest.raises(BusyError), writer_lock(tmp_path, timeout=0.2):
             pass
         assert time.monotonic() - start >= 0.2
 

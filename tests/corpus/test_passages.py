@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from askline.corpus.passages import PASSAGE_CHARACTERS, split_passages
 from askline.corpus.schema import SentenceRecord
-from askline.corpus.search_index import PASSAGE_CHARACTERS, passages
 
 
 def _rows(*sentences: tuple[str, str]) -> list[SentenceRecord]:
@@ -12,27 +12,27 @@ def _rows(*sentences: tuple[str, str]) -> list[SentenceRecord]:
 
 
 def test_neighbours_share_a_passage() -> None:
-    (only,) = passages(_rows(("", "One."), ("", "Two.")))
+    (only,) = split_passages(_rows(("", "One."), ("", "Two.")))
     assert only == (0, 1, "\nOne.\nTwo.")
 
 
 def test_a_passage_ends_with_its_section_and_brings_its_heading() -> None:
-    found = list(passages(_rows(("A", "One."), ("A", "Two."), ("B", "Three."))))
+    found = list(split_passages(_rows(("A", "One."), ("A", "Two."), ("B", "Three."))))
     assert [(first, last) for first, last, _ in found] == [(0, 1), (2, 2)]
     assert found[1].text == "B\nThree."
 
 
 def test_a_passage_ends_before_it_is_too_long() -> None:
     third = "x" * (PASSAGE_CHARACTERS // 3)
-    found = list(passages(_rows(*(("", third) for _ in range(7)))))
+    found = list(split_passages(_rows(*(("", third) for _ in range(7)))))
     assert [(first, last) for first, last, _ in found] == [(0, 2), (3, 5), (6, 6)]
 
 
 def test_a_long_sentence_is_a_passage_of_its_own() -> None:
     long = "x" * (2 * PASSAGE_CHARACTERS)
-    found = list(passages(_rows(("", "One."), ("", long), ("", "Two."))))
+    found = list(split_passages(_rows(("", "One."), ("", long), ("", "Two."))))
     assert [(first, last) for first, last, _ in found] == [(0, 0), (1, 1), (2, 2)]
 
 
 def test_nothing_has_no_passages() -> None:
-    assert list(passages([])) == []
+    assert list(split_passages([])) == []

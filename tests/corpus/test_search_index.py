@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.ingest import text_record
+from askline.corpus.document_records import text_record
 from askline.corpus.search_index import SearchIndex
 from askline.corpus.store import Store
 
@@ -23,13 +23,13 @@ def store() -> Iterator[Store]:
 
 def _names(store: Store, index: SearchIndex, text: str) -> list[str]:
     hits = index.search(index.terms(text), 10)
-    return [found[0] for hit in hits if (found := store.document(hit.document))]
+    return [found[0] for hit in hits if (found := store.document(hit.document_id))]
 
 
 def test_follow_makes_passages_findable_by_any_form_of_a_word(store: Store) -> None:
     index = SearchIndex.in_memory()
     assert index.stamp() is None
-    index.follow(store)
+    index.update(store)
     assert index.stamp() == (store.identity, store.generation)
     assert _names(store, index, "LAMPS lit") == ["rock"]
     assert _names(store, index, "rising") == ["bread"]
@@ -38,16 +38,16 @@ def test_follow_makes_passages_findable_by_any_form_of_a_word(store: Store) -> N
 
 def test_passages_are_found_by_the_title_too(store: Store) -> None:
     index = SearchIndex.in_memory()
-    index.follow(store)
+    index.update(store)
     assert _names(store, index, "rock") == ["rock"]
 
 
 def test_follow_takes_up_what_came_and_what_went(store: Store) -> None:
     index = SearchIndex.in_memory()
-    index.follow(store)
+    index.update(store)
     store.put([text_record("rock", "The tower fell."), text_record("lens", "A lens of glass.")])
     store.remove(["bread"])
-    index.follow(store)
+    index.update(store)
     assert _names(store, index, "lamp yeast") == []
     assert _names(store, index, "tower glass") == ["rock", "lens"]
     assert len(index.search(index.terms("tower glass"), 10)) == 2
@@ -55,8 +55,8 @@ def test_follow_takes_up_what_came_and_what_went(store: Store) -> None:
 
 def test_follow_twice_finds_everything_once(store: Store) -> None:
     index = SearchIndex.in_memory()
-    index.follow(store)
-    index.follow(store)
+    index.update(store)
+    index.update(store)
     assert _names(store, index, "lamp") == ["rock"]
 
 
@@ -65,23 +65,23 @@ def test_an_older_copy_of_the_index_catches_up(
     store: Store, tmp_path: Path, forgotten: bool
 ) -> None:
     index = SearchIndex.create(tmp_path / "search")
-    index.follow(store)
+    index.update(store)
     store.remove(["bread"])
     if forgotten:
         store.forget_removals(store.generation)
     later = SearchIndex.open(tmp_path / "search")
     assert later is not None
-    later.follow(store)
+    later.update(store)
     assert later.search(later.terms("yeast"), 10) == []
     assert _names(store, later, "lamp") == ["rock"]
 
 
 def test_an_index_of_another_store_is_built_anew(store: Store) -> None:
     index = SearchIndex.in_memory()
-    index.follow(store)
+    index.update(store)
     other = Store.in_memory()
     other.put([text_record("salt", "Salt slows the yeast.")])
-    index.follow(other)
+    index.update(other)
     assert _names(other, index, "lamp lit") == []
     assert _names(other, index, "yeast") == ["salt"]
     other.close()
@@ -94,13 +94,13 @@ def test_an_index_ahead_of_a_store_put_back_is_built_anew(tmp_path: Path) -> Non
         store = Store.open(path, may_migrate=True)
         assert store is not None
         store.put([text_record(name, f"The {name} lamp.")])
-        index.follow(store)
+        index.update(store)
         store.close()
         if not copy.exists():
             shutil.copy(path, copy)
     back = Store.open(copy, may_migrate=False)
     assert back is not None
-    index.follow(back)
+    index.update(back)
     assert _names(back, index, "lamp") == ["old"]
     assert index.stamp() == (back.identity, back.generation)
     back.close()
@@ -109,8 +109,8 @@ def test_an_index_ahead_of_a_store_put_back_is_built_anew(tmp_path: Path) -> Non
 def test_weights_know_rare_words_from_common_ones(store: Store) -> None:
     store.put([text_record(f"{number}", "The lamp burns.") for number in range(9)])
     index = SearchIndex.in_memory()
-    index.follow(store)
-    weights = index.weights(["lamp", "yeast", "unheard"])
+    index.update(store)
+    weights = index.term_weights(["lamp", "yeast", "unheard"])
     assert weights["yeast"] > weights["lamp"] > 0
     assert "unheard" not in weights
 
@@ -119,7 +119,7 @@ def test_weights_know_rare_words_from_common_ones(store: Store) -> None:
 def test_hard_texts_are_indexed(text: str) -> None:
     store, index = Store.in_memory(), SearchIndex.in_memory()
     store.put([text_record("a", f"{text} lamp")])
-    index.follow(store)
+    index.update(store)
     assert len(index.search(index.terms("lamp"), 10)) == 1
     store.close()
 
@@ -127,7 +127,7 @@ def test_hard_texts_are_indexed(text: str) -> None:
 def test_accents_do_not_matter() -> None:
     store, index = Store.in_memory(), SearchIndex.in_memory()
     store.put([text_record("a", "Le café est fermé.")])
-    index.follow(store)
+    index.update(store)
     assert _names(store, index, "cafe FERME") == ["a"]
     store.close()
 

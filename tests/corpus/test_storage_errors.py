@@ -13,7 +13,7 @@ import pytest
 
 from askline.corpus import Corpus
 from askline.corpus import corpus as corpus_module
-from askline.corpus.lock import BusyError, writing
+from askline.corpus.lock import BusyError, writer_lock
 from askline.errors import CorpusError
 
 from .conftest import write
@@ -116,8 +116,8 @@ def test_a_read_only_index_without_its_search_part_answers(index: Path, read_onl
 def test_a_second_writer_is_told_who_the_first_is(
     index: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_module, "_PATIENCE_SECONDS", 0.0)
-    with writing(index), Corpus.open(index) as corpus:
+    monkeypatch.setattr(corpus_module, "_LOCK_TIMEOUT_SECONDS", 0.0)
+    with writer_lock(index), Corpus.open(index) as corpus:
         with pytest.raises(BusyError, match=f"being written by process {os.getpid()}"):
             corpus.add(pages)
         assert corpus.ask(QUESTION).best is not None

@@ -19,7 +19,13 @@ def row(name: str, *texts: str, heading: str = "", sha256: str = "aa") -> Docume
         for place, text in enumerate(texts)
     ]
     return DocumentRecord(
-        name, sha256, "1", characters=sum(map(len, texts)), size=3, modified=7, rows=iter(sentences)
+        name,
+        sha256,
+        "1",
+        characters=sum(map(len, texts)),
+        size=3,
+        modified=7,
+        sentences=iter(sentences),
     )
 
 
@@ -31,7 +37,7 @@ def store() -> Iterator[Store]:
 
 
 def _number(store: Store, name: str) -> int:
-    number = store.number(name)
+    number = store.document_id(name)
     assert number is not None
     return number
 
@@ -39,7 +45,7 @@ def _number(store: Store, name: str) -> int:
 def test_put_gives_back_what_it_got(store: Store) -> None:
     assert store.put([row("a", "One.", "Two.", heading="Top"), row("b")]) == [2, 0]
     assert store.counts() == (2, 2, 8)
-    assert store.known("a") == (3, 7, "aa", "1", None, 0, None)
+    assert store.file_state("a") == (3, 7, "aa", "1", None, 0, None)
     found = store.sentences(_number(store, "a"), 1, 5)
     assert found == [SentenceRecord(1, 10, 14, 2, 0, "Top", "Two.")]
 
@@ -59,7 +65,7 @@ def test_put_is_all_or_nothing(store: Store) -> None:
         raise RuntimeError("the file went away")
 
     with pytest.raises(RuntimeError, match="went away"):
-        store.put([row("a", "One."), DocumentRecord("b", "bb", "1", rows=broken())])
+        store.put([row("a", "One."), DocumentRecord("b", "bb", "1", sentences=broken())])
     assert (store.counts(), store.generation) == ((0, 0, 0), 0)
     store.put([row("a", "One.")])  # and the store goes on
 
@@ -87,7 +93,7 @@ def test_an_id_is_never_given_twice(store: Store) -> None:
 def test_touch_remembers_size_and_date(store: Store) -> None:
     store.put([row("a", "One.")])
     store.touch([("a", 11, None)])
-    known = store.known("a")
+    known = store.file_state("a")
     assert known is not None
     assert (known.size, known.modified) == (11, None)
 
@@ -106,7 +112,7 @@ def test_names_by_prefix_stop_where_the_folder_stops(store: Store) -> None:
 
 def test_all_sentences_of_a_long_document_come_in_order(store: Store) -> None:
     store.put([row("a", *(f"Line {number}." for number in range(25_000)))])
-    found = list(store.all_sentences(_number(store, "a")))
+    found = list(store.iter_sentences(_number(store, "a")))
     assert [sentence.ordinal for sentence in found] == list(range(25_000))
 
 
@@ -157,15 +163,15 @@ def test_open_refuses_what_it_cannot_read(
 
 def test_records_are_found_by_the_offset_of_a_sentence(store: Store) -> None:
     records = [RowRecord(10, 2, "q1"), RowRecord(50, 3, "")]
-    store.put([replace(row("a.csv", "One."), records=iter(records)), row("b.txt", "Two.")])
+    store.put([replace(row("a.csv", "One."), rows=iter(records)), row("b.txt", "Two.")])
     number = _number(store, "a.csv")
-    assert [store.record(number, at) for at in (9, 10, 49, 50, 999)] == [
+    assert [store.row_at(number, at) for at in (9, 10, 49, 50, 999)] == [
         None,
         records[0],
         records[0],
         records[1],
         records[1],
     ]
-    assert store.record(_number(store, "b.txt"), 10) is None
+    assert store.row_at(_number(store, "b.txt"), 10) is None
     store.remove(["a.csv"])
-    assert store.record(number, 10) is None
+    assert store.row_at(number, 10) is None

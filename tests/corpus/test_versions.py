@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from askline.corpus.bm25 import Stemmer
-from askline.corpus.ingest import READER_VERSION, NewDocument, read_if_changed
+from askline.corpus.document_records import READER_VERSION, NewDocument, read_if_changed
+from askline.corpus.passages import split_passages
 from askline.corpus.schema import DocumentRecord, SentenceRecord
-from askline.corpus.search_index import FORMAT, passages
+from askline.corpus.search_index import FORMAT
 from askline.text.words import split_words
 
 from ..text.readers.samples import lines, make_docx, make_pdf
@@ -63,7 +64,7 @@ def _rows(tmp_path: Path) -> Iterator[DocumentRecord]:
     for path in sorted(tmp_path.iterdir()):
         found = read_if_changed(path, path.name, None)
         assert isinstance(found, NewDocument), found
-        yield found.row
+        yield found.record
 
 
 def _digest(value: object) -> str:
@@ -72,12 +73,12 @@ def _digest(value: object) -> str:
 
 def test_reading_has_a_new_number_when_it_changes(tmp_path: Path) -> None:
     seen = [
-        (row.name, row.title, row.unit, row.kind, row.encoding, *row.rows, *row.records)
+        (row.name, row.title, row.unit, row.kind, row.encoding, *row.sentences, *row.rows)
         for row in _rows(tmp_path)
     ]
     assert (READER_VERSION, _digest(seen)) == EXPECTED_READER, (
         "Files are read or split in another way than before: raise READER_VERSION in "
-        "askline/corpus/ingest.py, and put it here with the new digest."
+        "askline/corpus/document_records.py, and put it here with the new digest."
     )
 
 
@@ -90,7 +91,8 @@ def test_the_search_index_has_a_new_number_when_it_changes() -> None:
             SentenceRecord(at, 0, 0, 1, 0, f"Part {at // 15}", line) for at, line in enumerate(said)
         ]
         seen += [
-            (*found, split_words(found.text), stems.terms(found.text)) for found in passages(rows)
+            (*found, split_words(found.text), stems.terms(found.text))
+            for found in split_passages(rows)
         ]
     assert (FORMAT, _digest(seen)) == EXPECTED_FORMAT, (
         "Passages or words are other ones than before: raise FORMAT in "

@@ -38,7 +38,7 @@ def _made_up(count: int, model: PhraseModel) -> tuple[str, EncodedPhrases]:
 
 @pytest.fixture
 def question(model: PhraseModel) -> EncodedQuestion:
-    return model.question("who wrote emma ?")
+    return model.encode_question("who wrote emma ?")
 
 
 def test_search_is_the_dot_product_of_all_that_is_stored(
@@ -85,19 +85,19 @@ def test_optimising_changes_no_answer(
         _add(index, model, name)
     index.delete(["herbert"])
     before = index.search(question, 10)
-    size = index.bytes
-    index.optimise()
+    size = index.size_bytes
+    index.optimize()
     after = index.search(question, 10)
     assert {(hit.document, hit.start, hit.end) for hit in after[:5]} == {
         (hit.document, hit.start, hit.end) for hit in before[:5]
     }
-    assert index.bytes < size
+    assert index.size_bytes < size
     assert sorted(path.name for path in index.folder.iterdir()) == ["000003", "phrases.json"]
 
 
 def test_the_shortlist_is_of_all_segments_together(tmp_path: Path, model: PhraseModel) -> None:
     text, coded = _made_up(90, model)
-    asked = model.question("who wrote emma ?")
+    asked = model.encode_question("who wrote emma ?")
     rng = np.random.default_rng(6)
     words = rng.integers(0, 9, (90, 4)).astype(np.int32)
     weights = rng.uniform(0, 8, (90, 4)).astype(np.float32)  # enough to turn the order round
@@ -136,7 +136,7 @@ def test_an_emptied_index_answers_nothing(
     index.add([("blank", "", model.encode(""))])
     _add(index, model, "paris")
     index.delete(["paris"])
-    index.optimise()
+    index.optimize()
     assert index.search(question) == []
     assert len(PhraseIndex.open(tmp_path / "index")) == 0
 
@@ -146,9 +146,9 @@ def test_lists_find_nearly_what_exact_search_finds(tmp_path: Path, model: Phrase
     text, coded = _made_up(1200, model)
     index = PhraseIndex.open(tmp_path / "index", create=True)
     index.add([("many", text, coded)])
-    questions = [model.question(asked) for asked in ("who wrote emma ?", "where is paris ?")]
+    questions = [model.encode_question(asked) for asked in ("who wrote emma ?", "where is paris ?")]
     exact = [{hit.start for hit in index.search(one, 10)} for one in questions]
-    index.optimise(exact=1000)
+    index.optimize(exact=1000)
     assert (index.folder / "000001" / "lists.faiss").is_file()
     found = [{hit.start for hit in index.search(one, 10, probes=200)} for one in questions]
     shared = sum(len(one & other) for one, other in zip(exact, found, strict=True))
@@ -201,7 +201,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, model: PhraseModel) -> None
         index.add([one, one])
     index.add([one])
     with pytest.raises(InputError, match="k must be at least 1, got 0"):
-        index.search(model.question("who ?"), 0)
+        index.search(model.encode_question("who ?"), 0)
     (index.folder / "000000" / "vectors.npy").write_bytes(b"")
     with pytest.raises(CorpusError, match="is damaged"):
         PhraseIndex.open(index.folder)
@@ -226,7 +226,7 @@ def test_tidying_joins_many_small_segments_and_loses_nothing(
     for at in range(9):
         text = f"{TEXTS['paris']} {'emma ' * at}"
         index.add([(f"paris {at}", text, model.encode(text, limit=5))], stamp={"until": at})
-        index.tidy()
+        index.compact()
     assert len([path for path in index.folder.iterdir() if path.is_dir()]) == 1
     assert index.documents == [f"paris {at}" for at in range(9)]
     assert len(index.search(question, 100)) == len(index) == 45
@@ -238,9 +238,9 @@ def test_tidying_leaves_segments_with_lists_alone(tmp_path: Path, model: PhraseM
     index = PhraseIndex.open(tmp_path / "index", create=True)
     text, coded = _made_up(1200, model)
     index.add([("many", text, coded)])
-    index.tidy(exact=1000)
+    index.compact(exact=1000)
     _add(index, model, "paris")
-    index.tidy(exact=1000)
+    index.compact(exact=1000)
     folders = sorted(path.name for path in index.folder.iterdir() if path.is_dir())
     assert folders == ["000001", "000002"]
     assert (index.folder / "000001" / "lists.faiss").is_file()
@@ -251,9 +251,9 @@ def test_lists_that_cannot_be_read_leave_search_exact(tmp_path: Path, model: Phr
     index = PhraseIndex.open(tmp_path / "index", create=True)
     text, coded = _made_up(1200, model)
     index.add([("many", text, coded)])
-    asked = model.question("who wrote emma ?")
+    asked = model.encode_question("who wrote emma ?")
     exact = [hit.start for hit in index.search(asked, 10)]
-    index.optimise(exact=1000)
+    index.optimize(exact=1000)
     (index.folder / "000001" / "lists.faiss").write_bytes(b"rubbish")
     again = PhraseIndex.open(tmp_path / "index")
     assert [hit.start for hit in again.search(asked, 10)] == exact
@@ -284,11 +284,11 @@ def test_what_is_gone_takes_no_place_from_what_is_left(
     near = replace(coded, dense=np.tile(100 * question.dense, (2000, 1)).astype(np.float32))
     own = model.encode(TEXTS["paris"], limit=20)
     index.add([("near", text, near), ("paris", TEXTS["paris"], own)])
-    index.optimise(exact=exact)
+    index.optimize(exact=exact)
     index.delete(["near"])
     hits = index.search(question, len(own), shortlist=len(own), probes=200)
     assert [hit.document for hit in hits] == ["paris"] * len(own)
-    index.tidy(exact=exact)
+    index.compact(exact=exact)
     assert len(index) == len(own)
 
 
@@ -317,12 +317,12 @@ def test_vectors_of_another_model_are_refused(tmp_path: Path, model: PhraseModel
     with pytest.raises(InputError, match="Expected vectors of one model in"):
         _add(index, other, "austen")
     with pytest.raises(InputError, match="Expected vectors of one model in"):
-        PhraseIndex.open(index.folder).search(other.question("who ?"))
+        PhraseIndex.open(index.folder).search(other.encode_question("who ?"))
     assert index.documents == ["paris"]
     index.delete(["paris"])
-    index.optimise()
+    index.optimize()
     _add(index, other, "austen")  # nothing of the first is left
-    assert index.search(other.question("who ?"))
+    assert index.search(other.encode_question("who ?"))
 
 
 def test_a_reader_that_meets_a_writer_joining_looks_again(
@@ -336,7 +336,7 @@ def test_a_reader_that_meets_a_writer_joining_looks_again(
     def joined_behind(folder: Path) -> Manifest | None:
         found = read(folder)
         monkeypatch.setattr(Manifest, "read", read)
-        index.optimise()
+        index.optimize()
         return found
 
     monkeypatch.setattr(Manifest, "read", joined_behind)
@@ -360,6 +360,6 @@ def test_what_fails_while_it_is_written_changes_nothing(
         patch.setattr("askline.phrases.phrase_index.faiss_installed", lambda: True)
         patch.setattr("askline.phrases.index_segments.build_lists", fails)
         with pytest.raises(InputError, match="disk full"):
-            index.optimise(exact=1)
+            index.optimize(exact=1)
     index.delete(["never there"])
     assert PhraseIndex.open(index.folder).documents == ["paris", "austen", "herbert"]

@@ -62,7 +62,7 @@ def test_a_long_text_is_encoded_window_by_window(model: PhraseModel) -> None:
 
 
 def test_words_around_a_phrase_count_for_questions_that_have_them(model: PhraseModel) -> None:
-    question = model.question("who wrote emma ?")
+    question = model.encode_question("who wrote emma ?")
     words = np.array([[1, 1], [1, 1]], np.int32)
     none = question.lexical(words, np.zeros((2, 2), np.float32))
     assert none.tolist() == [0, 0]
@@ -71,7 +71,7 @@ def test_words_around_a_phrase_count_for_questions_that_have_them(model: PhraseM
 
 
 def test_a_very_long_question_is_read_to_its_limit(model: PhraseModel) -> None:
-    assert np.isfinite(model.question("who wrote emma ? " * 100).dense).all()
+    assert np.isfinite(model.encode_question("who wrote emma ? " * 100).dense).all()
 
 
 @pytest.mark.parametrize("form", ["markers", "span"])
@@ -91,7 +91,7 @@ def test_a_model_without_words_adds_nothing(tmp_path: Path) -> None:
     model = PhraseModel.load(make_folder(tmp_path / "model", words=0))
     coded = model.encode(TEXT, limit=5)
     assert coded.words.shape == (5, 0)
-    assert not model.question("who ?").lexical(coded.words, coded.weights).any()
+    assert not model.encode_question("who ?").lexical(coded.words, coded.weights).any()
 
 
 def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
@@ -135,6 +135,6 @@ def test_the_model_that_comes_along_answers() -> None:
         pytest.skip("no phrase model comes with this checkout")
     model = PhraseModel.load(threads=1)
     text = "Emma is a novel by Jane Austen. It was first published in December 1815."
-    coded, asked = model.encode(text), model.question("Who wrote Emma?")
+    coded, asked = model.encode(text), model.encode_question("Who wrote Emma?")
     scores = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
     assert coded.phrases[int(scores.argmax())].text == "Jane Austen"

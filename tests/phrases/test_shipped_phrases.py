@@ -45,7 +45,7 @@ def test_its_card_names_the_data_and_their_licences() -> None:
 )
 def test_it_answers(model: PhraseModel, question: str, answer: str) -> None:
     coded = model.encode(TEXT)
-    asked = model.question(question)
+    asked = model.encode_question(question)
     scores = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
     best = coded.phrases[int(np.argmax(scores))]
     assert best.text == answer

@@ -1,9 +1,9 @@
 """
-Asking what other servers hold: OpenSearch, Elasticsearch, PostgreSQL.
+Connectors: ask questions about texts in OpenSearch, Elasticsearch or PostgreSQL.
 
-`connect` takes an address and gives a retriever, which `askline.corpus.answer` asks like any other.
-The server finds texts by its own index; here they are cut into sentences. An answer's `document` is
-the id under which the server keeps the text, and its `start` and `end` slice that very text.
+`connect` takes a URL and returns a retriever for `askline.corpus.answer`. The server finds texts
+with its own index; here they are split into sentences. The `document` of an answer is the id of the
+text on the server, and its `start` and `end` slice that text.
 """
 
 from __future__ import annotations
@@ -11,5 +11,6 @@ from __future__ import annotations
 from .connector import Connector, connect
 from .postgres import PostgresConnector
 from .search_engines import SearchEngineConnector
+from .server_url import ServerUrl
 
-__all__ = ["Connector", "PostgresConnector", "SearchEngineConnector", "connect"]
+__all__ = ["Connector", "PostgresConnector", "SearchEngineConnector", "ServerUrl", "connect"]

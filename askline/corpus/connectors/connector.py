@@ -1,13 +1,12 @@
-"""From an address to the connector that knows its server."""
+"""`Connector`, the protocol of all connectors, and `connect`, which opens the one for a URL."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 from ...errors import InputError
 from ..results import RetrievedSentence
-from .postgres import PostgresConnector
+from .postgres import EncodeQuestion, PostgresConnector
 from .search_engines import SearchEngineConnector
 from .server_url import ServerUrl
 
@@ -16,49 +15,47 @@ __all__ = [
     "connect",
 ]
 
-Encode = Callable[[str], Sequence[float]]
-
 
 @runtime_checkable
 class Connector(Protocol):
-    """A retriever that holds connections to a server. Several threads may ask at once."""
+    """A retriever that holds connections to a server. Several threads may use it."""
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences out of the texts that the server finds, best first."""
         ...
 
-    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
+    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after in the same text."""
         ...
 
     def __len__(self) -> int:
-        """How many texts there were when it was connected; for a large table, about as many."""
+        """The number of texts when the connection was opened; an estimate for a large table."""
         ...
 
     def __str__(self) -> str:
-        """The server's kind and what is asked of it, never who asks."""
+        """The kind of server and the index or table, without user or password."""
         ...
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         ...
 
 
-def connect(url: str, *, encode: Encode | None = None) -> Connector:
+def connect(url: str, *, encode: EncodeQuestion | None = None) -> Connector:
     """
-    The connector for an address.
+    Open the connector for a URL.
 
         opensearch://host:9200/INDEX?text=FIELD&title=FIELD
         elasticsearch://host:9200/INDEX?text=FIELD&title=FIELD
         postgresql://host/DATABASE?table=TABLE&text=COLUMN&id=COLUMN&title=COLUMN
 
-    The index, the table and the fields are looked up at once, and what is wrong is a CorpusError.
-    `encode` gives the vector of a question, for a PostgreSQL table with `embedding=COLUMN`.
-    docs/connectors.md has every option.
+    The index, the table and the fields are checked at once; CorpusError if one is missing. `encode`
+    returns the vector of a question, for a PostgreSQL table with `embedding=COLUMN`.
+    docs/connectors.md lists every option.
     """
-    address = ServerUrl.parse(url)
-    if address.scheme in ("postgresql", "postgres"):
-        return PostgresConnector.connect(address, encode=encode)
+    server = ServerUrl.parse(url)
+    if server.scheme in ("postgresql", "postgres"):
+        return PostgresConnector.connect(server, encode=encode)
     if encode is not None:
-        raise InputError("Only a PostgreSQL table with embedding=COLUMN takes encode.")
-    return SearchEngineConnector.connect(address)
+        raise InputError("`encode` is only for a PostgreSQL table with embedding=COLUMN.")
+    return SearchEngineConnector.connect(server)

@@ -1,8 +1,4 @@
-"""
-What the clients of the search engines raise, as errors that say what to do.
-
-OpenSearch and Elasticsearch, each through its own Python client.
-"""
+"""The connector for OpenSearch and Elasticsearch, each through its own Python client."""
 
 from __future__ import annotations
 
@@ -17,145 +13,85 @@ from ...errors import CorpusError, InputError, require_extra
 from ..bm25 import Stemmer
 from ..results import RetrievedSentence
 from .sentence_retrieval import SentenceWithNeighbors, ServerText, best_sentences
-from .server_url import ServerUrl, find_text_field, named
+from .server_url import ServerUrl, find_text_field, require_field
 
 __all__ = [
     "IndexFields",
     "SearchEngineConnector",
-    "search_engine_errors",
 ]
 
-_CLIENTS = ("opensearchpy", "elasticsearch", "elastic_transport")
-
-
-@contextmanager
-def search_engine_errors(address: ServerUrl, seconds: float) -> Iterator[None]:
-    """
-    Raise what a client raises as a CorpusError.
-
-    By the names of the classes: both clients have the same ones, and only one may be installed.
-    """
-    try:
-        yield
-    except Exception as error:
-        if type(error).__module__.split(".")[0] not in _CLIENTS:
-            raise
-        raise CorpusError(f"{address}: {_advice(error, address, seconds)}") from error
-
-
-def _advice(error: Exception, address: ServerUrl, seconds: float) -> str:
-    kinds = {kind.__name__ for kind in type(error).__mro__}
-    said = address.without_secrets(error)
-    if "ConnectionTimeout" in kinds:
-        return f"No answer within {seconds:g} seconds. Try again, or allow more: timeout=SECONDS."
-    if "SSLError" in kinds:
-        return (
-            f"No secure connection: {said}. Name the authority that signed its certificate, "
-            "ca=FILE, or write tls=no if it speaks plain HTTP."
-        )
-    if "ConnectionError" in kinds:
-        return f"It cannot be reached{_cause(said)}. Check host and port, and tls=yes or tls=no."
-    if "UnsupportedProductError" in kinds:
-        return "This is no Elasticsearch. If it is OpenSearch, write opensearch://."
-    status = getattr(error, "status_code", None)
-    if status in (401, 403):
-        return (
-            f"It refuses this user ({status}). Put user and password into the address, or set "
-            f"{_variables(address.scheme)}."
-        )
-    if status == 404:
-        return f"No index {address.path!r} there. The path of the address names it."
-    if "media_type_header" in said or "compatible-with" in said:
-        return (
-            f"The client is of another major version than the server: {said}. Install the one "
-            "that fits, for instance: pip install 'elasticsearch<9'."
-        )
-    return f"It cannot answer: {said}."
-
-
-def _cause(said: str) -> str:
-    """The system's own words, out of the long message around them."""
-    found = re.search(r"\[Errno -?\d+\] ([^)\]]+)", said)
-    return f": {found[1].strip()}" if found else ""
-
-
-def _variables(scheme: str) -> str:
-    if scheme == "opensearch":
-        return "OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD"
-    return "ELASTIC_API_KEY, or ELASTIC_USERNAME and ELASTIC_PASSWORD"
-
-
 _OPTIONS = {"text", "title", "texts", "timeout", "tls", "ca"}
-_PORT = 9200
-_HERE = ("", "localhost", "127.0.0.1", "::1")
-_SECONDS = 10.0
-_TEXTS = 50
-"""Texts fetched for a question, as many as the corpus takes passages for its hundred sentences."""
+_DEFAULT_PORT = 9200
+_LOCAL_HOSTS = ("", "localhost", "127.0.0.1", "::1")
+_DEFAULT_TIMEOUT_SECONDS = 10.0
+_DEFAULT_TEXTS = 50
+"""Texts fetched per question: as many as the corpus searches passages for 100 sentences."""
+_CLIENT_PACKAGES = ("opensearchpy", "elasticsearch", "elastic_transport")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFields:
-    """What an index holds where."""
+    """An index, and the fields of its text and title."""
 
     index: str
     text: str
     title: str | None = None
     several: bool = False
-    """Whether the name stands for more than one index: an id may then be there twice."""
+    """Whether the name stands for several indexes; the same id may then occur twice."""
 
 
 class SearchEngineConnector:
     """
-    Made by `connect`, or with a client of your own (for Amazon's signatures, a proxy, tracing).
+    Opened by `connect`, or with a client of your own (for AWS signatures, a proxy, tracing).
 
-    The index does the finding, with its own analysers: a `match` over text and title.
+    The server searches with its own analyzers: a `multi_match` over text and title.
     """
 
     def __init__(
         self,
         client: Any,
-        layout: IndexFields,
+        fields: IndexFields,
         *,
-        address: ServerUrl,
+        server: ServerUrl,
         size: int,
-        texts: int = _TEXTS,
-        seconds: float = _SECONDS,
+        texts: int = _DEFAULT_TEXTS,
+        timeout: float = _DEFAULT_TIMEOUT_SECONDS,
     ) -> None:
         self._client = client
-        self._layout = layout
-        self._address = address
+        self._fields = fields
+        self._server = server
         self._size = size
         self._texts = texts
-        self._seconds = seconds
-        self._stems = Stemmer()
+        self._timeout = timeout
+        self._stemmer = Stemmer()
 
     @classmethod
-    def connect(cls, address: ServerUrl, client: Any = None) -> SearchEngineConnector:
-        """Look up the index and its fields; the client is made unless one is given."""
-        address.only(_OPTIONS)
-        if not address.path or "/" in address.path:
-            raise InputError(f"{address} must name one index: {address.scheme}://HOST:9200/INDEX.")
-        seconds = address.number("timeout", _SECONDS, least=0.1)
-        texts = int(address.number("texts", _TEXTS, least=1))
-        own = _client(address, seconds) if client is None else None
-        client = client or own
+    def connect(cls, server: ServerUrl, client: Any = None) -> SearchEngineConnector:
+        """Look up the index and its fields; a client is created unless one is given."""
+        server.check_options(_OPTIONS)
+        if not server.path or "/" in server.path:
+            raise InputError(f"{server} must name one index: {server.scheme}://HOST:9200/INDEX.")
+        timeout = server.number_option("timeout", _DEFAULT_TIMEOUT_SECONDS, minimum=0.1)
+        texts = int(server.number_option("texts", _DEFAULT_TEXTS, minimum=1))
+        own_client = _create_client(server, timeout) if client is None else None
+        client = client or own_client
         try:
-            with search_engine_errors(address, seconds):
-                layout = _layout(client, address)
-                size = int(client.count(index=layout.index)["count"])
+            with _search_engine_errors(server, timeout):
+                fields = _find_fields(client, server)
+                size = int(client.count(index=fields.index)["count"])
         except BaseException:
-            if own is not None:
-                own.close()
+            if own_client is not None:
+                own_client.close()
             raise
-        return cls(client, layout, address=address, size=size, texts=texts, seconds=seconds)
+        return cls(client, fields, server=server, size=size, texts=texts, timeout=timeout)
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
-        """At most `k` sentences out of the texts that the engine finds, best first."""
-        layout = self._layout
-        fields = [layout.text, *([layout.title] if layout.title else [])]
-        with search_engine_errors(self._address, self._seconds):
-            answer = self._client.search(
-                index=layout.index,
+        """At most `k` sentences out of the texts that the server finds, best first."""
+        index = self._fields
+        fields = [index.text, *([index.title] if index.title else [])]
+        with _search_engine_errors(self._server, self._timeout):
+            response = self._client.search(
+                index=index.index,
                 body={
                     "query": {
                         "multi_match": {"query": question, "fields": fields, "type": "most_fields"}
@@ -164,24 +100,24 @@ class SearchEngineConnector:
                     "_source": fields,
                     "track_total_hits": False,
                 },
-                # Without a part of the index the answer would be another one.
+                # If a part of the index is unavailable, fail rather than answer differently.
                 allow_partial_search_results=False,
             )
-        texts = [text for hit in answer["hits"]["hits"] if (text := self._text(hit))]
-        return best_sentences(question, texts, k, self._stems)
+        texts = [text for hit in response["hits"]["hits"] if (text := self._read_text(hit))]
+        return best_sentences(question, texts, k, self._stemmer)
 
-    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
+    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after in the same text."""
-        return (found.before, found.after) if isinstance(found, SentenceWithNeighbors) else ("", "")
+        return SentenceWithNeighbors.neighbors_of(sentence)
 
     def __len__(self) -> int:
         return self._size
 
     def __str__(self) -> str:
-        return f"{self._address.scheme}/{self._layout.index}"
+        return f"{self._server.scheme}/{self._fields.index}"
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def __enter__(self) -> SearchEngineConnector:
@@ -190,83 +126,136 @@ class SearchEngineConnector:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _text(self, hit: Mapping[str, Any]) -> ServerText | None:
-        """None for one that was found by its title and has no text."""
-        name = f"{hit['_index']}/{hit['_id']}" if self._layout.several else str(hit["_id"])
+    def _read_text(self, hit: Mapping[str, Any]) -> ServerText | None:
+        """The text of a hit; None if it matched by its title and has no text."""
+        fields = self._fields
+        name = f"{hit['_index']}/{hit['_id']}" if fields.several else str(hit["_id"])
         source = hit.get("_source")
         if source is None:
             raise CorpusError(
-                f"{self._address} keeps no _source, so the texts themselves are not there."
+                f"{self._server} does not store _source, so its texts are not available."
             )
-        text = _inside(source, self._layout.text)
+        text = _nested_value(source, fields.text)
         if text is None:
             return None
         if not isinstance(text, str):
             raise CorpusError(
-                f"{self._address}: {self._layout.text!r} of {name} must hold one text, and holds "
-                f"a {type(text).__name__}. Name a field with one: text=FIELD."
+                f"{self._server}: {fields.text!r} of {name} must be a string, got a "
+                f"{type(text).__name__}. Choose another field: text=FIELD."
             )
-        title = _inside(source, self._layout.title) if self._layout.title else None
+        title = _nested_value(source, fields.title) if fields.title else None
         return ServerText(name, text, title if isinstance(title, str) else "", float(hit["_score"]))
 
 
-def _layout(client: Any, address: ServerUrl) -> IndexFields:
-    """By the capabilities of the fields, which whoever may search may ask for."""
-    found = client.field_caps(index=address.path, fields="*")
+def _find_fields(client: Any, server: ServerUrl) -> IndexFields:
+    """The searchable fields. Their capabilities are readable with the right to search."""
+    response = client.field_caps(index=server.path, fields="*")
     searchable = {
         name
-        for name, kinds in found["fields"].items()
-        if any("text" in kind or kind == "search_as_you_type" for kind in kinds)
+        for name, types in response["fields"].items()
+        if any("text" in kind or kind == "search_as_you_type" for kind in types)
     }
-    options, place = address.options, str(address)
-    title = options.get("title")
-    return IndexFields(
-        address.path,
-        find_text_field(options.get("text"), searchable, "field", place),
-        named(title, searchable, "field", place) if title else _usual_title(searchable),
-        several=len(found["indices"]) > 1,
-    )
+    options, place = server.options, str(server)
+    text = find_text_field(options.get("text"), searchable, "field", place)
+    title = options.get("title") or ("title" if "title" in searchable else None)
+    if title is not None:
+        require_field(title, searchable, "field", place)
+    return IndexFields(server.path, text, title, several=len(response["indices"]) > 1)
 
 
-def _usual_title(there: set[str]) -> str | None:
-    return "title" if "title" in there else None
-
-
-def _inside(source: Mapping[str, Any], path: str) -> Any:
-    """`a.b` may stand in the source as it is, or as `b` inside `a`."""
+def _nested_value(source: Mapping[str, Any], path: str) -> Any:
+    """The value of `a.b`: under that key, or under `b` inside `a`."""
     if path in source:
         return source[path]
     first, _, rest = path.partition(".")
     inner = source.get(first)
-    return _inside(inner, rest) if rest and isinstance(inner, Mapping) else None
+    return _nested_value(inner, rest) if rest and isinstance(inner, Mapping) else None
 
 
-def _client(address: ServerUrl, seconds: float) -> Any:
-    """HTTPS, unless the server is on this machine or the address says otherwise."""
-    ca = address.options.get("ca")
-    tls = address.flag("tls", bool(ca) or address.host not in _HERE)
+def _create_client(server: ServerUrl, timeout: float) -> Any:
+    """A client that uses HTTPS, unless the server is local or the URL says otherwise."""
+    ca = server.options.get("ca")
+    tls = server.flag_option("tls", bool(ca) or server.host not in _LOCAL_HOSTS)
     if ca and not tls:
-        raise InputError("ca=FILE and tls=no do not go together.")
-    host = address.host or "localhost"
+        raise InputError("ca=FILE and tls=no exclude each other. Leave one out.")
+    host = server.host or "localhost"
     if ":" in host:
         host = f"[{host}]"
-    url = f"{'https' if tls else 'http'}://{host}:{address.port or _PORT}"
+    url = f"{'https' if tls else 'http'}://{host}:{server.port or _DEFAULT_PORT}"
     shared: dict[str, Any] = {"max_retries": 0, "retry_on_timeout": False}
     if ca:
         shared["ca_certs"] = os.path.expanduser(ca)
-    if address.scheme == "opensearch":
+    if server.scheme == "opensearch":
         package = require_extra("opensearchpy", purpose="OpenSearch", extra="opensearch")
-        user = _user(address, "OPENSEARCH")
-        return package.OpenSearch([url], http_auth=user, timeout=seconds, **shared)
+        user = _credentials(server, "OPENSEARCH")
+        return package.OpenSearch([url], http_auth=user, timeout=timeout, **shared)
     package = require_extra("elasticsearch", purpose="Elasticsearch", extra="elasticsearch")
-    user, key = _user(address, "ELASTIC"), os.environ.get("ELASTIC_API_KEY")
-    who: dict[str, Any] = {"basic_auth": user} if user else {"api_key": key} if key else {}
-    return package.Elasticsearch([url], request_timeout=seconds, **who, **shared)
+    user, key = _credentials(server, "ELASTIC"), os.environ.get("ELASTIC_API_KEY")
+    auth: dict[str, Any] = {"basic_auth": user} if user else {"api_key": key} if key else {}
+    return package.Elasticsearch([url], request_timeout=timeout, **auth, **shared)
 
 
-def _user(address: ServerUrl, prefix: str) -> tuple[str, str] | None:
-    """Name and password, out of the address first and the environment then."""
-    user = address.user or os.environ.get(f"{prefix}_USERNAME")
+def _credentials(server: ServerUrl, prefix: str) -> tuple[str, str] | None:
+    """User and password from the URL, or else from the environment."""
+    user = server.user or os.environ.get(f"{prefix}_USERNAME")
     if not user:
         return None
-    return user, address.password or os.environ.get(f"{prefix}_PASSWORD", "")
+    return user, server.password or os.environ.get(f"{prefix}_PASSWORD", "")
+
+
+@contextmanager
+def _search_engine_errors(server: ServerUrl, timeout: float) -> Iterator[None]:
+    """
+    Raise errors of the clients as CorpusError.
+
+    They are recognized by class name: both clients use the same names, and only one client may be
+    installed.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in _CLIENT_PACKAGES:
+            raise
+        raise CorpusError(f"{server}: {_advice(error, server, timeout)}") from error
+
+
+def _advice(error: Exception, server: ServerUrl, timeout: float) -> str:
+    names = {kind.__name__ for kind in type(error).__mro__}
+    message = server.without_password(error)
+    if "ConnectionTimeout" in names:
+        return f"No answer within {timeout:g} seconds. Try again, or allow more: timeout=SECONDS."
+    if "SSLError" in names:
+        return (
+            f"No secure connection: {message}. Name the authority that signed its certificate, "
+            "ca=FILE, or write tls=no if the server uses plain HTTP."
+        )
+    if "ConnectionError" in names:
+        return f"It cannot be reached{_cause(message)}. Check host and port, and tls=yes or tls=no."
+    if "UnsupportedProductError" in names:
+        return "This is not Elasticsearch. If it is OpenSearch, write opensearch://."
+    status = getattr(error, "status_code", None)
+    if status in (401, 403):
+        return (
+            f"It refuses this user ({status}). Put user and password into the URL, or set "
+            f"{_credential_variables(server.scheme)}."
+        )
+    if status == 404:
+        return f"It has no index {server.path!r}. The path of the URL names the index."
+    if "media_type_header" in message or "compatible-with" in message:
+        return (
+            f"The client is of another major version than the server: {message}. Install the one "
+            "that fits, for instance: pip install 'elasticsearch<9'."
+        )
+    return f"It cannot answer: {message}."
+
+
+def _cause(message: str) -> str:
+    """The operating system's part of a long message."""
+    found = re.search(r"\[Errno -?\d+\] ([^)\]]+)", message)
+    return f": {found[1].strip()}" if found else ""
+
+
+def _credential_variables(scheme: str) -> str:
+    if scheme == "opensearch":
+        return "OPENSEARCH_USERNAME and OPENSEARCH_PASSWORD"
+    return "ELASTIC_API_KEY, or ELASTIC_USERNAME and ELASTIC_PASSWORD"

@@ -1,4 +1,4 @@
-"""From the texts that a server found to the sentences in them."""
+"""From the texts that a server found to the best sentences in them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..bm25 import Stemmer, bm25, inverse_document_frequency, standard, stem_texts
-from ..ingest import text_record
+from ..bm25 import Stemmer, bm25_scores, inverse_document_frequency, stem_texts
+from ..document_records import text_record
+from ..passages import MAX_SENTENCE_CHARACTERS, split_passages
 from ..results import RetrievedSentence
-from ..retrieval import MAX_SENTENCE_CHARACTERS
+from ..retrieval import standard_scores
 from ..schema import SentenceRecord
-from ..search_index import passages
 
 __all__ = [
     "SentenceWithNeighbors",
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class ServerText(NamedTuple):
-    """A text as a server keeps it, and how well the server says it fits."""
+    """A text of a server, with the score that the server gave it for the question."""
 
     id: str
     text: str
@@ -32,90 +32,104 @@ class ServerText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SentenceWithNeighbors(RetrievedSentence):
-    """A sentence with those around it, so that the server need not be asked again."""
+    """A sentence with its neighbors, so that they need no second request to the server."""
 
     before: str = ""
     after: str = ""
 
+    @staticmethod
+    def neighbors_of(sentence: RetrievedSentence) -> tuple[str, str]:
+        """The sentence before and the sentence after; empty if they are not known."""
+        if isinstance(sentence, SentenceWithNeighbors):
+            return sentence.before, sentence.after
+        return "", ""
 
-class _Sentence(NamedTuple):
+
+class _Candidate(NamedTuple):
     text: ServerText
-    row: SentenceRecord
+    sentence: SentenceRecord
     before: str
     after: str
     passage: int
+    """The position of its passage in the list of all passages."""
 
 
 def best_sentences(
-    question: str, texts: Sequence[ServerText], k: int, stems: Stemmer
+    question: str, texts: Sequence[ServerText], k: int, stemmer: Stemmer
 ) -> list[RetrievedSentence]:
     """
     At most `k` sentences, best first.
 
-    The server has judged whole texts with what it knows of all of them; here sentences are judged,
-    and the passages they stand in, as the corpus does it, with inverse document frequencies over
-    the passages at hand. Both judgements are added as standard scores (docs/connectors.md has the
-    figures).
+    The server has scored whole texts with its statistics of all texts. Here sentences and the
+    passages around them are scored as in the corpus, with inverse document frequencies over these
+    passages. The two scores are added as standard scores (docs/connectors.md has the figures).
     """
-    sentences, spoken = _cut(texts, stems)
-    if not sentences:
+    candidates, passage_terms = _split_texts(texts, stemmer)
+    if not candidates:
         return []
-    weights = _weights(stems.terms(question), spoken)
-    said = stem_texts((each.row.text[:MAX_SENTENCE_CHARACTERS] for each in sentences), stems.stem)
-    passage = bm25(spoken, weights)
-    own = [
-        score + passage[each.passage]
-        for each, score in zip(sentences, bm25(said, weights), strict=True)
+    weights = _term_weights(stemmer.terms(question), passage_terms)
+    sentence_texts = (each.sentence.text[:MAX_SENTENCE_CHARACTERS] for each in candidates)
+    sentence_terms = stem_texts(sentence_texts, stemmer.stem)
+    passage_scores = bm25_scores(passage_terms, weights)
+    own_scores = [
+        score + passage_scores[each.passage]
+        for each, score in zip(candidates, bm25_scores(sentence_terms, weights), strict=True)
     ]
-    servers = standard([each.text.score for each in sentences]) or [0.0] * len(own)
-    scores = [a + b for a, b in zip(standard(own) or own, servers, strict=True)]
-    answering = [
-        (score, each)
-        for score, each, terms in zip(scores, sentences, said, strict=True)
-        if not weights.keys() >= set(terms)  # it says nothing but words of the question
+    server_scores = standard_scores([each.text.score for each in candidates])
+    if server_scores is None:
+        server_scores = [0.0] * len(candidates)
+    own_standard = standard_scores(own_scores) or own_scores
+    scored = [
+        (own + server, each)
+        for own, server, each, terms in zip(
+            own_standard, server_scores, candidates, sentence_terms, strict=True
+        )
+        if not weights.keys() >= set(terms)  # it contains nothing but words of the question
     ]
-    answering.sort(key=lambda pair: -pair[0])
-    return [_found(each, score) for score, each in answering[:k]]
+    scored.sort(key=lambda pair: -pair[0])
+    return [_to_retrieved(each, score) for score, each in scored[:k]]
 
 
-def _cut(texts: Sequence[ServerText], stems: Stemmer) -> tuple[list[_Sentence], list[list[str]]]:
-    """Every sentence with its passage's number, and the terms of each passage."""
-    sentences: list[_Sentence] = []
-    spoken: list[str] = []
+def _split_texts(
+    texts: Sequence[ServerText], stemmer: Stemmer
+) -> tuple[list[_Candidate], list[list[str]]]:
+    """Every sentence with the position of its passage, and the terms of each passage."""
+    candidates: list[_Candidate] = []
+    passages: list[str] = []
     for text in texts:
-        rows = list(text_record(text.id, text.text).rows)
-        for first, last, said in passages(rows):
+        sentences = list(text_record(text.id, text.text).sentences)
+        for first, last, passage in split_passages(sentences):
             for at in range(first, last + 1):
-                before = rows[at - 1].text if at else ""
-                after = rows[at + 1].text if at + 1 < len(rows) else ""
-                sentences.append(_Sentence(text, rows[at], before, after, len(spoken)))
-            spoken.append(f"{text.title} {said}")
-    return sentences, stem_texts(spoken, stems.stem)
+                before = sentences[at - 1].text if at else ""
+                after = sentences[at + 1].text if at + 1 < len(sentences) else ""
+                candidates.append(_Candidate(text, sentences[at], before, after, len(passages)))
+            passages.append(f"{text.title} {passage}")
+    return candidates, stem_texts(passages, stemmer.stem)
 
 
-def _weights(terms: Sequence[str], spoken: Sequence[Sequence[str]]) -> Mapping[str, float]:
-    asked = set(terms)
-    counts = Counter(term for said in spoken for term in asked.intersection(said))
+def _term_weights(terms: Sequence[str], passages: Sequence[Sequence[str]]) -> Mapping[str, float]:
+    question_terms = set(terms)
+    counts = Counter(term for passage in passages for term in question_terms.intersection(passage))
     return {
-        term: inverse_document_frequency(counts[term], len(spoken))
+        term: inverse_document_frequency(counts[term], len(passages))
         for term in terms
         if counts[term]
     }
 
 
-def _found(each: _Sentence, score: float) -> SentenceWithNeighbors:
-    row, text = each.row, each.text
+def _to_retrieved(candidate: _Candidate, score: float) -> SentenceWithNeighbors:
+    sentence, text = candidate.sentence, candidate.text
     return SentenceWithNeighbors(
         document=text.id,
-        ordinal=row.ordinal,
-        text=row.text,
-        start=row.first,
-        end=row.last,
+        ordinal=sentence.ordinal,
+        text=sentence.text,
+        start=sentence.start,
+        end=sentence.end,
         unit="line",
-        number=row.place,
-        heading=row.heading,
+        number=sentence.number,
+        heading=sentence.heading,
         title=text.title,
         score=score,
-        before=each.before,
-        after=each.after,
+        before=candidate.before,
+        after=candidate.after,
     )

@@ -1,7 +1,7 @@
 """
-Addresses of servers: what they say, and how to show them without what is secret.
+Server URLs: their parts and options, and the fields or columns that the options name.
 
-Which field or column holds the text, the title, the id.
+Error messages show a URL without user and password.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = [
     "SCHEMES",
     "ServerUrl",
     "find_text_field",
-    "named",
+    "require_field",
 ]
 
 SCHEMES = ("elasticsearch", "opensearch", "postgres", "postgresql")
-_YES, _NO = {"1", "yes", "true", "on"}, {"0", "no", "false", "off"}
+_TRUE, _FALSE = {"1", "yes", "true", "on"}, {"0", "no", "false", "off"}
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUrl:
-    """`scheme://user:password@host:port/path?name=value`, taken apart. Its text has no secrets."""
+    """`scheme://user:password@host:port/path?name=value`, in parts."""
 
     scheme: str
     host: str = ""
@@ -38,7 +38,7 @@ class ServerUrl:
 
     @classmethod
     def parse(cls, url: str) -> ServerUrl:
-        """Refuses with an InputError what is no address; the message never repeats a password."""
+        """Split a URL; InputError if it is invalid. The message never contains the password."""
         parts = urlsplit(url)
         if parts.scheme not in SCHEMES:
             raise InputError(unknown_name_message("kind of server", parts.scheme, SCHEMES))
@@ -46,11 +46,11 @@ class ServerUrl:
             port = parts.port
         except ValueError:
             raise InputError(
-                "The port in the address is no number up to 65535. A password with one of @ : / "
-                "in it must be written with % codes, or come from the environment."
+                "The port in the URL must be a number up to 65535. If the password contains "
+                "@, : or /, write these characters as % codes, or set it in the environment."
             ) from None
         options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        secret = options.pop("password", None)  # libpq takes it there too
+        password_option = options.pop("password", None)  # libpq accepts it there too
         return cls(
             parts.scheme,
             unquote(parts.hostname or ""),
@@ -58,61 +58,63 @@ class ServerUrl:
             unquote(parts.path.strip("/")),
             options,
             None if parts.username is None else unquote(parts.username),
-            secret if parts.password is None else unquote(parts.password),
+            password_option if parts.password is None else unquote(parts.password),
         )
 
     def __str__(self) -> str:
+        """The URL without user, password and options."""
         port = f":{self.port}" if self.port else ""
         return f"{self.scheme}://{self.host}{port}/{self.path}"
 
-    def only(self, known: set[str]) -> None:
-        """Refuse options that nobody knows."""
+    def check_options(self, known: set[str]) -> None:
+        """Raise InputError for an option that is not known."""
         for name in self.options.keys() - known:
             raise InputError(unknown_name_message("option", name, known))
 
-    def number(self, name: str, default: float, *, least: float) -> float:
-        """An option that is a number."""
+    def number_option(self, name: str, default: float, *, minimum: float) -> float:
+        """The value of an option that is a number."""
         given = self.options.get(name)
         if given is None:
             return default
         try:
             value = float(given)
         except ValueError:
-            value = least - 1
-        if not least <= value < float("inf"):
-            raise InputError(f"{name} must be a number from {least:g}, got {given!r}.")
+            value = minimum - 1
+        if not minimum <= value < float("inf"):
+            raise InputError(f"{name} must be a number of at least {minimum:g}, got {given!r}.")
         return value
 
-    def flag(self, name: str, default: bool) -> bool:
-        """An option that is yes or no."""
+    def flag_option(self, name: str, default: bool) -> bool:
+        """The value of an option that is yes or no."""
         given = self.options.get(name)
         if given is None:
             return default
-        if given.lower() not in _YES | _NO:
+        if given.lower() not in _TRUE | _FALSE:
             raise InputError(f"{name} must be yes or no, got {given!r}.")
-        return given.lower() in _YES
+        return given.lower() in _TRUE
 
-    def without_secrets(self, message: object) -> str:
-        """A server's message, on one line, with the password taken out where it repeats it."""
+    def without_password(self, message: object) -> str:
+        """A message of the server on one line, with the password replaced by asterisks."""
         text = " ".join(str(message).split())
         return text.replace(self.password, "***") if self.password else text
 
 
-def find_text_field(given: str | None, there: Collection[str], what: str, place: str) -> str:
-    """The field asked for, or the first of the usual names."""
+def find_text_field(given: str | None, available: Collection[str], kind: str, place: str) -> str:
+    """The given field, or else the first of the usual names; `kind` is "field" or "column"."""
     if given:
-        return named(given, there, what, place)
+        return require_field(given, available, kind, place)
     for name in TEXT_FIELDS:
-        if name in there:
+        if name in available:
             return name
     raise CorpusError(
-        f"{place} has no {what} called {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}. "
-        f"Say which one holds the text: text={what.upper()}. There: {', '.join(sorted(there))}."
+        f"{place} has no {kind} called {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}. "
+        f"Name the one that holds the text: text={kind.upper()}. "
+        f"Available: {', '.join(sorted(available))}."
     )
 
 
-def named(given: str, there: Collection[str], what: str, place: str) -> str:
-    """The field asked for; a CorpusError with those that are there where it is not."""
-    if given not in there:
-        raise CorpusError(f"{place}: {unknown_name_message(what, given, there)}")
-    return given
+def require_field(name: str, available: Collection[str], kind: str, place: str) -> str:
+    """The name itself; CorpusError with the available ones if it is not among them."""
+    if name not in available:
+        raise CorpusError(f"{place}: {unknown_name_message(kind, name, available)}")
+    return name

@@ -12,7 +12,7 @@ import pytest
 
 from askline.corpus import HasNeighbors, Retriever, answer, connect
 from askline.corpus.connectors import PostgresConnector
-from askline.corpus.connectors.postgres import MAX_MATCHES, _rarest
+from askline.corpus.connectors.postgres import MAX_MATCHES, _rarest_terms
 from askline.corpus.connectors.server_url import ServerUrl
 from askline.errors import CorpusError, InputError, MissingExtraError
 
@@ -91,7 +91,7 @@ def test_rare_words_count_for_more(place: str, options: str) -> None:
 )
 def test_texts_are_looked_for_by_the_rarest_words(counts: list[int], terms: int) -> None:
     weights = {f"'{at}'": (1.0, count) for at, count in enumerate(counts)}
-    assert _rarest(weights) == list(weights)[:terms]
+    assert _rarest_terms(weights) == list(weights)[:terms]
 
 
 @pytest.mark.parametrize("question", ["Zeppelins?", "Who is it?", "?!", "\0", "\ud800"])
@@ -113,7 +113,7 @@ def test_names_are_quoted_and_languages_known(place: str) -> None:
 
 def test_an_index_on_the_words_serves(books: PostgresConnector, postgres: str) -> None:
     query = books._queries.by_words(1)
-    values = {"asked": "'lit'", "term0": "'lit'", "weight0": 1.0, "limit": 5}
+    values = {"query": "'lit'", "term0": "'lit'", "weight0": 1.0, "limit": 5}
     with _direct(postgres) as connection:
         connection.execute("SET enable_seqscan = off")
         plan = connection.execute(psycopg.sql.SQL("EXPLAIN ") + query, values).fetchall()
@@ -195,7 +195,7 @@ def test_vectors_need_a_column_and_an_encoder(place: str, vectors: str) -> None:
         connect(vectors)
     with pytest.raises(InputError, match="Vectors need both"):
         connect(f"{place}&table=books", encode=_encode)
-    with pytest.raises(CorpusError, match="'body' must be a vector or .*, and is a text"):
+    with pytest.raises(CorpusError, match="'body' must be a vector or .*, got a text"):
         connect(vectors.replace("spot", "body"), encode=_encode)
 
 
@@ -211,11 +211,11 @@ def test_vectors_need_a_column_and_an_encoder(place: str, vectors: str) -> None:
         ("table=books&text=year", "No column 'year'. Known: body, title"),
         ("table=books&id=isbn", "No id column 'isbn'. Known: body, found, id"),
         ("table=books&title=name", "No column 'name'"),
-        ("table=books&search=body", "'body' must be a tsvector, and is a text"),
+        ("table=books&search=body", "'body' must be a tsvector, got a text"),
         ("table=books&language=klingon", "No text search language 'klingon'"),
         (
             'table=shelf.Odd%20"1"%20one&id=The%20key',
-            "Say which one holds the text: text=COLUMN",
+            "Name the one that holds the text: text=COLUMN",
         ),
     ],
 )
@@ -232,7 +232,7 @@ def test_a_wrong_name_is_said_at_once(place: str, options: str, message: str) ->
             "postgresql://h/db?table=t&distance=far",
             "No distance 'far'. Known: cosine, inner, l2",
         ),
-        ("postgresql://h/db?table=t&texts=0", "texts must be a number from 1, got '0'"),
+        ("postgresql://h/db?table=t&texts=0", "texts must be a number of at least 1, got '0'"),
         ("postgresql://h/db?table=t&tex=body", "No option 'tex'.*Did you mean 'text'?"),
     ],
 )

@@ -133,7 +133,7 @@ def test_elasticsearch_takes_a_key(engine: Engine, monkeypatch: pytest.MonkeyPat
 FAILURES: dict[str, tuple[tuple[int, dict[str, Any] | str], str]] = {
     "who": (
         (401, {"error": {"root_cause": [], "type": "security_exception"}, "status": 401}),
-        r"refuses this user \(401\). Put user and password into the address, or set .*_USERNAME",
+        r"refuses this user \(401\). Put user and password into the URL, or set .*_USERNAME",
     ),
     "not allowed": ((403, "no permissions for [indices:data/read]"), r"refuses this user \(403\)"),
     "broken": (
@@ -170,7 +170,7 @@ def test_what_the_engine_refuses_is_said(
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        ("boks", "No index 'boks' there"),
+        ("boks", "It has no index 'boks'"),
         ("books?text=bodi", "No field 'bodi'. Known: body, title. Did you mean 'body'?"),
         ("books?title=year", "No field 'year'"),
     ],
@@ -183,13 +183,15 @@ def test_a_wrong_name_is_said_at_once(server: str, path: str, message: str) -> N
 
 def test_an_index_without_a_usual_text_field_asks_for_its_name(server: str, engine: Engine) -> None:
     engine.types = {"story": "text"}
-    with pytest.raises(CorpusError, match="Say which one holds the text: text=FIELD. There: story"):
+    with pytest.raises(
+        CorpusError, match="Name the one that holds the text: text=FIELD. Available: story"
+    ):
         connect(f"{server}/books")
 
 
 def test_texts_that_are_lists_are_refused(server: str, engine: Engine) -> None:
     engine.indexes["books"]["17"]["body"] = ["One.", "Two."]
-    with pytest.raises(CorpusError, match="'body' of 17 must hold one text, and holds a list"):
+    with pytest.raises(CorpusError, match="'body' of 17 must be a string, got a list"):
         list(_answers(f"{server}/books"))
 
 
@@ -212,7 +214,7 @@ def test_a_server_that_speaks_no_tls(server: str) -> None:
 
 def test_opensearch_behind_the_wrong_scheme(engine: Engine) -> None:
     engine.product = None
-    with pytest.raises(CorpusError, match="This is no Elasticsearch.*opensearch://"):
+    with pytest.raises(CorpusError, match="This is not Elasticsearch.*opensearch://"):
         connect(f"elasticsearch://localhost:{engine.port}/books")
 
 
@@ -222,14 +224,14 @@ def test_opensearch_behind_the_wrong_scheme(engine: Engine) -> None:
         ("", "must name one index"),
         ("/a/b", "must name one index"),
         ("/books?txt=body", "No option 'txt'"),
-        ("/books?tls=no&ca=x.pem", "do not go together"),
+        ("/books?tls=no&ca=x.pem", "exclude each other"),
     ],
     ids=["no index", "two", "option", "tls"],
 )
 def test_what_cannot_be_meant_is_refused(server: str, rest: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         connect(f"{server}{rest}")
-    with pytest.raises(InputError, match="takes encode"):
+    with pytest.raises(InputError, match="only for a PostgreSQL table"):
         connect(f"{server}/books", encode=lambda _: [1.0])
 
 

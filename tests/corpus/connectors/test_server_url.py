@@ -20,7 +20,7 @@ def test_its_text_has_no_secrets(url: str) -> None:
     assert str(address) == "postgresql://h/db"
     assert "pw" not in repr(address)
     assert "ann" not in repr(address)
-    assert address.without_secrets("no pw\nfor ann") == "no *** for ann"
+    assert address.without_password("no pw\nfor ann") == "no *** for ann"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_its_text_has_no_secrets(url: str) -> None:
         ("opensaerch://h/i", "Did you mean 'opensearch'?"),
         ("notes.txt", "No kind of server ''"),
         ("postgresql://ann:se:cret@h/db", None),
-        ("postgresql://ann:pw@h:54x2/db", "The port in the address is no number"),
+        ("postgresql://ann:pw@h:54x2/db", "The port in the URL must be a number"),
     ],
     ids=["kind", "misspelt", "no address", "colon in the password", "port"],
 )
@@ -45,13 +45,13 @@ def test_what_is_no_address_is_refused(url: str, message: str | None) -> None:
 
 def test_options_have_kinds_and_names() -> None:
     address = ServerUrl.parse("opensearch://h/i?timeout=2.5&tls=Yes&tex=body&texts=none")
-    assert address.number("timeout", 10, least=0.1) == 2.5
-    assert address.number("other", 10, least=0.1) == 10
-    assert address.flag("tls", False)
-    assert not address.flag("other", False)
-    with pytest.raises(InputError, match="texts must be a number from 1, got 'none'"):
-        address.number("texts", 50, least=1)
+    assert address.number_option("timeout", 10, minimum=0.1) == 2.5
+    assert address.number_option("other", 10, minimum=0.1) == 10
+    assert address.flag_option("tls", False)
+    assert not address.flag_option("other", False)
+    with pytest.raises(InputError, match="texts must be a number of at least 1, got 'none'"):
+        address.number_option("texts", 50, minimum=1)
     with pytest.raises(InputError, match="timeout must be yes or no, got '2.5'"):
-        address.flag("timeout", True)
+        address.flag_option("timeout", True)
     with pytest.raises(InputError, match="No option 'tex'.*Did you mean 'text'?"):
-        address.only({"text", "timeout", "tls", "texts"})
+        address.check_options({"text", "timeout", "tls", "texts"})

@@ -165,7 +165,7 @@ def test_the_runtime_scores_as_training_does(
     folder = export_phrases(network, tokeniser.to_str(), tmp_path / "m", card="# x\n", words=100)
     model = PhraseModel.load(folder)
     text, question = paragraphs[0].text, paragraphs[0].questions[0]
-    coded, asked = model.encode(text, limit=10), model.question(question.text)
+    coded, asked = model.encode(text, limit=10), model.encode_question(question.text)
     ours = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
     (one,) = make_material([paragraphs[0]], tokeniser, size=128, overlap=80)
     assert network.spans is not None

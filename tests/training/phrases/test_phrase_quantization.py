@@ -46,7 +46,7 @@ def test_int8_vectors_are_near_the_float_ones(
     assert exact.config.identity != near.config.identity
     for paragraph in paragraphs:
         asked = paragraph.questions[0].text
-        both = exact.question(asked).dense, near.question(asked).dense
+        both = exact.encode_question(asked).dense, near.encode_question(asked).dense
         assert _cosines(*both) > (0.98 if bits == 8 else 0.9)
         one, other = exact.encode(paragraph.text), near.encode(paragraph.text)
         places = {(phrase.start, phrase.end): at for at, phrase in enumerate(other.phrases)}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from askline.corpus import RetrievedSentence
-from askline.corpus.ask import SentenceInContext, add_title_context
+from askline.corpus.title_context import SentenceInContext, add_title_context
 
 
 def _found(text: str, title: str = "", heading: str = "") -> RetrievedSentence:
@@ -48,4 +48,4 @@ def test_columns_come_along_with_their_row() -> None:
 
 def test_nothing_is_read_without_end() -> None:
     (said,) = add_title_context("Which lamp?", [_found("x " * 9_000, "lamp " * 900)])
-    assert (said.lead, len(said.text)) == (202, 4_202)
+    assert (said.sentence_start, len(said.text)) == (202, 4_202)

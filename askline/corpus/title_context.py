@@ -1,0 +1,93 @@
+"""
+Title context: the title and heading that a ranker reads in front of a sentence.
+
+Under a title or heading, a sentence need not name its subject: "MIT." is enough below "License".
+If the title or heading contains words of the question that the sentence lacks, it is put in front
+of the sentence (research/decisions/corpus-store.md has the figures).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple, Protocol
+
+from ..text.words import split_words
+from .bm25 import Stemmer
+from .passages import MAX_SENTENCE_CHARACTERS
+
+__all__ = ["SentenceInContext", "TitledSentence", "add_title_context"]
+
+_MAX_TITLE_CHARACTERS = 200
+
+_FILE_SUFFIX = re.compile(r"(?<=\w)\.[A-Za-z]{2,5}$")
+_FILE_NAME_SEPARATORS = re.compile(r"[_-]+")
+# Words that say nothing about the subject, although question and heading may share them.
+_STOP_WORDS = frozenset(
+    """a an and are as at be been but by can could did do does for from had has have how i if in is
+    it its may much many no not of on or should so than that the their them then there these they
+    this those to us was we were what when where which while who whom whose why will with would you
+    your
+
+    au aux ce cela ces cette combien comment d dans de des du elle en est et il ils l la le les leur
+    mais ne où ou par pas pour pourquoi qu quand que quel quelle quelles quels qui quoi sa se ses
+    son sont sur un une""".split()
+)
+
+
+class TitledSentence(Protocol):
+    """A sentence, the title of its document, and the heading above it."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def heading(self) -> str: ...
+
+
+class SentenceInContext(NamedTuple):
+    """A sentence with its context in front: `text[sentence_start:]` is the sentence."""
+
+    text: str
+    sentence_start: int
+
+
+def add_title_context(
+    question: str, sentences: Sequence[TitledSentence]
+) -> list[SentenceInContext]:
+    """Each sentence, at most 4,000 characters of it, with the title or heading that it needs."""
+    stem = Stemmer().stem
+
+    def terms(text: str) -> frozenset[str]:
+        return frozenset(stem(word) for word in split_words(text) if word not in _STOP_WORDS)
+
+    question_terms = terms(question)
+    # Cached, because most sentences share their title and heading with others.
+    shared_terms = cache(lambda title: question_terms & terms(title))
+    contexts = []
+    for sentence in sentences:
+        text = sentence.text[:MAX_SENTENCE_CHARACTERS]
+        titles = [title for title in _titles(sentence) if shared_terms(title)]
+        if titles:
+            sentence_terms = terms(text)
+            titles = [title for title in titles if not shared_terms(title) <= sentence_terms]
+        context = f"{' · '.join(titles)}: " if titles else ""
+        contexts.append(SentenceInContext(context + text, len(context)))
+    return contexts
+
+
+def _titles(sentence: TitledSentence) -> Iterable[str]:
+    """The title and the heading; only one of them if they are equal."""
+    titles = _readable_title(sentence.title), sentence.heading
+    return dict.fromkeys(title[:_MAX_TITLE_CHARACTERS] for title in titles if title)
+
+
+def _readable_title(title: str) -> str:
+    """Turn a file name into words: `travel-policy.txt` into `travel policy`."""
+    if " " in title:
+        return title
+    return _FILE_NAME_SEPARATORS.sub(" ", _FILE_SUFFIX.sub("", title))
