@@ -88,7 +88,7 @@ def _read_requests(file: str) -> Iterator[tuple[str, list[str]]]:
         return get_text(record, "question"), get_texts(record, "candidates", blank=True)
 
     lines = DataFile(file)
-    requests = lines.collect(lines.records(), parse)
+    requests = lines.parse_rows(lines.records(), parse)
     lines.check()
     yield from requests
 

@@ -254,7 +254,7 @@ def _pairs(options: dict[str, Any]) -> list[PairText]:
     if not options["teacher"]:
         raise InputError("--pairs needs --teacher: their answers are marked by what it trains.")
     lines = DataFile(_found(options["pairs"], options["root"]))
-    pairs = lines.collect(
+    pairs = lines.parse_rows(
         lines.records(),
         lambda _, record: (get_text(record, "question"), get_text(record, "sentence")),
     )

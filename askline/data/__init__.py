@@ -1,8 +1,8 @@
 """
-Labelled question sets: one reader for each format, all of them into one `QuestionSet`.
+Labelled question sets: one reader per format, all of them return a `QuestionSet`.
 
-`load("wikiqa:test")` finds a dataset by name; the readers take the path of a file. What is wrong
-with a file is raised as one `DataError` with every bad row, and nothing of the file is returned.
+`load_dataset("wikiqa:test")` finds a dataset by name; the readers take the path of a file. If a
+file has problems, one `DataError` reports every bad row, and nothing of the file is returned.
 """
 
 from __future__ import annotations

@@ -1,13 +1,10 @@
 """
-Taking values out of JSON objects, with a clear word where one is missing or of the wrong kind.
+Read one data file: its lines or its JSON, and every problem in it.
 
-Each function raises `RowError`, whose message becomes the problem of that row.
-
-One data file while it is read: its lines or its JSON, and everything that is wrong with it.
-
-Every reader of this room goes through `DataFile`, so all of them take gzip (told by its first
-bytes, not by the name), a byte-order mark and Windows line ends, and all of them report every bad
-row with its line before anything is handed on.
+Every reader in this package uses `DataFile`. It reads gzip (recognized by the first bytes, not by
+the name), a byte-order mark and Windows line ends, and it collects the problems of all bad rows
+with their lines. The functions `get_…` and `check_…` take values out of JSON objects; each raises
+`RowError`, whose message becomes the problem of that row.
 """
 
 from __future__ import annotations
@@ -45,19 +42,30 @@ __all__ = [
     "json_type",
 ]
 
-JsonObject = dict[str, object]
+MAX_LINE_BYTES = 64 * 2**20
+"""Longer lines are refused. The longest page of Natural Questions is far shorter."""
 
-_KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
-    (bool, "true or false"),  # before int, of which bool is a kind
+MAX_DOCUMENT_BYTES = 2**30
+"""The limit, unpacked, for a file that is one JSON document, because it is held in memory."""
+
+_STDIN = Path("-")
+_BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+_JSON_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "a boolean"),  # before int, because bool is a subclass of int
     ((int, float), "a number"),
-    (str, "a text"),
+    (str, "a string"),
     (list, "a list"),
     (dict, "an object"),
 )
 
+JsonObject = dict[str, object]
+Row = TypeVar("Row")
+Parsed = TypeVar("Parsed")
+
 
 class RowError(Exception):
-    """What is wrong with the row at hand. It never leaves the readers: `DataFile` collects it."""
+    """A problem of the current row. It does not leave the readers: `DataFile` collects it."""
 
     def __init__(self, message: str, *, line: int = 0) -> None:
         super().__init__(message)
@@ -65,124 +73,24 @@ class RowError(Exception):
 
 
 class UniqueIds:
-    """Ids seen so far, each with the place of its first use."""
+    """The ids so far, each with the location of its first use."""
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._places: dict[str, str] = {}
+        self._locations: dict[str, str] = {}
 
-    def take(self, name: str, place: str) -> None:
-        """Claim an id, or say who has it."""
-        first = self._places.setdefault(name, place)
-        if first != place:
+    def add(self, name: str, location: str) -> None:
+        """Add an id, or raise RowError with the location that uses it already."""
+        first = self._locations.setdefault(name, location)
+        if first != location:
             raise RowError(
-                f"The {self._what} id {name!r} is taken by {first}. Give each its own id."
+                f"The {self._what} id {name!r} is already used by {first}. Give each its own id."
             )
-
-
-def json_type(value: object) -> str:
-    """A JSON value's kind in plain words."""
-    return next((word for types, word in _KINDS if isinstance(value, types)), "null")
-
-
-def check_object(value: object, what: str) -> JsonObject:
-    """A JSON object."""
-    if not isinstance(value, dict):
-        raise RowError(f"{what} must be a JSON object {{…}}, got {json_type(value)}.")
-    return value
-
-
-def check_text(value: object, what: str, *, blank: bool = False) -> str:
-    """A text of whole characters; one without any only where `blank` allows it."""
-    if not isinstance(value, str):
-        raise RowError(f"{what} must be a text, got {json_type(value)}.")
-    if not blank and not value.strip():
-        raise RowError(f"{what} is empty. Fill it in, or remove it.")
-    if not value.isascii() and not value.isprintable():
-        _check_surrogates(value, what)
-    return value
-
-
-def get_field(record: JsonObject, key: str) -> object:
-    """The value under a key that must be there."""
-    try:
-        return record[key]
-    except KeyError:
-        found = f", only {', '.join(map(repr, record))}" if record else ": the object is empty"
-        raise RowError(f"No {key!r}{found:.200}. Add it to the row.") from None
-
-
-def get_text(record: JsonObject, key: str) -> str:
-    """A text that is not blank."""
-    return check_text(get_field(record, key), repr(key))
-
-
-def get_integer(record: JsonObject, key: str) -> int:
-    """A whole number."""
-    value = get_field(record, key)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise RowError(f"{key!r} must be a whole number, got {json_type(value)}.")
-    return value
-
-
-def get_list(record: JsonObject, key: str) -> list[object]:
-    """A list, which may be empty."""
-    value = get_field(record, key)
-    if not isinstance(value, list):
-        raise RowError(f"{key!r} must be a list, got {json_type(value)}.")
-    return value
-
-
-def get_texts(record: JsonObject, key: str, *, blank: bool = False) -> list[str]:
-    """A list of at least one text."""
-    values = get_list(record, key)
-    if not values:
-        raise RowError(f"{key!r} has no entries. Give at least one, or remove the row.")
-    return [
-        check_text(value, f"{key!r}[{place}]", blank=blank) for place, value in enumerate(values)
-    ]
-
-
-def check_labels(values: Iterable[object], count: int, what: str = "'labels'") -> Sequence[bool]:
-    """As many labels as there are candidates, each 0 or 1 (false and true will do)."""
-    found = list(values)
-    if len(found) != count:
-        raise RowError(
-            f"{what} has {len(found)} entries for {count} candidates. Give one label for each."
-        )
-    for place, value in enumerate(found):
-        if not isinstance(value, int) or value not in (0, 1):
-            raise RowError(f"{what}[{place}] must be 0 or 1, got {value!r:.40}.")
-    return [value == 1 for value in found]
-
-
-def _check_surrogates(value: str, what: str) -> None:
-    """JSON can spell one half of a surrogate pair, which no UTF-8 file can hold."""
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise RowError(
-            f"{what} holds half a character at position {error.start}. Write the file anew."
-        ) from error
-
-
-MAX_LINE_BYTES = 64 * 2**20
-"""Bytes in one line, far above the longest page of Natural Questions; longer ones are refused."""
-
-MAX_DOCUMENT_BYTES = 2**30
-"""Bytes, unpacked, of a file that is one JSON document, for it must fit into memory whole."""
-
-_STDIN = Path("-")
-_BOM = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
-
-Row = TypeVar("Row")
-Parsed = TypeVar("Parsed")
 
 
 class DataFile:
     """
-    Problems gather while the file is read; `question_set` or `check` raises them all at once.
+    Collects problems while the file is read; `question_set` or `check` raises them together.
 
     The path `-` is standard input.
     """
@@ -191,24 +99,24 @@ class DataFile:
         self.path = Path(path).expanduser()
         self._problems: list[Problem] = []
 
-    def problem(self, line: int, message: str) -> None:
-        """Note one bad row. Line 0 stands for the file as a whole."""
+    def add_problem(self, line: int, message: str) -> None:
+        """Record a bad row. Line 0 stands for the whole file."""
         name = "standard input" if self.path == _STDIN else str(self.path)
         self._problems.append(Problem(name, line, message))
 
     def fail(self, line: int, message: str) -> NoReturn:
-        """Note a problem that leaves nothing to read on, and raise."""
-        self.problem(line, message)
+        """Record a problem that makes the rest unreadable, and raise."""
+        self.add_problem(line, message)
         self.check()
-        raise AssertionError("a noted problem is raised")  # pragma: no cover
+        raise AssertionError("check() raises")  # pragma: no cover
 
     def check(self) -> None:
-        """Raise what was noted, in the order of the lines."""
+        """Raise the recorded problems, sorted by line."""
         if self._problems:
             raise DataError(sorted(self._problems, key=lambda problem: problem.line))
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Line numbers from 1 and texts without line ends; broken lines are noted and left out."""
+        """Line numbers from 1, and lines without line ends; undecodable lines are problems."""
         offset = 0
         with self._open() as stream:
             for number, raw in enumerate(
@@ -217,29 +125,29 @@ class DataFile:
                 start, offset = offset, offset + len(raw)
                 if len(raw) > MAX_LINE_BYTES and not raw.endswith(b"\n"):
                     offset += _skip_line(stream)
-                    self.problem(number, _too_long("line", offset - start, MAX_LINE_BYTES))
+                    self.add_problem(number, _too_long("line", offset - start, MAX_LINE_BYTES))
                     continue
                 try:
                     text = _decode(raw, start)
                 except RowError as error:
-                    self.problem(number, str(error))
+                    self.add_problem(number, str(error))
                 else:
                     yield number, text.rstrip("\r\n")
 
     def records(self) -> Iterator[tuple[int, JsonObject]]:
-        """The JSON object of every line that is not blank."""
+        """Line number and JSON object of every line that is not blank."""
         for number, line in self.lines():
             if not line.strip():
                 continue
             try:
                 record = check_object(_parse_json(line), "The line")
             except RowError as error:
-                self.problem(number, str(error))
+                self.add_problem(number, str(error))
             else:
                 yield number, record
 
     def document(self) -> object:
-        """The file as one JSON value. Raises at once where there is none."""
+        """The file as one JSON value; raises if it is not valid JSON."""
         raw = b""
         with self._open() as stream:
             raw = stream.read(MAX_DOCUMENT_BYTES + 1)
@@ -247,55 +155,55 @@ class DataFile:
         if len(raw) > MAX_DOCUMENT_BYTES:
             self.fail(0, _too_long("file", len(raw), MAX_DOCUMENT_BYTES))
         if not raw.strip():
-            self.fail(0, "The file is empty. Put the dataset's own file there.")
+            self.fail(0, "The file is empty. Put the file of the dataset there.")
         try:
             return _parse_json(_decode(raw))
         except RowError as error:
             self.fail(error.line, str(error))
 
-    def collect(
+    def parse_rows(
         self, rows: Iterable[tuple[int, Row]], parse: Callable[[int, Row], Parsed | None]
     ) -> list[Parsed]:
-        """`parse(line, row)` of every row; a `RowError` is noted, None leaves the row out."""
+        """`parse(line, row)` of every row; a `RowError` is a problem, None skips the row."""
         found: list[Parsed] = []
         for line, row in rows:
             try:
                 parsed = parse(line, row)
             except RowError as error:
-                self.problem(line, str(error))
+                self.add_problem(line, str(error))
             else:
                 if parsed is not None:
                     found.append(parsed)
         return found
 
-    def each(
-        self, items: Sequence[object], place: str, parse: Callable[[JsonObject, str, int], Parsed]
+    def parse_items(
+        self, items: Sequence[object], path: str, parse: Callable[[JsonObject, str, int], Parsed]
     ) -> list[Parsed]:
         """
-        `parse(object, place, index)` of every object in a list inside a JSON document.
+        `parse(object, path, index)` of every object in a list inside a JSON document.
 
-        JSON values have no line, so problems name their place as a path: `data[3].paragraphs[0]`.
+        JSON values have no line, so problems name their JSON path: `data[3].paragraphs[0]`.
         """
         found: list[Parsed] = []
         for index, item in enumerate(items):
-            at = f"{place}[{index}]"
+            item_path = f"{path}[{index}]"
             try:
-                found.append(parse(check_object(item, "The entry"), at, index))
+                found.append(parse(check_object(item, "The entry"), item_path, index))
             except RowError as error:
-                self.problem(0, f"{at}: {error}")
+                self.add_problem(0, f"{item_path}: {error}")
         return found
 
     def question_set(self, name: str | None, questions: Sequence[Question]) -> QuestionSet:
-        """The last step of every reader: all problems, or the set. Without a name, the file's."""
+        """The last step of every reader: raise all problems, or return the set."""
         if not questions and not self._problems:
-            self.problem(0, "The file has no questions. Check that it is the right one, and whole.")
+            self.add_problem(0, "The file has no questions. Check that it is the right file.")
         self.check()
         return QuestionSet(name or self.path.name, tuple(questions))
 
     @contextmanager
     def _open(self) -> Iterator[BinaryIO]:
         if self.path.is_dir():
-            raise InputError(f"{self.path} is a folder. Name the file in it that should be read.")
+            raise InputError(f"Expected a file, got the folder {self.path}. Name a file in it.")
         try:
             with self._raw() as raw:
                 if raw.peek(2)[:2] != _GZIP:
@@ -304,7 +212,7 @@ class DataFile:
                     with gzip.GzipFile(fileobj=raw) as unpacked:
                         yield cast(BinaryIO, unpacked)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            self.problem(0, f"The gzip data is cut short or damaged ({error}). Fetch it again.")
+            self.add_problem(0, f"The gzip data is damaged or truncated ({error}). Get it again.")
         except FileNotFoundError:
             raise InputError(f"No file {self.path}. Check the path.") from None
         except OSError as error:
@@ -318,7 +226,7 @@ class DataFile:
 
 
 def _decode(raw: bytes, offset: int = 0) -> str:
-    """`offset` is where these bytes begin in the file; a mark at its beginning falls away."""
+    """`offset` is the position of these bytes in the file; a byte-order mark at 0 is dropped."""
     if offset == 0 and raw.startswith(_BOM):
         raw, offset = raw[len(_BOM) :], len(_BOM)
     try:
@@ -330,11 +238,11 @@ def _decode(raw: bytes, offset: int = 0) -> str:
 
 
 def _skip_line(stream: BinaryIO) -> int:
-    """Read on to the end of the line, in pieces; how many bytes that were."""
+    """Read to the end of the line in chunks; returns the number of bytes."""
     skipped = 0
-    while piece := stream.readline(2**20):
-        skipped += len(piece)
-        if piece.endswith(b"\n"):
+    while chunk := stream.readline(2**20):
+        skipped += len(chunk)
+        if chunk.endswith(b"\n"):
             break
     return skipped
 
@@ -344,15 +252,99 @@ def _parse_json(text: str) -> object:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise RowError(
-            f"Not JSON: {error.msg} at column {error.colno}. Write it with a JSON library.",
+            f"Not JSON: {error.msg} at column {error.colno}. Write the file with a JSON library.",
             line=error.lineno,
         ) from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits; nesting
-        raise RowError(f"Not JSON that can be read: {error}. Check how it was made.") from error
+    except (ValueError, RecursionError) as error:  # a number with too many digits; deep nesting
+        raise RowError(f"JSON that cannot be read: {error}. Check how it was written.") from error
 
 
 def _too_long(what: str, size: int, limit: int) -> str:
     return (
-        f"The {what} has {size:,} bytes or more and at most {limit:,} are read. "
-        "Split it, or check that its line ends are in place."
+        f"A {what} may have at most {limit:,} bytes, got {size:,} or more. "
+        "Split it, or check its line ends."
     )
+
+
+def json_type(value: object) -> str:
+    """The type of a JSON value, for messages."""
+    return next((word for types, word in _JSON_TYPES if isinstance(value, types)), "null")
+
+
+def check_object(value: object, what: str) -> JsonObject:
+    """The value, if it is a JSON object."""
+    if not isinstance(value, dict):
+        raise RowError(f"{what} must be a JSON object {{…}}, got {json_type(value)}.")
+    return value
+
+
+def check_text(value: object, what: str, *, blank: bool = False) -> str:
+    """The value, if it is a string that UTF-8 can encode and, unless `blank`, not blank."""
+    if not isinstance(value, str):
+        raise RowError(f"{what} must be a string, got {json_type(value)}.")
+    if not blank and not value.strip():
+        raise RowError(f"{what} is empty. Fill it in, or remove it.")
+    if not value.isascii() and not value.isprintable():
+        _check_surrogates(value, what)
+    return value
+
+
+def get_field(record: JsonObject, key: str) -> object:
+    """The value of a required field."""
+    try:
+        return record[key]
+    except KeyError:
+        found = f", only {', '.join(map(repr, record))}" if record else ": the object is empty"
+        raise RowError(f"No {key!r}{found:.200}. Add it to the row.") from None
+
+
+def get_text(record: JsonObject, key: str) -> str:
+    """The value of a required field, if it is a string that is not blank."""
+    return check_text(get_field(record, key), repr(key))
+
+
+def get_integer(record: JsonObject, key: str) -> int:
+    """The value of a required field, if it is an integer."""
+    value = get_field(record, key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RowError(f"{key!r} must be an integer, got {json_type(value)}.")
+    return value
+
+
+def get_list(record: JsonObject, key: str) -> list[object]:
+    """The value of a required field, if it is a list; it may be empty."""
+    value = get_field(record, key)
+    if not isinstance(value, list):
+        raise RowError(f"{key!r} must be a list, got {json_type(value)}.")
+    return value
+
+
+def get_texts(record: JsonObject, key: str, *, blank: bool = False) -> list[str]:
+    """The value of a required field, if it is a list of at least one string."""
+    values = get_list(record, key)
+    if not values:
+        raise RowError(f"{key!r} is an empty list. Add an entry, or remove the row.")
+    return [
+        check_text(value, f"{key!r}[{place}]", blank=blank) for place, value in enumerate(values)
+    ]
+
+
+def check_labels(values: Iterable[object], count: int, what: str = "'labels'") -> Sequence[bool]:
+    """The labels as booleans, if there are `count` of them and each is 0, 1, false or true."""
+    found = list(values)
+    if len(found) != count:
+        raise RowError(f"{what} must have one label per candidate ({count}), got {len(found)}.")
+    for place, value in enumerate(found):
+        if not isinstance(value, int) or value not in (0, 1):
+            raise RowError(f"{what}[{place}] must be 0 or 1, got {value!r:.40}.")
+    return [value == 1 for value in found]
+
+
+def _check_surrogates(value: str, what: str) -> None:
+    """JSON can contain half of a surrogate pair, which UTF-8 cannot encode."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise RowError(
+            f"{what} has half of a surrogate pair at position {error.start}. Write the file again."
+        ) from error

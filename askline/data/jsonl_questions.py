@@ -1,15 +1,14 @@
 """
-askline's own format: one question a line, as a JSON object.
+askline's own format, one JSON object per question and line, and a format for positive pairs.
 
     {"question": "…", "candidates": ["…", "…"], "labels": [0, 1],
      "id": "…", "candidate_ids": ["…", "…"], "answers": ["…"], "topic": "…",
      "sources": [["doc", 0, 40], null]}
 
-The first three are needed. `answers` are gold phrases, `topic` is what the question shares with
-others of the set, and `sources` are places of the candidates as document, start and end. Other keys
-are ignored.
+The first three fields are required. `answers` are gold phrases, `topic` groups related questions,
+and `sources` gives the document, start and end of each candidate. Other fields are ignored.
 
-Pairs of a question and the sentence that answers it, one JSON object a line.
+A positive pair is a question and the sentence that answers it: `{"question": …, "sentence": …}`.
 """
 
 from __future__ import annotations
@@ -45,44 +44,55 @@ __all__ = [
 
 def read_jsonl(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
     """
-    The set that `write_jsonl` wrote, equal to the last field, or one from elsewhere.
+    Read a file in askline's own format.
 
-    A question without an id is called Q and its line; candidates without ids are called by that
-    id and their place, from 0.
+    The default id of a question is `Q` and its line number; that of a candidate is the id of its
+    question, `-` and its index from 0.
     """
     file = DataFile(path)
     unique = UniqueIds("question")
 
     def parse(line: int, record: JsonObject) -> Question:
         question = _question(line, record)
-        unique.take(question.id, f"line {line}")
+        unique.add(question.id, f"line {line}")
         return question
 
-    return file.question_set(name, file.collect(file.records(), parse))
+    return file.question_set(name, file.parse_rows(file.records(), parse))
 
 
 def write_jsonl(question_set: QuestionSet, path: str | PathLike[str]) -> None:
     """
-    Write a set so that `read_jsonl` gives it back; a name that ends in .gz is packed.
+    Write a set so that `read_jsonl` returns an equal set; a name that ends in .gz is compressed.
 
-    The file appears whole or not at all. What could not be read back (an empty text, an id used
-    twice) is refused before anything is written.
+    The file is written atomically. A set that could not be read back (an empty text, a repeated
+    id) is refused before anything is written.
     """
     path = Path(path).expanduser()
     unique = UniqueIds("question")
     lines = []
-    for place, question in enumerate(question_set, 1):
+    for number, question in enumerate(question_set, 1):
         record = _record(question)
         try:
-            unique.take(_question(place, record).id, f"question {place}")
+            unique.add(_question(number, record).id, f"question {number}")
         except RowError as error:
             raise InputError(f"Question {question.id!r} cannot be written: {error}") from error
         lines.append(json.dumps(record, ensure_ascii=False))
     if not lines:
-        raise InputError("A set without questions cannot be written, for none can be read.")
+        raise InputError("Expected at least one question to write, got none. Check the filter.")
     content = ("\n".join(lines) + "\n").encode()
     with atomic_write(path) as stream:
-        stream.write(_pack(content) if path.suffix == ".gz" else content)
+        stream.write(_gzip(content) if path.suffix == ".gz" else content)
+
+
+def read_pairs(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
+    """
+    Read positive pairs: each question has one candidate, which is the answer.
+
+    Such a set is for training; its negatives must be added, for example by `pad`. The id of a
+    question is `Q` and its line number.
+    """
+    file = DataFile(path)
+    return file.question_set(name, file.parse_rows(file.records(), _pair_question))
 
 
 def _question(line: int, record: JsonObject) -> Question:
@@ -102,12 +112,12 @@ def _question(line: int, record: JsonObject) -> Question:
 
 def _candidate_ids(record: JsonObject, question_id: str, count: int) -> list[str]:
     if "candidate_ids" not in record:
-        return [f"{question_id}-{place}" for place in range(count)]
+        return [f"{question_id}-{index}" for index in range(count)]
     ids = get_texts(record, "candidate_ids")
-    _same_length("candidate_ids", ids, count)
+    _check_length("candidate_ids", ids, count)
     unique = UniqueIds("candidate")
-    for place, candidate_id in enumerate(ids):
-        unique.take(candidate_id, f"'candidate_ids'[{place}]")
+    for index, candidate_id in enumerate(ids):
+        unique.add(candidate_id, f"'candidate_ids'[{index}]")
     return ids
 
 
@@ -115,8 +125,8 @@ def _sources(record: JsonObject, count: int) -> list[Source | None]:
     if "sources" not in record:
         return [None] * count
     values = get_list(record, "sources")
-    _same_length("sources", values, count)
-    return [_source(value, f"'sources'[{place}]") for place, value in enumerate(values)]
+    _check_length("sources", values, count)
+    return [_source(value, f"'sources'[{index}]") for index, value in enumerate(values)]
 
 
 def _source(value: object, what: str) -> Source | None:
@@ -126,13 +136,13 @@ def _source(value: object, what: str) -> Source | None:
         raise RowError(f"{what} must be null or [document, start, end], got {value!r:.40}.")
     document, start, end = value
     if not (type(start) is type(end) is int and 0 <= start <= end):
-        raise RowError(f"{what} must have a start and an end from 0 on, got {value!r:.40}.")
+        raise RowError(f"{what} must have integers 0 <= start <= end, got {value!r:.40}.")
     return Source(check_text(document, what), start, end)
 
 
-def _same_length(key: str, values: Sequence[object], count: int) -> None:
+def _check_length(key: str, values: Sequence[object], count: int) -> None:
     if len(values) != count:
-        raise RowError(f"{key!r} has {len(values)} entries for {count} candidates. Give one each.")
+        raise RowError(f"{key!r} must have one entry per candidate ({count}), got {len(values)}.")
 
 
 def _record(question: Question) -> JsonObject:
@@ -149,29 +159,20 @@ def _record(question: Question) -> JsonObject:
         record["topic"] = question.topic
     sources = [candidate.source for candidate in question.candidates]
     if any(sources):
-        record["sources"] = [[at.document, at.start, at.end] if at else None for at in sources]
+        record["sources"] = [
+            [source.document, source.start, source.end] if source else None for source in sources
+        ]
     return record
 
 
-def _pack(content: bytes) -> bytes:
-    """Without a name and a time inside, so that the same set gives the same bytes."""
+def _gzip(content: bytes) -> bytes:
+    """Without file name and time, so that equal sets give equal bytes."""
     packed = BytesIO()
     with gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as stream:
         stream.write(content)
     return packed.getvalue()
 
 
-def read_pairs(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
-    """
-    Lines of `{"question": …, "sentence": …}`: one candidate each, which is the answer.
-
-    There is nothing to rank in such a set: it is training material whose negatives come from
-    elsewhere (`pad` brings some). Ids are Q and the line.
-    """
-    file = DataFile(path)
-    return file.question_set(name, file.collect(file.records(), _question_pairs))
-
-
-def _question_pairs(line: int, record: JsonObject) -> Question:
+def _pair_question(line: int, record: JsonObject) -> Question:
     candidate = Candidate(f"Q{line}-0", get_text(record, "sentence"), is_answer=True)
     return Question(f"Q{line}", get_text(record, "question"), (candidate,))

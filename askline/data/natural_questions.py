@@ -1,11 +1,12 @@
 """
-Natural Questions in its simplified JSON lines, as NQ-LA: which paragraph of a page answers?
+Natural Questions (simplified JSON lines), and ASNQ, the sentence set derived from it.
 
+In Natural Questions the task is NQ-LA: choose the paragraph of a page that answers the question.
 Candidates are the top-level paragraphs of the page (`<P>`) in page order, without their tags;
-tables and lists are left out. A paragraph is an answer when an annotator, one or more, chose it as
-the long answer.
+tables and lists are left out. A paragraph is an answer if at least one annotator chose it as the
+long answer.
 
-ASNQ: rows of question, sentence and label without a header, where label 4 is the answer.
+ASNQ has tab-separated rows of question, sentence and label without a header. Label 4 is an answer.
 """
 
 from __future__ import annotations
@@ -32,56 +33,89 @@ __all__ = [
     "read_natural_questions",
 ]
 
-Span = tuple[int, int]  # first token, token after the last
+TokenSpan = tuple[int, int]
+"""The first token, and the token after the last."""
+
+_ASNQ_ANSWER = "4"  # in the long answer and contains the short answer; labels 1 to 3 are not both
+_ASNQ_LABELS = frozenset("1234")
 
 
 def read_natural_questions(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
     """
-    Ids are those of the examples; sources are offsets into `document_text`, to the character.
+    Read Natural Questions. Ids are the example ids; sources are offsets into `document_text`.
 
-    Left out, because its answer is not to be found among paragraphs: a question whose annotators
-    chose tables, lists or inner paragraphs only, and a page without a top-level paragraph. A
-    question that nobody found an answer to stays, with negatives only. `answers` are the short
+    Questions are skipped if their answer is not among the candidates: if annotators chose only
+    tables, lists or nested paragraphs, or if the page has no top-level paragraph. Questions for
+    which no annotator found an answer are kept, with negatives only. `answers` are the short
     answers.
     """
     file = DataFile(path)
     unique = UniqueIds("question")
 
     def parse(line: int, record: JsonObject) -> Question | None:
-        unique.take(str(get_integer(record, "example_id")), f"line {line}")
+        unique.add(str(get_integer(record, "example_id")), f"line {line}")
         return _question(record)
 
-    questions = file.collect(file.records(), parse)
+    questions = file.parse_rows(file.records(), parse)
+    return file.question_set(name, questions)
+
+
+def read_asnq(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
+    """
+    Read ASNQ. Rows are grouped by the text of the question, because there are no ids.
+
+    Questions get the ids Q1, Q2, … in order of first appearance. Quotation marks are text. The
+    train file (20 million rows) takes about eight gigabytes of memory.
+    """
+    file = DataFile(path)
+    drafts: dict[str, list[tuple[str, bool]]] = {}
+    for line, row in file.lines():
+        fields = row.split("\t")
+        if len(fields) != 3:
+            if row:
+                file.add_problem(line, _wrong_columns(len(fields)))
+            continue
+        question, sentence, label = fields
+        if label not in _ASNQ_LABELS:
+            file.add_problem(line, f"Label must be 1, 2, 3 or 4, got {label!r:.40}.")
+        elif not question.strip() or not sentence.strip():
+            file.add_problem(line, "The question or the sentence is empty. Remove the row.")
+        else:
+            drafts.setdefault(question, []).append((sentence, label == _ASNQ_ANSWER))
+    questions = [
+        _asnq_question(f"Q{number}", question, rows)
+        for number, (question, rows) in enumerate(drafts.items(), 1)
+    ]
     return file.question_set(name, questions)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A page's text, cut at single spaces, which is how the dataset counts tokens."""
+    """The text of a page, split at single spaces, as the dataset counts tokens."""
 
     text: str
     tokens: list[str]
-    starts: list[int]  # of each token in the text, and one more past the end
+    starts: list[int]  # the offset of each token in the text, and one past the end
 
     @classmethod
     def of(cls, text: str) -> _Page:
         tokens = text.split(" ")
         return cls(text, tokens, list(accumulate((len(token) + 1 for token in tokens), initial=0)))
 
-    def span(self, record: JsonObject) -> Span:
-        """The tokens that a candidate or an answer names; (-1, -1) where it names none."""
+    def span(self, record: JsonObject) -> TokenSpan:
+        """The tokens of a candidate or an answer; (-1, -1) if it has none."""
         start, end = get_integer(record, "start_token"), get_integer(record, "end_token")
         if start < 0:
             return -1, -1
         if not start < end <= len(self.tokens):
             raise RowError(
-                f"Tokens {start} to {end} do not lie in 'document_text', which has "
-                f"{len(self.tokens)}. Fetch the file again."
+                f"Tokens {start} to {end} are outside of 'document_text', which has "
+                f"{len(self.tokens)} tokens. Get the file again."
             )
         return start, end
 
-    def characters(self, span: Span) -> tuple[int, int]:
-        """Offsets of a span of tokens, without white space around it."""
+    def characters(self, span: TokenSpan) -> tuple[int, int]:
+        """The character offsets of a span of tokens, without surrounding white space."""
         start, end = self.starts[span[0]], self.starts[span[1]] - 1
         inner = self.text[start:end]
         return start + len(inner) - len(inner.lstrip()), end - len(inner) + len(inner.rstrip())
@@ -90,9 +124,12 @@ class _Page:
 def _question(record: JsonObject) -> Question | None:
     page = _Page.of(get_text(record, "document_text"))
     question = get_text(record, "question_text")
-    notes = [check_object(note, "An annotation") for note in get_list(record, "annotations")]
+    annotations = [
+        check_object(annotation, "An annotation") for annotation in get_list(record, "annotations")
+    ]
     chosen = {
-        page.span(check_object(get_field(note, "long_answer"), "'long_answer'")) for note in notes
+        page.span(check_object(get_field(annotation, "long_answer"), "'long_answer'"))
+        for annotation in annotations
     }
     chosen.discard((-1, -1))
     example = str(get_integer(record, "example_id"))
@@ -100,32 +137,32 @@ def _question(record: JsonObject) -> Question | None:
     answered = any(candidate.is_answer for candidate in candidates)
     if not candidates or (chosen and not answered):
         return None
-    return Question(example, question, tuple(candidates), _short_answers(notes, page))
+    return Question(example, question, tuple(candidates), _short_answers(annotations, page))
 
 
 def _paragraphs(
-    record: JsonObject, example: str, page: _Page, chosen: set[Span]
+    record: JsonObject, example: str, page: _Page, chosen: set[TokenSpan]
 ) -> list[Candidate]:
     document = str(record.get("document_url") or example)
     found = []
-    for place, item in enumerate(get_list(record, "long_answer_candidates")):
-        box = check_object(item, "A long answer candidate")
-        span = page.span(box)
-        if not box.get("top_level", True) or span[0] < 0 or page.tokens[span[0]] != "<P>":
+    for index, item in enumerate(get_list(record, "long_answer_candidates")):
+        candidate = check_object(item, "A long answer candidate")
+        span = page.span(candidate)
+        if not candidate.get("top_level", True) or span[0] < 0 or page.tokens[span[0]] != "<P>":
             continue
         closed = page.tokens[span[1] - 1] == "</P>"
         start, end = page.characters((span[0] + 1, span[1] - closed))
         if start < end:
-            at = Source(document, start, end)
+            source = Source(document, start, end)
             is_answer = span in chosen
-            found.append(Candidate(f"{example}-{place}", page.text[start:end], is_answer, at))
+            found.append(Candidate(f"{example}-{index}", page.text[start:end], is_answer, source))
     return found
 
 
-def _short_answers(notes: list[JsonObject], page: _Page) -> tuple[str, ...]:
+def _short_answers(annotations: list[JsonObject], page: _Page) -> tuple[str, ...]:
     answers: dict[str, None] = {}
-    for note in notes:
-        for item in get_list(note, "short_answers") if "short_answers" in note else ():
+    for annotation in annotations:
+        for item in get_list(annotation, "short_answers") if "short_answers" in annotation else ():
             span = page.span(check_object(item, "A short answer"))
             if span[0] >= 0:
                 start, end = page.characters(span)
@@ -133,49 +170,16 @@ def _short_answers(notes: list[JsonObject], page: _Page) -> tuple[str, ...]:
     return tuple(answers)
 
 
-_ANSWER = "4"  # in the long answer, with the short answer; 1 to 3 lack one or both of these
-_LABELS = frozenset("1234")
-
-
-def read_asnq(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
-    """
-    Rows are grouped by the question's text, which is all that names a question here.
-
-    Questions get the ids Q1, Q2, … by first appearance. No quoting is undone. The whole train file
-    (20 million rows) becomes some eight gigabytes of candidates.
-    """
-    file = DataFile(path)
-    drafts: dict[str, list[tuple[str, bool]]] = {}
-    for line, row in file.lines():
-        fields = row.split("\t")
-        if len(fields) != 3:
-            if row:
-                file.problem(line, _columns(len(fields)))
-            continue
-        question, sentence, label = fields
-        if label not in _LABELS:
-            file.problem(line, f"Label must be 1, 2, 3 or 4, got {label!r:.40}.")
-        elif not question.strip() or not sentence.strip():
-            file.problem(line, "The question or the sentence is empty. Remove the row.")
-        else:
-            drafts.setdefault(question, []).append((sentence, label == _ANSWER))
-    questions = [
-        _question_asnq(f"Q{number}", asked, rows)
-        for number, (asked, rows) in enumerate(drafts.items(), 1)
-    ]
-    return file.question_set(name, questions)
-
-
-def _question_asnq(name: str, text: str, rows: list[tuple[str, bool]]) -> Question:
+def _asnq_question(name: str, text: str, rows: list[tuple[str, bool]]) -> Question:
     candidates = (
-        Candidate(f"{name}-{place}", sentence, is_answer)
-        for place, (sentence, is_answer) in enumerate(rows)
+        Candidate(f"{name}-{index}", sentence, is_answer)
+        for index, (sentence, is_answer) in enumerate(rows)
     )
     return Question(name, text, tuple(candidates))
 
 
-def _columns(found: int) -> str:
+def _wrong_columns(found: int) -> str:
     return (
-        f"Expected question, sentence and label, separated by tabs, got {found} columns. "
-        "Add the missing ones, or remove the row."
+        f"Expected three tab-separated columns (question, sentence, label), got {found}. "
+        "Correct or remove the row."
     )

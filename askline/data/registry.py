@@ -1,8 +1,8 @@
 """
-The datasets by name: `NAME:SPLIT`, as on the command line and in result tables.
+Datasets by name: `NAME:SPLIT`, as on the command line and in result tables.
 
-Files are looked for in one data folder, each dataset in a folder of its own there. A packed file
-may stand there unpacked, and the other way round.
+Files are read from one data folder with a subfolder per dataset. Each file may be gzipped or not,
+whatever its name in the list below.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Reader(Protocol):
 
 
 DATA_VARIABLE = "ASKLINE_DATA"
-"""The environment variable that names the data folder; read when a set is loaded."""
+"""The environment variable with the path of the data folder; read by `load_dataset`."""
 
 _TRECQA: dict[str, tuple[str, ...]] = {
     "train": ("trecqa/TRAIN.xml",),
@@ -61,10 +61,10 @@ _FILES: dict[str, dict[str, tuple[str, ...]]] = {
     "trecqa-clean": _TRECQA,
     "wikiqa": {split: (f"wikiqa/WikiQA-{split}.tsv",) for split in ("train", "dev", "test")},
 }
-"""The files of every split, below the data folder."""
+"""The files of every split, relative to the data folder."""
 
-_OWN_SPLIT = frozenset({"piaf", "squadshifts"})
-"""Sets published whole: `train` and `dev` are the two parts that `hold_out` makes of each file."""
+_HELD_OUT_SPLIT = frozenset({"piaf", "squadshifts"})
+"""Published without splits: `hold_out` splits each file into `train` and `dev`."""
 
 _READERS: dict[str, _Reader] = {
     "asnq": read_asnq,
@@ -78,7 +78,7 @@ _READERS: dict[str, _Reader] = {
     "squadshifts": read_squad,
     "wikiqa": read_wikiqa,
 }
-"""What reads a file of each set; TrecQA has two formats and takes a seed."""
+"""The reader of each dataset, except TrecQA, which has two formats and takes a seed."""
 
 
 def dataset_names() -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def load_dataset(
     """
     dataset, colon, split = name.partition(":")
     if name in _FILES:
-        return load_dataset(f"{name}:{_only_split(name)}", root=root, seed=seed)
+        return load_dataset(f"{name}:{_default_split(name)}", root=root, seed=seed)
     if dataset in _FILES and colon:
         if split in _FILES[dataset]:
             return _load_split(dataset, split, root, seed)
@@ -113,33 +113,36 @@ def load_dataset(
         return read_jsonl(name, name=name)
     elif Path(name).expanduser().is_file():
         raise InputError(
-            f"{name} must end in .jsonl or .jsonl.gz to be read as it is. For a file of another "
-            f"format write NAME:{name} with one of these names: {', '.join(_FILES)}."
+            f"Expected a .jsonl or .jsonl.gz file in askline's own format, got {name}. For a file "
+            f"in the format of a dataset, write NAME:{name} with one of these names: "
+            f"{', '.join(_FILES)}."
         )
     raise UnknownNameError("dataset or .jsonl file", name, dataset_names())
 
 
 def load_paragraphs(name: str, *, root: str | PathLike[str] | None = None) -> tuple[Paragraph, ...]:
     """
-    The whole paragraphs of a set in SQuAD's format, named and split as `load` has it.
+    Load the paragraphs of a dataset in SQuAD's format; names and splits as in `load_dataset`.
 
-    A set of another format has none.
+    Returns an empty tuple for other formats.
     """
     if name in _FILES:
-        return load_paragraphs(f"{name}:{_only_split(name)}", root=root)
+        return load_paragraphs(f"{name}:{_default_split(name)}", root=root)
     dataset, _, split = name.partition(":")
     if _READERS.get(dataset) is not read_squad:
         return ()
     files = _FILES[dataset].get(split)
     if files is None:
         return read_paragraphs(split).paragraphs
-    parts = [read_paragraphs(_find(file, _folder(name, files, root), name)) for file in files]
-    if dataset in _OWN_SPLIT and split in ("train", "dev"):
+    parts = [
+        read_paragraphs(_find_file(file, _data_folder(name, files, root), name)) for file in files
+    ]
+    if dataset in _HELD_OUT_SPLIT and split in ("train", "dev"):
         parts = [hold_out(part)[split == "dev"] for part in parts]
     return tuple(paragraph for part in parts for paragraph in part.paragraphs)
 
 
-def _only_split(dataset: str) -> str:
+def _default_split(dataset: str) -> str:
     splits = list(_FILES[dataset])
     return "train" if "train" in splits else splits[0]
 
@@ -149,11 +152,11 @@ def _load_split(
 ) -> QuestionSet:
     name = f"{dataset}:{split}"
     files = _FILES[dataset][split]
-    paths = [_find(file, _folder(name, files, root), name) for file in files]
-    if dataset in _OWN_SPLIT and split in ("train", "dev"):
+    paths = [_find_file(file, _data_folder(name, files, root), name) for file in files]
+    if dataset in _HELD_OUT_SPLIT and split in ("train", "dev"):
         parts = [hold_out(read_paragraphs(path))[split == "dev"] for path in paths]
-        return _joined(name, [to_question_set(part) for part in parts])
-    return _joined(name, [_read(dataset, path, name, seed) for path in paths])
+        return _join(name, [to_question_set(part) for part in parts])
+    return _join(name, [_read(dataset, path, name, seed) for path in paths])
 
 
 def _read(dataset: str, path: Path, name: str, seed: int) -> QuestionSet:
@@ -164,34 +167,34 @@ def _read(dataset: str, path: Path, name: str, seed: int) -> QuestionSet:
     return filter_questions(question_set, "both") if dataset == "trecqa-clean" else question_set
 
 
-def _folder(name: str, files: Sequence[str], root: str | PathLike[str] | None) -> Path:
-    named = os.fspath(root) if root is not None else os.environ.get(DATA_VARIABLE, "")
-    if not named:
+def _data_folder(name: str, files: Sequence[str], root: str | PathLike[str] | None) -> Path:
+    folder = os.fspath(root) if root is not None else os.environ.get(DATA_VARIABLE, "")
+    if not folder:
         raise InputError(
-            f"{name} is read from {', '.join(files)} in a data folder, and none is named. "
-            f"Set {DATA_VARIABLE}, or give --data DIR (in Python: root=)."
+            f"{name} is read from {', '.join(files)} in a data folder, and none is given. "
+            f"Set {DATA_VARIABLE}, or use --data DIR (in Python: root=)."
         )
-    return Path(named).expanduser()
+    return Path(folder).expanduser()
 
 
-def _find(file: str, folder: Path, name: str) -> Path:
+def _find_file(file: str, folder: Path, name: str) -> Path:
     path = folder / file
     other = path.with_suffix("") if path.suffix == ".gz" else path.with_name(f"{path.name}.gz")
-    for choice in (path, other):
-        if choice.is_file():
-            return choice
+    for candidate in (path, other):
+        if candidate.is_file():
+            return candidate
     raise InputError(
-        f"No file {path}, which {name} is read from. Put it there, or name another data folder "
+        f"No file {path}, which {name} is read from. Put it there, or choose another data folder "
         f"with {DATA_VARIABLE} or --data DIR (in Python: root=)."
     )
 
 
-def _joined(name: str, parts: Sequence[QuestionSet]) -> QuestionSet:
+def _join(name: str, parts: Sequence[QuestionSet]) -> QuestionSet:
     questions = [question for part in parts for question in part]
     unique = UniqueIds("question")
-    for place, question in enumerate(questions):
+    for number, question in enumerate(questions, 1):
         try:
-            unique.take(question.id, f"question {place + 1}")
+            unique.add(question.id, f"question {number}")
         except RowError as error:
-            raise InputError(f"The files of {name} do not go together. {error}") from error
+            raise InputError(f"The files of {name} cannot be joined. {error}") from error
     return QuestionSet(name, tuple(questions))

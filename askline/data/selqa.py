@@ -1,4 +1,4 @@
-"""SelQA, answer sentence selection: a JSON list of questions with candidates and answer places."""
+"""SelQA: a JSON list of questions with candidates and the indexes of the answers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ def read_selqa(
     path: str | PathLike[str], *, name: str | None = None, keep_empty: bool = True
 ) -> QuestionSet:
     """
-    Candidates in the order of their section; ids are Q and the place in the list, from 1.
+    Candidates keep the order of their section; ids are `Q` and the position from 1.
 
-    The published files hold empty candidates (42 of 9,419 in dev), all of them negatives. They
-    count in the published figures and so stay, unless `keep_empty` is false. An empty candidate
-    that is called an answer is a problem.
+    The published files have empty candidates (42 of 9,419 in dev), all of them negatives. They are
+    counted in the published figures, so they are kept unless `keep_empty` is false. An empty
+    candidate that is labelled as an answer is a problem.
     """
     file = DataFile(path)
     document = file.document()
     if not isinstance(document, list):
         file.fail(0, f"Expected a JSON list of questions, got {json_type(document)}.")
-    questions = file.each(document, "", partial(_question, keep_empty=keep_empty))
+    questions = file.parse_items(document, "", partial(_question, keep_empty=keep_empty))
     return file.question_set(name, questions)
 
 
-def _question(record: JsonObject, _: str, place: int, *, keep_empty: bool) -> Question:
-    question_id = f"Q{place + 1}"
+def _question(record: JsonObject, _: str, position: int, *, keep_empty: bool) -> Question:
+    question_id = f"Q{position + 1}"
     sentences = get_texts(record, "candidates", blank=True)
     answers = _answers(record, sentences)
     candidates = tuple(
@@ -46,9 +46,9 @@ def _answers(record: JsonObject, sentences: list[str]) -> set[int]:
     for value in get_list(record, "answers"):
         if not isinstance(value, int) or not 0 <= value < len(sentences):
             raise RowError(
-                f"'answers' must be places from 0 to {len(sentences) - 1}, got {value!r:.40}."
+                f"'answers' must be indexes from 0 to {len(sentences) - 1}, got {value!r:.40}."
             )
         if not sentences[value].strip():
-            raise RowError(f"'candidates'[{value}] is an answer and empty. Fill it in.")
+            raise RowError(f"'candidates'[{value}] is an answer but empty. Fill it in.")
         answers.add(value)
     return answers

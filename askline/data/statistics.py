@@ -1,4 +1,4 @@
-"""A set in figures: what Table 2 of Cosinet and Table 1 of the Cascade Transformer count."""
+"""Statistics of a question set, as in Cosinet's Table 2 and the Cascade Transformer's Table 1."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ class DatasetStatistics:
     """
     Counts over all questions of a set; averages of an empty set are 0.
 
-    The Cascade Transformer's table counts questions with an answer alone: filter first.
+    The Cascade Transformer's table counts only questions with an answer: filter first.
     """
 
     name: str
     questions: int
     candidates: int
-    """Repeated sentences counted each time."""
+    """With repetitions."""
     answerable: int
     """Questions with at least one answer."""
     both: int
-    """Questions with labels of both kinds."""
+    """Questions with at least one answer and at least one negative."""
     positives: int
     """Candidates that are answers."""
     question_words: float
-    """Average length of a question in words of `askline.text.words`."""
+    """Average length of a question in words (`askline.text.words`)."""
     candidate_words: float
-    """Average length of a candidate, each occurrence counted."""
+    """Average length of a candidate in words, with repetitions."""
 
     @property
     def percent_answerable(self) -> float:
-        """Of the questions, from 0 to 100."""
+        """The share of answerable questions, from 0 to 100."""
         return 100 * _ratio(self.answerable, self.questions)
 
     @property
@@ -53,7 +53,7 @@ class DatasetStatistics:
 
 
 def compute_statistics(question_set: QuestionSet) -> DatasetStatistics:
-    """One pass over the set; a text that many questions share is split into words once."""
+    """One pass over the set; a text that several questions share is tokenized once."""
     lengths: dict[str, int] = {}
     question_words = candidate_words = positives = answerable = both = 0
     for question in question_set:

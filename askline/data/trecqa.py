@@ -1,14 +1,14 @@
 """
-TrecQA: the XML of the raw TRAIN, DEV and TEST, and the JSON lines of TRAIN-ALL.
+TrecQA: the XML of the raw TRAIN, DEV and TEST splits, and the JSON lines of TRAIN-ALL.
 
-In all of these files a question's positives stand before its negatives, so their order gives the
-labels away. Both readers therefore shuffle each question's candidates, by a generator seeded with
-`seed` and the question's id: the same order in every run, whatever else is read. A candidate's id
-keeps its place in the file. "Clean" is the part of a set with labels of both kinds:
-`select(question_set, "both")`.
+In these files the positives of a question come before its negatives, so the order reveals the
+labels. Therefore both readers shuffle the candidates of each question, with a generator seeded by
+`seed` and the id of the question: the order is the same in every run, whatever else is read. The id
+of a candidate is its position in the file. "Clean" sets have only questions with positives and
+negatives: `filter_questions(question_set, "both")`.
 
-The questions of DEV and TEST come in series: 57.1 to 57.4 ask about one space capsule, which is
-their topic here. TRAIN has none.
+The questions of DEV and TEST come in series (57.1 to 57.4 are about one space capsule); the series
+is their topic. TRAIN has no series.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from .data_files import (
     UniqueIds,
     check_labels,
     check_object,
+    get_field,
     get_list,
     get_text,
 )
-from .data_files import get_field as value_of
 
 __all__ = ["read_trecqa", "read_trecqa_all"]
 
 _OPENING = re.compile(r"<QApairs id=(['\"])(.+)\1>")
 _SERIES = re.compile(r"(\d+)\.\d+")
 _BLOCKS = {"<question>": "question", "<positive>": "positive", "<negative>": "negative"}
-_ANSWER_LINE = 5  # in a positive block: words, tags, relations, heads, entities, answer, places
+_ANSWER_LINE = 5  # of a positive block: words, tags, relations, heads, entities, answer, positions
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A question while its blocks come in."""
+    """A question while its blocks are read."""
 
     line: int
     id: str
@@ -55,11 +55,10 @@ def read_trecqa(
     path: str | PathLike[str], *, name: str | None = None, seed: int = 0
 ) -> QuestionSet:
     """
-    The raw XML, which is lines rather than XML: its ampersands are bare and it has no root.
+    Read the raw XML line by line, because it is not well-formed: bare ampersands and no root.
 
-    A text is its words with single spaces between them. `answers` are the phrases marked in the
-    positive sentences. A question may be without candidates: the published DEV has one, and it
-    counts among its 82.
+    Words are joined by single spaces. `answers` are the phrases marked in the positive sentences.
+    A question may have no candidates: the published DEV has one, which is counted in its 82.
     """
     file = DataFile(path)
     unique = UniqueIds("question")
@@ -68,14 +67,14 @@ def read_trecqa(
         try:
             if tag == "QApairs":
                 drafts.append(_Draft(line, content[0]))
-                unique.take(content[0], f"line {line}")
+                unique.add(content[0], f"line {line}")
             elif not drafts:
-                raise RowError("The block stands before the first <QApairs id='…'>. Move it.")
+                raise RowError("The block is before the first <QApairs id='…'>. Move it.")
             else:
-                _add(drafts[-1], tag, content)
+                _add_block(drafts[-1], tag, content)
         except RowError as error:
-            file.problem(line, str(error))
-    questions = file.collect(((draft.line, draft) for draft in drafts), _finished)
+            file.add_problem(line, str(error))
+    questions = file.parse_rows(((draft.line, draft) for draft in drafts), _finish)
     return file.question_set(name, [_shuffled(question, seed) for question in questions])
 
 
@@ -83,17 +82,17 @@ def read_trecqa_all(
     path: str | PathLike[str], *, name: str | None = None, seed: int = 0
 ) -> QuestionSet:
     """
-    TRAIN-ALL, with automatic labels; ids are Q and the line.
+    Read TRAIN-ALL, which has automatic labels. Ids are `Q` and the line number.
 
     Lines are `{"question": …, "candidates": [{"sentence": …, "label": 0}, …]}`.
     """
     file = DataFile(path)
-    questions = file.collect(file.records(), _question)
+    questions = file.parse_rows(file.records(), _question)
     return file.question_set(name, [_shuffled(question, seed) for question in questions])
 
 
 def _blocks(file: DataFile) -> Iterator[tuple[int, str, list[str]]]:
-    """The line of each opening tag, the tag's name, and the lines inside; for QApairs, its id."""
+    """The line and name of each opening tag, and the lines inside it; for QApairs, its id."""
     opened, start, content = "", 0, [""]
     for line, row in file.lines():
         if opened and row == f"</{opened}>":
@@ -101,23 +100,25 @@ def _blocks(file: DataFile) -> Iterator[tuple[int, str, list[str]]]:
             opened = ""
         elif row in _BLOCKS or row.startswith(("<QApairs", "</QApairs>")):
             if opened:
-                file.problem(start, f"<{opened}> is not closed. Add </{opened}> behind its lines.")
+                file.add_problem(
+                    start, f"<{opened}> is not closed. Add </{opened}> after its lines."
+                )
             opened, start, content = _BLOCKS.get(row, ""), line, []
             if row.startswith("<QApairs"):
                 if match := _OPENING.fullmatch(row):
                     yield line, "QApairs", [match[2]]
                 else:
-                    file.problem(line, f"Expected <QApairs id='…'>, got {row!r:.60}.")
+                    file.add_problem(line, f"Expected <QApairs id='…'>, got {row!r:.60}.")
         elif opened:
             content.append(row)
         elif row.strip():
-            file.problem(line, f"Text outside of a block: {row!r:.60}. Remove it.")
+            file.add_problem(line, f"Text outside a block: {row!r:.60}. Remove it.")
     if opened:
-        file.problem(start, f"<{opened}> is not closed: the file ends. Fetch it again.")
+        file.add_problem(start, f"<{opened}> is not closed before the file ends. Get it again.")
 
 
-def _add(draft: _Draft, tag: str, content: list[str]) -> None:
-    sentence = _words(content[0]) if content else ""
+def _add_block(draft: _Draft, tag: str, content: list[str]) -> None:
+    sentence = _single_spaced(content[0]) if content else ""
     if not sentence:
         raise RowError(f"<{tag}> has no words in its first line. Fill them in, or remove it.")
     if tag == "question":
@@ -127,15 +128,15 @@ def _add(draft: _Draft, tag: str, content: list[str]) -> None:
         return
     candidate_id = f"{draft.id}-{len(draft.candidates)}"
     draft.candidates.append(Candidate(candidate_id, sentence, tag == "positive"))
-    if tag == "positive" and len(content) > _ANSWER_LINE and _words(content[_ANSWER_LINE]):
-        draft.answers[_words(content[_ANSWER_LINE])] = None
+    if tag == "positive" and len(content) > _ANSWER_LINE and _single_spaced(content[_ANSWER_LINE]):
+        draft.answers[_single_spaced(content[_ANSWER_LINE])] = None
 
 
-def _words(row: str) -> str:
+def _single_spaced(row: str) -> str:
     return " ".join(row.split())
 
 
-def _finished(_: int, draft: _Draft) -> Question:
+def _finish(_: int, draft: _Draft) -> Question:
     if not draft.text:
         raise RowError(f"{draft.id} has no <question>. Add it.")
     series = _SERIES.fullmatch(draft.id)
@@ -151,11 +152,11 @@ def _finished(_: int, draft: _Draft) -> Question:
 def _question(line: int, record: JsonObject) -> Question:
     rows = [check_object(row, "A candidate") for row in get_list(record, "candidates")]
     if not rows:
-        raise RowError("'candidates' has no entries. Give at least one, or remove the row.")
-    is_answer = check_labels((value_of(row, "label") for row in rows), len(rows), "'label'")
+        raise RowError("'candidates' is an empty list. Add an entry, or remove the row.")
+    is_answer = check_labels((get_field(row, "label") for row in rows), len(rows), "'label'")
     candidates = (
-        Candidate(f"Q{line}-{place}", get_text(row, "sentence"), answers)
-        for place, (row, answers) in enumerate(zip(rows, is_answer, strict=True))
+        Candidate(f"Q{line}-{index}", get_text(row, "sentence"), label)
+        for index, (row, label) in enumerate(zip(rows, is_answer, strict=True))
     )
     return Question(f"Q{line}", get_text(record, "question"), tuple(candidates))
 

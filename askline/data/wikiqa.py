@@ -1,4 +1,4 @@
-"""WikiQA: tab-separated rows under a header, one row a sentence, sentences in document order."""
+"""WikiQA: tab-separated rows with a header, one row per sentence, in document order."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _COLUMNS = ("QuestionID", "Question", "SentenceID", "Sentence", "Label")
 
 def read_wikiqa(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
     """
-    The official TSV. Quotation marks are text: no quoting is undone.
+    Read the official TSV. Quotation marks are text.
 
-    Columns are found by their header, so their order and further columns do not matter. Rows of
-    one question may stand apart; the questions come in the order of their first rows.
+    Columns are found by name, so their order and additional columns do not matter. The rows of a
+    question need not be adjacent; questions are in the order of their first rows.
     """
     file = DataFile(path)
     drafts: dict[str, tuple[str, list[Candidate]]] = {}
@@ -32,34 +32,36 @@ def read_wikiqa(path: str | PathLike[str], *, name: str | None = None) -> Questi
                 check_text(question_id, "QuestionID"), (check_text(question, "Question"), [])
             )
             if text != question:
-                raise RowError(f"{question_id} has another question text in an earlier row.")
-            unique.take(f"{question_id} {check_text(sentence_id, 'SentenceID')}", f"line {line}")
+                raise RowError(
+                    f"{question_id} has a different question text in an earlier row. Correct it."
+                )
+            unique.add(f"{question_id} {check_text(sentence_id, 'SentenceID')}", f"line {line}")
             candidates.append(candidate)
         except RowError as error:
-            file.problem(line, str(error))
+            file.add_problem(line, str(error))
     questions = [Question(key, text, tuple(rows)) for key, (text, rows) in drafts.items()]
     return file.question_set(name, questions)
 
 
 def _rows(file: DataFile) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The five columns that count, of every row that has as many fields as the header."""
+    """Line number and the five columns of every row with as many fields as the header."""
     lines = file.lines()
     line, header = next(lines, (0, ""))
-    if line != 1:  # an empty file, or a first line that was noted as broken
+    if line != 1:  # an empty file, or a first line that could not be decoded
         return
     columns = header.split("\t")
     missing = [column for column in _COLUMNS if column not in columns]
     if missing:
-        file.problem(1, f"No column {', '.join(missing)}. Expected {', '.join(_COLUMNS)}.")
+        file.add_problem(1, f"No column {', '.join(missing)}. Expected {', '.join(_COLUMNS)}.")
         return
-    places = [columns.index(column) for column in _COLUMNS]
+    indexes = [columns.index(column) for column in _COLUMNS]
     for line, text in lines:
         fields = text.split("\t")
         if len(fields) == len(columns):
-            yield line, tuple(fields[place] for place in places)
+            yield line, tuple(fields[index] for index in indexes)
         elif text:
-            file.problem(
+            file.add_problem(
                 line,
                 f"Expected {len(columns)} tab-separated columns, got {len(fields)}. "
-                "Add the missing ones, or remove the row.",
+                "Correct or remove the row.",
             )

@@ -1,4 +1,4 @@
-"""Small files for the readers, and what they say about bad ones."""
+"""Helpers: write small files, collect the problems of bad ones, make question sets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_json(path: Path, value: object) -> Path:
 
 
 def problems(read: Callable[[Path], object], path: Path) -> list[tuple[int, str]]:
-    """The lines and messages of the DataError that reading must end in."""
+    """The lines and messages of the DataError that reading must raise."""
     with pytest.raises(DataError) as caught:
         read(path)
     assert {problem.path for problem in caught.value.problems} == {str(path)}

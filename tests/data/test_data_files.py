@@ -29,18 +29,18 @@ GOOD = '{"question": "Who?", "candidates": ["Nobody.", "Ann."], "labels": [0, 1]
     ],
     ids=["plain", "windows", "no-last-newline", "bom", "gzip", "gzip-bom-windows"],
 )
-def test_lines_come_decoded_and_numbered(tmp_path: Path, content: bytes) -> None:
+def test_lines_are_decoded_and_numbered(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "file.txt"
     path.write_bytes(content)
     assert list(DataFile(path).lines()) == [(1, "one"), (2, "two")]
 
 
-def test_lines_end_at_newlines_alone(tmp_path: Path) -> None:
+def test_lines_end_at_newlines_only(tmp_path: Path) -> None:
     path = write(tmp_path / "file.txt", "a\u2028b\x0cc\x85d")
     assert list(DataFile(path).lines()) == [(1, "a\u2028b\x0cc\x85d")]
 
 
-def test_a_line_that_is_not_utf8_is_named_with_its_byte(tmp_path: Path) -> None:
+def test_line_that_is_not_utf8_is_reported_with_its_byte(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
     path.write_bytes(f"{GOOD}\n".encode() + b'{"question": "caf\xe9"}\n' + b"\xff\n")
     offset = len(GOOD) + 1 + len(b'{"question": "caf')
@@ -50,7 +50,7 @@ def test_a_line_that_is_not_utf8_is_named_with_its_byte(tmp_path: Path) -> None:
     ]
 
 
-def test_a_document_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> None:
+def test_document_that_is_not_utf8_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "selqa.json"
     path.write_bytes(b'\xef\xbb\xbf[\n\n"caf\xe9"]')
     assert problems(read_selqa, path) == [
@@ -59,7 +59,7 @@ def test_a_document_that_is_not_utf8_is_named_with_its_line(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", gzip.compress(b"")], ids=["0", "blank", "gzip"])
-def test_an_empty_file_is_a_problem(tmp_path: Path, content: bytes) -> None:
+def test_empty_file_is_a_problem(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "empty"
     path.write_bytes(content)
     [(line, message)] = problems(read_jsonl, path)
@@ -69,54 +69,54 @@ def test_an_empty_file_is_a_problem(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("read", [read_jsonl, read_selqa])
-def test_a_truncated_gzip_file_gives_nothing(tmp_path: Path, read: object) -> None:
+def test_truncated_gzip_file_returns_nothing(tmp_path: Path, read: object) -> None:
     path = tmp_path / "cut.jsonl.gz"
     path.write_bytes(gzip.compress(f"{GOOD}\n".encode() * 50)[:-9])
     assert callable(read)
     [(line, message)] = problems(read, path)
     assert line == 0
-    assert message.startswith("The gzip data is cut short or damaged")
-    assert message.endswith("Fetch it again.")
+    assert message.startswith("The gzip data is damaged or truncated")
+    assert message.endswith("Get it again.")
 
 
-def test_a_damaged_gzip_file_is_a_problem(tmp_path: Path) -> None:
+def test_damaged_gzip_file_is_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "bad.gz"
     path.write_bytes(b"\x1f\x8bnot really gzip")
     [(line, message)] = problems(read_jsonl, path)
     assert line == 0
-    assert "cut short or damaged" in message
+    assert "damaged or truncated" in message
 
 
-def test_a_folder_and_a_missing_file_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder\. Name the file in it"):
+def test_folder_and_missing_file_have_different_messages(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"got the folder .*\. Name a file in it"):
         read_jsonl(tmp_path)
     with pytest.raises(InputError, match=r"No file .*missing\.jsonl\. Check the path\."):
         read_jsonl(tmp_path / "missing.jsonl")
 
 
-def test_a_line_of_ten_megabytes_is_read(tmp_path: Path) -> None:
+def test_line_of_ten_megabytes_is_read(tmp_path: Path) -> None:
     long = "word " * 2_000_000
     row = json.dumps({"question": "Who?", "candidates": [long], "labels": [1]})
     [question] = read_jsonl(write(tmp_path / "q.jsonl", row))
     assert question.texts == [long]
 
 
-def test_a_line_over_the_limit_is_refused_and_the_rest_checked(
+def test_line_over_the_limit_is_refused_and_the_rest_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MAX_LINE_BYTES", 100)
     path = write(tmp_path / "q.jsonl", GOOD, "x" * 5000, GOOD, "{")
     (first, message), (second, _) = problems(read_jsonl, path)
     assert (first, second) == (2, 4)
-    assert message.startswith("The line has 5,001 bytes or more and at most 100 are read. Split it")
+    assert message.startswith("A line may have at most 100 bytes, got 5,001 or more. Split it")
 
 
-def test_a_document_over_the_limit_is_refused(
+def test_document_over_the_limit_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 10)
     [(line, message)] = problems(read_selqa, write(tmp_path / "d.json", "[1, 2, 3, 4, 5]"))
-    assert (line, message[:12]) == (0, "The file has")
+    assert (line, message[:12]) == (0, "A file may h")
 
 
 @pytest.mark.parametrize(
@@ -125,12 +125,14 @@ def test_a_document_over_the_limit_is_refused(
         ("{", r"Not JSON: Expecting property name enclosed in double quotes at column 2."),
         ("[1]", "The line must be a JSON object {…}, got a list."),
         ("null", "The line must be a JSON object {…}, got null."),
-        ("[" * 200_000, "Not JSON that can be read: "),
-        ("9" * 5_000, "Not JSON that can be read: "),
+        ("[" * 200_000, "JSON that cannot be read: "),
+        ("9" * 5_000, "JSON that cannot be read: "),
     ],
     ids=["broken", "list", "null", "deep", "long-number"],
 )
-def test_a_line_that_is_no_json_object_is_a_problem(tmp_path: Path, row: str, message: str) -> None:
+def test_line_that_is_not_a_json_object_is_a_problem(
+    tmp_path: Path, row: str, message: str
+) -> None:
     [(line, found)] = problems(read_jsonl, write(tmp_path / "q.jsonl", GOOD, "", row))
     assert line == 3
     assert found.startswith(message)

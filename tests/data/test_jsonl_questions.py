@@ -42,7 +42,7 @@ def row(**changes: object) -> str:
     return json.dumps({key: value for key, value in record.items() if value is not ...})
 
 
-def test_reading_names_what_has_no_id(tmp_path: Path) -> None:
+def test_missing_ids_get_defaults(tmp_path: Path) -> None:
     path = write(tmp_path / "tiny.jsonl", row(), "", row(id="x", labels=[True, False]))
     found = read_jsonl(path)
     assert found.name == "tiny.jsonl"
@@ -53,7 +53,7 @@ def test_reading_names_what_has_no_id(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["full.jsonl", "full.jsonl.gz"])
-def test_what_is_written_is_read_back_equal(tmp_path: Path, name: str) -> None:
+def test_written_set_is_read_back_equal(tmp_path: Path, name: str) -> None:
     write_jsonl(FULL, tmp_path / name)
     assert read_jsonl(tmp_path / name, name="full") == FULL
     assert [path.name for path in tmp_path.iterdir()] == [name]
@@ -69,7 +69,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str
         texts, st.dictionaries(texts, st.integers(0, 1), min_size=1, max_size=4), min_size=1
     )
 )
-def test_any_texts_survive_writing_and_reading(
+def test_any_text_round_trips(
     tmp_path_factory: pytest.TempPathFactory, rows: dict[str, dict[str, int]]
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "any.jsonl"
@@ -78,7 +78,7 @@ def test_any_texts_survive_writing_and_reading(
     assert read_jsonl(path) == question_set
 
 
-def test_packed_files_of_equal_sets_are_equal(tmp_path: Path) -> None:
+def test_gzip_files_of_equal_sets_are_equal(tmp_path: Path) -> None:
     write_jsonl(FULL, tmp_path / "one.gz")
     write_jsonl(FULL, tmp_path / "two.gz")
     assert (tmp_path / "one.gz").read_bytes() == (tmp_path / "two.gz").read_bytes()
@@ -92,58 +92,59 @@ def test_packed_files_of_equal_sets_are_equal(tmp_path: Path) -> None:
             row(question=...),
             "No 'question', only 'candidates', 'labels'. Add it to the row.",
         ),
-        (row(question=7), "'question' must be a text, got a number."),
+        (row(question=7), "'question' must be a string, got a number."),
         (row(question=" "), "'question' is empty. Fill it in, or remove it."),
-        (row(candidates="No."), "'candidates' must be a list, got a text."),
+        (row(candidates="No."), "'candidates' must be a list, got a string."),
         (
             row(candidates=[], labels=[]),
-            "'candidates' has no entries. Give at least one, or remove the row.",
+            "'candidates' is an empty list. Add an entry, or remove the row.",
         ),
         (row(candidates=["No.", ""]), "'candidates'[1] is empty. Fill it in, or remove it."),
-        (row(candidates=["No.", None]), "'candidates'[1] must be a text, got null."),
+        (row(candidates=["No.", None]), "'candidates'[1] must be a string, got null."),
         (
             row(candidates=["No.", "\ud83d"]),
-            "'candidates'[1] holds half a character at position 0. Write the file anew.",
+            "'candidates'[1] has half of a surrogate pair at position 0. Write the file again.",
         ),
         (row(labels={}), "'labels' must be a list, got an object."),
         (
             row(labels=[1]),
-            "'labels' has 1 entries for 2 candidates. Give one label for each.",
+            "'labels' must have one label per candidate (2), got 1.",
         ),
         (row(labels=[0, 2]), "'labels'[1] must be 0 or 1, got 2."),
         (row(labels=[0, "1"]), "'labels'[1] must be 0 or 1, got '1'."),
         (row(labels=[0, 1.0]), "'labels'[1] must be 0 or 1, got 1.0."),
-        (row(id=5), "'id' must be a text, got a number."),
-        (row(id="taken"), "The question id 'taken' is taken by line 1. Give each its own id."),
+        (row(id=5), "'id' must be a string, got a number."),
+        (
+            row(id="taken"),
+            "The question id 'taken' is already used by line 1. Give each its own id.",
+        ),
         (
             row(candidate_ids=["a"]),
-            "'candidate_ids' has 1 entries for 2 candidates. Give one each.",
+            "'candidate_ids' must have one entry per candidate (2), got 1.",
         ),
         (
             row(candidate_ids=["a", "a"]),
-            "The candidate id 'a' is taken by 'candidate_ids'[0]. Give each its own id.",
+            "The candidate id 'a' is already used by 'candidate_ids'[0]. Give each its own id.",
         ),
-        (row(sources=[None]), "'sources' has 1 entries for 2 candidates. Give one each."),
+        (row(sources=[None]), "'sources' must have one entry per candidate (2), got 1."),
         (
             row(sources=[None, ["d", 1]]),
             "'sources'[1] must be null or [document, start, end], got ['d', 1].",
         ),
         (
             row(sources=[None, ["d", 4, 1]]),
-            "'sources'[1] must have a start and an end from 0 on, got ['d', 4, 1].",
+            "'sources'[1] must have integers 0 <= start <= end, got ['d', 4, 1].",
         ),
-        (row(answers="Ann"), "'answers' must be a list, got a text."),
-        (row(topic=57), "'topic' must be a text, got a number."),
+        (row(answers="Ann"), "'answers' must be a list, got a string."),
+        (row(topic=57), "'topic' must be a string, got a number."),
     ],
 )
-def test_a_bad_row_is_named_with_its_line_and_remedy(
-    tmp_path: Path, bad: str, message: str
-) -> None:
+def test_bad_row_is_reported_with_its_line(tmp_path: Path, bad: str, message: str) -> None:
     path = write(tmp_path / "q.jsonl", row(id="taken"), row(), bad)
     assert problems(read_jsonl, path) == [(3, message)]
 
 
-def test_every_bad_row_is_reported_at_once(tmp_path: Path) -> None:
+def test_all_bad_rows_are_reported_together(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", row(labels=[1]), row(), "{", row(question=""))
     assert [line for line, _ in problems(read_jsonl, path)] == [1, 3, 4]
 
@@ -152,13 +153,13 @@ def test_every_bad_row_is_reported_at_once(tmp_path: Path) -> None:
     ("rows", "message"),
     [
         ([("Who?", {" ": 0})], r"Question 'q0' cannot be written: 'candidates'\[0\] is empty"),
-        ([("Who?", {})], r"'candidates' has no entries"),
-        ([("Who? \ud83d", {"No.": 0})], r"'question' holds half a character"),
-        ([], r"A set without questions cannot be written"),
+        ([("Who?", {})], r"'candidates' is an empty list"),
+        ([("Who? \ud83d", {"No.": 0})], r"'question' has half of a surrogate pair"),
+        ([], r"at least one question to write, got none"),
     ],
     ids=["blank", "none", "surrogate", "no-questions"],
 )
-def test_what_could_not_be_read_back_is_not_written(
+def test_unreadable_set_is_not_written(
     tmp_path: Path, rows: list[tuple[str, dict[str, int]]], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
@@ -166,13 +167,13 @@ def test_what_could_not_be_read_back_is_not_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_writing_a_doubled_question_id_is_refused(tmp_path: Path) -> None:
+def test_repeated_question_id_is_not_written(tmp_path: Path) -> None:
     doubled = QuestionSet("x", FULL.questions[:1] * 2)
-    with pytest.raises(InputError, match="question id 'first' is taken by question 1"):
+    with pytest.raises(InputError, match="question id 'first' is already used by question 1"):
         write_jsonl(doubled, tmp_path / "q.jsonl")
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_file(tmp_path: Path) -> None:
     path = write(tmp_path / "q.jsonl", "old")
     with pytest.raises(InputError):
         write_jsonl(make_set([("Who?", {"": 1})]), path)
@@ -185,14 +186,14 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "q.jsonl"]
 
 
-def test_a_pair_is_a_question_with_one_answer(tmp_path: Path) -> None:
+def test_pair_is_a_question_with_one_answer(tmp_path: Path) -> None:
     path = write(tmp_path / "p.jsonl", '{"question": "Who?", "sentence": "Ann did."}')
     [question] = read_pairs(path)
     assert (question.id, question.text, question.texts) == ("Q1", "Who?", ["Ann did."])
     assert labels(question) == [True]
 
 
-def test_bad_pairs_are_all_named(tmp_path: Path) -> None:
+def test_all_bad_pairs_are_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "p.jsonl", '{"question": "Who?"}', '{"question": "", "sentence": "x"}')
     assert problems(read_pairs, path) == [
         (1, "No 'sentence', only 'question'. Add it to the row."),

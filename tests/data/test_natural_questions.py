@@ -64,7 +64,7 @@ def test_candidates_are_the_top_level_paragraphs(tmp_path: Path) -> None:
         assert PAGE[candidate.source.start : candidate.source.end] == candidate.text
 
 
-def test_packed_files_are_read(tmp_path: Path) -> None:
+def test_gzip_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "nq.jsonl.gz"
     path.write_bytes(gzip.compress(row(note(SOFT)).encode()))
     assert labels(read_natural_questions(path).questions[0]) == [True, False]
@@ -83,7 +83,7 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     ],
     ids=["two", "table-and-p", "nobody", "no-notes", "table", "list", "inner"],
 )
-def test_what_the_annotators_chose_decides(
+def test_labels_are_the_annotators_choices(
     tmp_path: Path, notes: list[dict[str, object]], expected: list[bool] | None
 ) -> None:
     path = write(tmp_path / "nq.jsonl", row(note(SOFT), example_id=1), row(*notes))
@@ -91,13 +91,13 @@ def test_what_the_annotators_chose_decides(
     assert [labels(question) for question in found] == ([] if expected is None else [expected])
 
 
-def test_a_page_without_paragraphs_is_left_out(tmp_path: Path) -> None:
+def test_page_without_paragraphs_is_skipped(tmp_path: Path) -> None:
     bare = row(example_id=2, long_answer_candidates=BOXES[:1])
     found = read_natural_questions(write(tmp_path / "nq.jsonl", row(), bare))
     assert [question.id for question in found] == ["77"]
 
 
-def test_a_row_without_an_address_is_its_own_document(tmp_path: Path) -> None:
+def test_source_of_a_row_without_url_is_its_id(tmp_path: Path) -> None:
     path = write(tmp_path / "nq.jsonl", row(document_url=None))
     source = read_natural_questions(path).questions[0].candidates[0].source
     assert source is not None
@@ -107,13 +107,13 @@ def test_a_row_without_an_address_is_its_own_document(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (row(), "The question id '77' is taken by line 1. Give each its own id."),
-        (row(example_id="x"), "'example_id' must be a whole number, got a text."),
-        (row(example_id=2, document_text=None), "'document_text' must be a text, got null."),
+        (row(), "The question id '77' is already used by line 1. Give each its own id."),
+        (row(example_id="x"), "'example_id' must be an integer, got a string."),
+        (row(example_id=2, document_text=None), "'document_text' must be a string, got null."),
         (
             row(example_id=2, long_answer_candidates=[{"start_token": 3, "end_token": 999}]),
-            f"Tokens 3 to 999 do not lie in 'document_text', which has {len(TOKENS)}. "
-            "Fetch the file again.",
+            f"Tokens 3 to 999 are outside of 'document_text', which has {len(TOKENS)} tokens. "
+            "Get the file again.",
         ),
         (
             row(example_id=2, annotations=[1]),
@@ -125,12 +125,12 @@ def test_a_row_without_an_address_is_its_own_document(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_rows_are_named(tmp_path: Path, bad: str, message: str) -> None:
+def test_bad_rows_are_reported(tmp_path: Path, bad: str, message: str) -> None:
     path = write(tmp_path / "nq.jsonl", row(), bad)
     assert problems(read_natural_questions, path) == [(2, message)]
 
 
-def test_label_four_is_the_answer(tmp_path: Path) -> None:
+def test_asnq_label_four_is_the_answer(tmp_path: Path) -> None:
     rows = [f"what is tin\tSentence {label}.\t{label}" for label in (1, 4, 2, 3)]
     [question] = read_asnq(write(tmp_path / "dev.tsv", *rows))
     assert (question.id, question.text) == ("Q1", "what is tin")
@@ -138,7 +138,7 @@ def test_label_four_is_the_answer(tmp_path: Path) -> None:
     assert [candidate.id for candidate in question.candidates] == ["Q1-0", "Q1-1", "Q1-2", "Q1-3"]
 
 
-def test_rows_are_grouped_by_question_and_quotes_kept(tmp_path: Path) -> None:
+def test_asnq_rows_are_grouped_by_question_and_quotes_kept(tmp_path: Path) -> None:
     path = write(tmp_path / "dev.tsv", 'a\t"Open.\t1', "b\tTwo.\t4", "a\tOne.\t4", "", "a\tOne.\t2")
     found = read_asnq(path, name="asnq:dev")
     assert [(question.id, question.texts) for question in found] == [
@@ -152,8 +152,8 @@ def test_rows_are_grouped_by_question_and_quotes_kept(tmp_path: Path) -> None:
     [
         (
             "what\tTin.",
-            "Expected question, sentence and label, separated by tabs, got 2 columns. "
-            "Add the missing ones, or remove the row.",
+            "Expected three tab-separated columns (question, sentence, label), got 2. "
+            "Correct or remove the row.",
         ),
         ("what\tTin.\t0", "Label must be 1, 2, 3 or 4, got '0'."),
         ("what\tTin.\t44", "Label must be 1, 2, 3 or 4, got '44'."),
@@ -162,6 +162,6 @@ def test_rows_are_grouped_by_question_and_quotes_kept(tmp_path: Path) -> None:
     ],
     ids=["columns", "label", "long-label", "sentence", "question"],
 )
-def test_a_bad_row_is_named(tmp_path: Path, bad: str, message: str) -> None:
+def test_bad_asnq_row_is_reported(tmp_path: Path, bad: str, message: str) -> None:
     path = write(tmp_path / "dev.tsv", "what\tTin.\t1", bad, bad)
     assert problems(read_asnq, path) == [(2, message), (3, message)]

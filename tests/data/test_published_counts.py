@@ -68,7 +68,9 @@ def documents(question_set: QuestionSet) -> set[str]:
 
 
 @pytest.mark.parametrize(("name", "questions"), [("piaf", 7569), ("squadshifts", 27626)])
-def test_our_own_splits_are_apart_and_whole(data_root: Path, name: str, questions: int) -> None:
+def test_held_out_splits_are_disjoint_and_complete(
+    data_root: Path, name: str, questions: int
+) -> None:
     train, dev = (load_dataset(f"{name}:{split}", root=data_root) for split in ("train", "dev"))
     assert len(train) + len(dev) == questions
     assert 0.09 < len(dev) / questions <= 0.1
@@ -76,22 +78,22 @@ def test_our_own_splits_are_apart_and_whole(data_root: Path, name: str, question
 
 
 @pytest.mark.parametrize("file", ["new_wiki", "reddit", "amazon_reviews"])
-def test_no_paragraph_text_is_on_both_sides(data_root: Path, file: str) -> None:
+def test_no_paragraph_text_is_in_both_parts(data_root: Path, file: str) -> None:
     whole = read_paragraphs(data_root / "squadshifts" / f"{file}_v1.0.json")
     rest, held = hold_out(whole)
     assert not {p.text for p in rest.paragraphs} & {p.text for p in held.paragraphs}
 
 
-def test_piaf_has_one_offset_mended(data_root: Path) -> None:
+def test_piaf_has_one_corrected_offset(data_root: Path) -> None:
     [repair] = read_paragraphs(data_root / "piaf" / "piaf-v1.1.json").repairs
-    assert repair.message.endswith("stands at 89, not at 90; the offset is mended.")
+    assert repair.message.endswith("is at 89, not at 90; the offset was corrected.")
 
 
 @pytest.mark.parametrize(
     ("name", "row"),
     [("train", (873, 9.9, 1.2)), ("dev", (126, 9.0, 1.1)), ("test", (243, 9.7, 1.2))],
 )
-def test_wikiqa_gives_the_rows_of_the_cascade_transformer(
+def test_wikiqa_matches_table_1_of_the_cascade_transformer(
     data_root: Path, name: str, row: tuple[int, float, float]
 ) -> None:
     found = compute_statistics(
@@ -103,7 +105,7 @@ def test_wikiqa_gives_the_rows_of_the_cascade_transformer(
     assert found.positives_per_question == pytest.approx(positives, abs=0.06)
 
 
-def test_wikiqa_gives_the_rows_of_cosinet(data_root: Path) -> None:
+def test_wikiqa_matches_table_2_of_cosinet(data_root: Path) -> None:
     found = compute_statistics(load_dataset("wikiqa:test", root=data_root))
     assert found.percent_answerable == pytest.approx(38.39, abs=0.005)
     assert found.candidates_per_question == pytest.approx(9.74, abs=0.005)

@@ -40,19 +40,19 @@ def squad(titles: int, prefix: str) -> dict[str, object]:
     }
 
 
-def test_the_public_names_are_sorted_and_there() -> None:
+def test_public_names_are_sorted_and_exist() -> None:
     assert data.__all__ == sorted(data.__all__)
     assert all(hasattr(data, name) for name in data.__all__)
 
 
-def test_known_sets_are_sorted_and_complete() -> None:
+def test_dataset_names_are_sorted_and_complete() -> None:
     names = dataset_names()
     assert list(names) == sorted(names)
     assert {"wikiqa:test", "trecqa:train-all", "trecqa-clean:dev", "squad2:dev"} <= set(names)
     assert {"squadshifts:train", "piaf:dev", "fquad:valid", "asnq:dev", "nq:train"} <= set(names)
 
 
-def test_a_set_is_found_below_the_root_or_the_variable(
+def test_dataset_is_found_by_root_or_environment_variable(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert load_dataset("squad-pairs:train", root=root).name == "squad-pairs:train"
@@ -63,7 +63,7 @@ def test_a_set_is_found_below_the_root_or_the_variable(
         load_dataset("squad-pairs:train", root=root / "elsewhere")
 
 
-def test_a_packed_file_may_stand_in_for_a_plain_one(root: Path) -> None:
+def test_gzip_file_can_replace_a_plain_one(root: Path) -> None:
     plain = root / "squad" / "train-pairs.jsonl"
     plain.with_name("train-pairs.jsonl.gz").write_bytes(gzip.compress(plain.read_bytes()))
     plain.unlink()
@@ -71,27 +71,27 @@ def test_a_packed_file_may_stand_in_for_a_plain_one(root: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [None, ""], ids=["unset", "empty"])
-def test_without_a_data_folder_the_message_names_file_and_ways(
+def test_missing_data_folder_names_the_file_and_the_settings(
     root: Path, monkeypatch: pytest.MonkeyPatch, value: str | None
 ) -> None:
     if value is not None:
         monkeypatch.setenv("ASKLINE_DATA", value)
     message = (
-        r"wikiqa:test is read from wikiqa/WikiQA-test\.tsv in a data folder, and none is named\. "
-        r"Set ASKLINE_DATA, or give --data DIR \(in Python: root=\)\."
+        r"wikiqa:test is read from wikiqa/WikiQA-test\.tsv in a data folder, and none is given\. "
+        r"Set ASKLINE_DATA, or use --data DIR \(in Python: root=\)\."
     )
     with pytest.raises(InputError, match=message):
         load_dataset("wikiqa:test")
 
 
-def test_a_missing_file_is_named_with_the_ways_out(root: Path) -> None:
+def test_missing_file_names_the_settings(root: Path) -> None:
     message = r"No file .*WikiQA-dev\.tsv, which wikiqa:dev is read from\..*ASKLINE_DATA or --data"
     with pytest.raises(InputError, match=message):
         load_dataset("wikiqa:dev", root=root)
 
 
 @pytest.mark.parametrize("name", ["wikqa:test", "wikiqa:tests", "wikiqa:", "", "x"])
-def test_unknown_names_are_told_with_the_known_ones(root: Path, name: str) -> None:
+def test_unknown_name_lists_the_known_ones(root: Path, name: str) -> None:
     with pytest.raises(UnknownNameError, match="Known: asnq:dev, .*, wikiqa:train") as caught:
         load_dataset(name, root=root)
     if name.startswith("wikqa"):
@@ -99,7 +99,7 @@ def test_unknown_names_are_told_with_the_known_ones(root: Path, name: str) -> No
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_a_path_is_read_as_our_own_format(root: Path, suffix: str) -> None:
+def test_jsonl_path_is_read_in_the_own_format(root: Path, suffix: str) -> None:
     path = root / f"mine{suffix}"
     content = f"{QUESTION}\n".encode()
     path.write_bytes(gzip.compress(content) if suffix.endswith("gz") else content)
@@ -107,15 +107,17 @@ def test_a_path_is_read_as_our_own_format(root: Path, suffix: str) -> None:
     assert (found.name, len(found)) == (str(path), 1)
 
 
-def test_a_missing_path_and_one_of_another_format_are_told(root: Path) -> None:
+def test_missing_path_and_other_format_are_reported(root: Path) -> None:
     with pytest.raises(InputError, match=r"No file .*none\.jsonl"):
         load_dataset(str(root / "none.jsonl"))
     other = write(root / "mine.json", QUESTION)
-    with pytest.raises(InputError, match=r"must end in \.jsonl .* write NAME:.*mine\.json with"):
+    with pytest.raises(
+        InputError, match=r"a \.jsonl or \.jsonl\.gz file .* write NAME:.*mine\.json with"
+    ):
         load_dataset(str(other))
 
 
-def test_a_path_after_a_name_is_read_in_that_format(root: Path) -> None:
+def test_path_after_a_name_is_read_in_that_format(root: Path) -> None:
     path = write(root / "more.jsonl", *PAIRS, *PAIRS)
     found = load_dataset(f"squad-pairs:{path}")
     assert (found.name, len(found)) == (f"squad-pairs:{path}", 2)
@@ -125,7 +127,7 @@ def test_a_path_after_a_name_is_read_in_that_format(root: Path) -> None:
         load_dataset(f"wikiqa:{root / 'none.tsv'}")
 
 
-def test_a_file_without_a_suffix_is_found_in_the_current_folder(
+def test_file_without_suffix_is_found_in_the_current_folder(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(root / "more", *PAIRS)
@@ -133,7 +135,7 @@ def test_a_file_without_a_suffix_is_found_in_the_current_folder(
     assert len(load_dataset("squad-pairs:more")) == 1
 
 
-def test_trecqa_clean_has_both_labels_and_takes_the_seed(root: Path) -> None:
+def test_trecqa_clean_has_both_labels_and_uses_the_seed(root: Path) -> None:
     answer = {"sentence": "Ann.", "label": 1}
     others = [{"sentence": f"No {number}.", "label": 0} for number in range(9)]
     mixed = json.dumps({"question": "Who?", "candidates": [answer, *others]})
@@ -145,7 +147,7 @@ def test_trecqa_clean_has_both_labels_and_takes_the_seed(root: Path) -> None:
     assert len(orders) > 1
 
 
-def test_sets_published_whole_are_split_by_article(root: Path) -> None:
+def test_datasets_without_splits_are_split_by_article(root: Path) -> None:
     (root / "squadshifts").mkdir()
     for prefix in ("new_wiki", "reddit", "amazon_reviews"):
         write_json(root / "squadshifts" / f"{prefix}_v1.0.json", squad(30, prefix))
@@ -161,15 +163,15 @@ def test_files_that_share_ids_are_not_joined(root: Path) -> None:
     (root / "squadshifts").mkdir()
     for file in ("new_wiki", "reddit", "amazon_reviews"):
         write_json(root / "squadshifts" / f"{file}_v1.0.json", squad(2, "same"))
-    with pytest.raises(InputError, match="The files of squadshifts:all do not go together"):
+    with pytest.raises(InputError, match="The files of squadshifts:all cannot be joined"):
         load_dataset("squadshifts:all", root=root)
 
 
-def test_a_set_named_alone_is_its_training_split(root: Path) -> None:
+def test_name_without_split_is_the_train_split(root: Path) -> None:
     assert load_dataset("squad-pairs", root=root).name == "squad-pairs:train"
 
 
-def test_every_set_may_be_named_alone() -> None:
+def test_every_dataset_has_a_default_split() -> None:
     """That is, each has a training split or one split only."""
     splits: dict[str, set[str]] = {}
     for name in dataset_names():
@@ -205,13 +207,13 @@ def paragraph_root(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["squadshifts", "squadshifts:train", "squadshifts:dev"])
-def test_paragraphs_are_those_of_the_sets_questions(paragraph_root: Path, name: str) -> None:
+def test_load_paragraphs_matches_load_dataset(paragraph_root: Path, name: str) -> None:
     paragraphs = load_paragraphs(name, root=paragraph_root)
     asked = {question.id for paragraph in paragraphs for question in paragraph.questions}
     assert asked == {question.id for question in load_dataset(name, root=paragraph_root)}
 
 
-def test_a_file_in_the_format_may_be_named(paragraph_root: Path) -> None:
+def test_load_paragraphs_accepts_a_path(paragraph_root: Path) -> None:
     path = paragraph_root / "squadshifts" / "reddit_v1.0.json"
     assert len(load_paragraphs(f"squadshifts:{path}")) == 12
 
@@ -221,6 +223,6 @@ def test_other_formats_have_no_paragraphs(name: str) -> None:
     assert load_paragraphs(name) == ()
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_load_paragraphs_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="which squad1:train is read from"):
         load_paragraphs("squad1:train", root=tmp_path)

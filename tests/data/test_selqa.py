@@ -11,7 +11,7 @@ from .samples import labels, problems, write_json
 ROW = {"question": "Who?", "candidates": ["", "Ann.", "Bob."], "answers": [1]}
 
 
-def test_empty_negatives_stay_unless_dropped(tmp_path: Path) -> None:
+def test_empty_negatives_are_kept_by_default(tmp_path: Path) -> None:
     path = write_json(tmp_path / "s.json", [ROW, ROW])
     found = read_selqa(path)
     assert [question.id for question in found] == ["Q1", "Q2"]
@@ -25,18 +25,18 @@ def test_empty_negatives_stay_unless_dropped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"answers": [3]}, "'answers' must be places from 0 to 2, got 3."),
-        ({"answers": [-1]}, "'answers' must be places from 0 to 2, got -1."),
-        ({"answers": ["1"]}, "'answers' must be places from 0 to 2, got '1'."),
-        ({"answers": [0]}, "'candidates'[0] is an answer and empty. Fill it in."),
+        ({"answers": [3]}, "'answers' must be indexes from 0 to 2, got 3."),
+        ({"answers": [-1]}, "'answers' must be indexes from 0 to 2, got -1."),
+        ({"answers": ["1"]}, "'answers' must be indexes from 0 to 2, got '1'."),
+        ({"answers": [0]}, "'candidates'[0] is an answer but empty. Fill it in."),
         (
             {"candidates": []},
-            "'candidates' has no entries. Give at least one, or remove the row.",
+            "'candidates' is an empty list. Add an entry, or remove the row.",
         ),
         ({"question": ""}, "'question' is empty. Fill it in, or remove it."),
     ],
 )
-def test_a_bad_entry_is_named_by_its_place(
+def test_bad_entry_is_reported_with_its_position(
     tmp_path: Path, changes: dict[str, object], message: str
 ) -> None:
     path = write_json(tmp_path / "s.json", [ROW, ROW | changes, 5])
@@ -46,7 +46,7 @@ def test_a_bad_entry_is_named_by_its_place(
     ]
 
 
-def test_a_document_of_another_shape_is_refused(tmp_path: Path) -> None:
+def test_document_of_another_structure_is_refused(tmp_path: Path) -> None:
     assert problems(read_selqa, write_json(tmp_path / "s.json", {"data": []})) == [
         (0, "Expected a JSON list of questions, got an object.")
     ]

@@ -31,7 +31,7 @@ def document(*qas: object, title: str = "Metals of old") -> dict[str, object]:
     return {"data": [{"title": title, "paragraphs": [{"context": CONTEXT, "qas": list(qas)}]}]}
 
 
-def test_paragraphs_hold_questions_and_exact_spans(tmp_path: Path) -> None:
+def test_paragraphs_have_questions_and_exact_spans(tmp_path: Path) -> None:
     found = read_paragraphs(write_json(tmp_path / "dev.json", document(qa())), name="squad")
     assert (found.name, found.repairs, found.question_count) == ("squad", (), 1)
     [paragraph] = found.paragraphs
@@ -42,7 +42,7 @@ def test_paragraphs_hold_questions_and_exact_spans(tmp_path: Path) -> None:
         assert paragraph.text[span.start : span.end] == span.text
 
 
-def test_paragraphs_of_one_title_are_counted_on(tmp_path: Path) -> None:
+def test_paragraphs_of_equal_titles_are_numbered_on(tmp_path: Path) -> None:
     value = document(qa("a"))
     value["data"] = [*document(qa("a"))["data"], *document(qa("b"))["data"]]  # type: ignore[misc]
     found = read_paragraphs(write_json(tmp_path / "dev.json", value))
@@ -52,7 +52,7 @@ def test_paragraphs_of_one_title_are_counted_on(tmp_path: Path) -> None:
     ]
 
 
-def test_a_plain_list_takes_the_first_occurrence(tmp_path: Path) -> None:
+def test_plain_list_uses_the_first_occurrence(tmp_path: Path) -> None:
     rows = [{"context": CONTEXT, "qas": [{"question": "What?", "answer": "melts"}]}] * 2
     found = read_paragraphs(write_json(tmp_path / "list.json", rows))
     assert [paragraph.id for paragraph in found.paragraphs] == ["P0", "P1"]
@@ -60,21 +60,23 @@ def test_a_plain_list_takes_the_first_occurrence(tmp_path: Path) -> None:
     assert (question.id, question.answers) == ("P1-Q0", (AnswerSpan("melts", 4, 9),))
 
 
-def test_an_impossible_question_has_no_answers(tmp_path: Path) -> None:
+def test_impossible_question_has_no_answers(tmp_path: Path) -> None:
     impossible = qa(answers=[], is_impossible=True, plausible_answers=[{"text": "Tin"}])
     found = read_paragraphs(write_json(tmp_path / "dev.json", document(impossible)))
     assert found.paragraphs[0].questions[0].answers == ()
 
 
-@pytest.mark.parametrize(("given", "mended"), [(5, 4), (30, 22), (-1, 4), (900, 22)])
-def test_a_wrong_offset_is_mended_and_told(tmp_path: Path, given: int, mended: int) -> None:
+@pytest.mark.parametrize(("given", "corrected"), [(5, 4), (30, 22), (-1, 4), (900, 22)])
+def test_wrong_offset_is_corrected_and_reported(tmp_path: Path, given: int, corrected: int) -> None:
     wrong = qa(answers=[{"text": "melts", "answer_start": given}])
     path = write_json(tmp_path / "dev.json", document(wrong))
     found = read_paragraphs(path)
-    assert found.paragraphs[0].questions[0].answers == (AnswerSpan("melts", mended, mended + 5),)
+    assert found.paragraphs[0].questions[0].answers == (
+        AnswerSpan("melts", corrected, corrected + 5),
+    )
     assert [str(repair) for repair in found.repairs] == [
-        f"{path}: data[0].paragraphs[0].qas[0]: 'melts' stands at {mended}, not at {given}; "
-        "the offset is mended."
+        f"{path}: data[0].paragraphs[0].qas[0]: 'melts' is at {corrected}, not at {given}; "
+        "the offset was corrected."
     ]
 
 
@@ -90,18 +92,18 @@ def test_a_wrong_offset_is_mended_and_told(tmp_path: Path, given: int, mended: i
             {"question": "What?", "answer": "gold"},
             "The answer 'gold' is not in the context. Correct it.",
         ),
-        (qa("a"), "The question id 'a' is taken by data[0].paragraphs[0].qas[0]. "
+        (qa("a"), "The question id 'a' is already used by data[0].paragraphs[0].qas[0]. "
                   "Give each its own id."),
-        (qa("b", question=None), "'question' must be a text, got null."),
-        (qa("b", answers="late"), "'answers' must be a list, got a text."),
-        (qa("b", answers=["late"]), "An answer must be a JSON object {…}, got a text."),
+        (qa("b", question=None), "'question' must be a string, got null."),
+        (qa("b", answers="late"), "'answers' must be a list, got a string."),
+        (qa("b", answers=["late"]), "An answer must be a JSON object {…}, got a string."),
         (
             qa("b", answers=[{"text": "late"}]),
             "No 'answer_start', only 'text'. Add it to the row.",
         ),
         (
             qa("b", answers=[{"text": "late", "answer_start": "28"}]),
-            "'answer_start' must be a whole number, got a text.",
+            "'answer_start' must be an integer, got a string.",
         ),
         (
             qa("b", is_impossible=True),
@@ -113,7 +115,7 @@ def test_a_wrong_offset_is_mended_and_told(tmp_path: Path, given: int, mended: i
         ),
     ],
 )  # fmt: skip
-def test_bad_questions_are_named_by_their_place(
+def test_bad_questions_are_reported_with_their_path(
     tmp_path: Path, bad: dict[str, object], message: str
 ) -> None:
     path = write_json(tmp_path / "dev.json", document(qa("a"), bad, 7))
@@ -128,19 +130,19 @@ def test_bad_questions_are_named_by_their_place(
     [
         (5, "Expected a JSON object with a list under 'data', or a plain list."),
         ({"data": {}}, "Expected a JSON object with a list under 'data', or a plain list."),
-        ([], "The file has no paragraphs. Check that it is the right one, and whole."),
+        ([], "The file has no paragraphs. Check that it is the right file."),
         ({"data": [{}]}, "data[0]: No 'paragraphs': the object is empty. Add it to the row."),
         ([{"qas": []}], "[0]: No 'context', only 'qas'. Add it to the row."),
         ([{"context": "x"}], "[0]: No 'qas', only 'context'. Add it to the row."),
     ],
 )
-def test_a_document_of_another_shape_is_refused(
+def test_document_of_another_structure_is_refused(
     tmp_path: Path, value: object, message: str
 ) -> None:
     assert (0, message) in problems(read_paragraphs, write_json(tmp_path / "x.json", value))
 
 
-def test_broken_json_is_named_with_its_line(tmp_path: Path) -> None:
+def test_invalid_json_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text('{"data":\n[1,]}')
     [(line, message)] = problems(read_paragraphs, path)
@@ -166,7 +168,7 @@ def paragraphs(*spans: AnswerSpan) -> ParagraphSet:
     return ParagraphSet("tiny", (Paragraph("Metals#0", "Metals", TEXT, (question,)),))
 
 
-def test_candidates_are_the_sentences_with_their_places() -> None:
+def test_candidates_are_sentences_with_their_sources() -> None:
     [question] = to_question_set(paragraphs(span(29, 33)), splitter=split)
     assert question.texts == ["Tin melts early.", "Iron melts late.", "Iron rusts."]
     assert [candidate.id for candidate in question.candidates] == [
@@ -196,14 +198,14 @@ def test_candidates_are_the_sentences_with_their_places() -> None:
     ],
     ids=["none", "equal", "two", "whole", "cut-left", "cut-right", "near-tie", "tie", "outside"],
 )
-def test_each_span_marks_the_sentence_that_holds_most_of_it(
+def test_each_span_labels_the_sentence_with_most_of_it(
     spans: list[AnswerSpan], expected: list[int]
 ) -> None:
     [question] = to_question_set(paragraphs(*spans), splitter=split)
     assert labels(question) == [label == 1 for label in expected]
 
 
-def test_the_first_span_alone_can_count() -> None:
+def test_gold_first_uses_the_first_span_only() -> None:
     given_set = paragraphs(span(35, 39), span(18, 22), span(18, 22))
     [question] = to_question_set(given_set, splitter=split, gold="first")
     assert labels(question) == [False, False, True]
@@ -219,7 +221,7 @@ def test_negatives_are_shared_between_questions() -> None:
     assert (labels(first)[0], labels(second)[0]) == (True, False)
 
 
-def test_a_file_is_read_in_one_step(tmp_path: Path) -> None:
+def test_read_squad_reads_a_file_in_one_step(tmp_path: Path) -> None:
     answers = [{"text": "late", "answer_start": 29}]
     row = {"context": TEXT, "qas": [{"id": "q", "question": "When?", "answers": answers}]}
     path = write_json(tmp_path / "x.json", {"data": [{"title": "T", "paragraphs": [row]}]})
@@ -244,7 +246,7 @@ def articles(sizes: list[tuple[str, int]]) -> ParagraphSet:
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 9)), min_size=1))
-def test_held_out_parts_share_no_article_and_lose_nothing(sizes: list[tuple[str, int]]) -> None:
+def test_hold_out_parts_share_no_article_and_lose_nothing(sizes: list[tuple[str, int]]) -> None:
     whole = articles(sizes)
     rest, held = hold_out(whole, share=0.3)
     both = sorted(rest.paragraphs + held.paragraphs, key=whole.paragraphs.index)
@@ -256,7 +258,7 @@ def test_held_out_parts_share_no_article_and_lose_nothing(sizes: list[tuple[str,
     }
 
 
-def test_the_held_out_part_does_not_hang_on_the_order() -> None:
+def test_hold_out_does_not_depend_on_the_order() -> None:
     sizes = [(f"title {number}", 5) for number in range(40)]
     _, held = hold_out(articles(sizes))
     _, other = hold_out(articles(sizes[::-1]))

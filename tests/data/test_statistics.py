@@ -8,7 +8,7 @@ from askline.types import QuestionSet
 from .samples import make_set
 
 
-def test_statistics_count_what_the_tables_count() -> None:
+def test_statistics_of_a_small_set() -> None:
     found = compute_statistics(
         make_set(
             [
@@ -33,7 +33,7 @@ def test_statistics_count_what_the_tables_count() -> None:
 
 
 @pytest.mark.parametrize("question_set", [QuestionSet("x", ()), make_set([("Who?", {})])])
-def test_sets_without_candidates_have_averages_of_zero(question_set: QuestionSet) -> None:
+def test_averages_without_candidates_are_zero(question_set: QuestionSet) -> None:
     found = compute_statistics(question_set)
     assert (found.candidates, found.candidate_words, found.percent_answerable) == (0, 0.0, 0.0)
     assert (found.candidates_per_question, found.positives_per_question) == (0.0, 0.0)

@@ -30,13 +30,13 @@ MIXED = make_set(
         ("both", ["both"]),
     ],
 )
-def test_select_keeps_the_questions_that_pass(which: str, expected: list[str]) -> None:
+def test_filter_keeps_the_questions_that_pass(which: str, expected: list[str]) -> None:
     found = filter_questions(MIXED, which)
     assert [question.text for question in found] == expected
     assert found.name == MIXED.name
 
 
-def test_an_unknown_filter_is_told_with_the_known_ones() -> None:
+def test_unknown_filter_lists_the_known_ones() -> None:
     message = r"No filter 'answered'\. Known: all, answerable, both\. Did you mean 'answerable'\?"
     with pytest.raises(UnknownNameError, match=message):
         filter_questions(MIXED, "answered")
@@ -52,7 +52,7 @@ def added(question: Question) -> list[Candidate]:
     return [candidate for candidate in question.candidates if candidate.id.startswith("pad:")]
 
 
-def test_padding_adds_negatives_and_keeps_the_own_order() -> None:
+def test_padding_adds_negatives_and_keeps_the_order_of_the_own_candidates() -> None:
     for before, after in zip(WIDE, pad(WIDE, 50), strict=True):
         assert (after.id, after.text, len(after.candidates)) == (before.id, before.text, 50)
         own = tuple(c for c in after.candidates if not c.id.startswith("pad:"))
@@ -61,14 +61,14 @@ def test_padding_adds_negatives_and_keeps_the_own_order() -> None:
         assert len(set(after.texts)) == len({c.id for c in after.candidates}) == 50
 
 
-def test_added_candidates_tell_where_they_came_from() -> None:
+def test_ids_of_added_candidates_name_their_origin() -> None:
     texts = {f"pad:{q.id}/{c.id}": c.text for q in WIDE for c in q.candidates}
     for question in pad(WIDE, 20):
         for candidate in added(question):
             assert texts[candidate.id] == candidate.text
 
 
-def test_the_place_in_the_list_gives_nothing_away() -> None:
+def test_positions_do_not_reveal_added_candidates() -> None:
     places = [
         place
         for question in pad(WIDE, 40)
@@ -81,7 +81,7 @@ def test_the_place_in_the_list_gives_nothing_away() -> None:
     assert max(places) > 35
 
 
-def test_padding_hangs_on_the_seed_and_not_on_the_order_of_questions() -> None:
+def test_padding_depends_on_the_seed_not_on_the_order_of_questions() -> None:
     first = pad(WIDE, 30, seed=5)
     assert pad(WIDE, 30, seed=5) == first
     assert pad(WIDE, 30, seed=6) != first
@@ -90,7 +90,7 @@ def test_padding_hangs_on_the_seed_and_not_on_the_order_of_questions() -> None:
     assert added(first.questions[0]) != added(first.questions[1])
 
 
-def test_the_given_set_is_left_as_it_was_and_long_lists_stay() -> None:
+def test_input_set_and_long_lists_are_unchanged() -> None:
     assert pad(WIDE, 4) == WIDE
     assert pad(WIDE, 1) == WIDE
     assert pad(QuestionSet("none", ()), 9) == QuestionSet("none", ())
@@ -106,7 +106,7 @@ def test_answers_of_an_equal_question_are_not_added() -> None:
     )
     for question in pad(twins, 4).questions[:2]:
         assert {candidate.text for candidate in added(question)} <= {"Cy sang.", "The barn burnt."}
-    with pytest.raises(InputError, match=r"give question 'q0' 4 candidates at most"):
+    with pytest.raises(InputError, match=r"question 'q0' can get at most 4 candidates"):
         pad(twins, 5)
 
 
@@ -130,11 +130,11 @@ def test_nothing_of_the_same_topic_is_added() -> None:
             assert others == {"red", "green", "blue", "grey", ""} - {question.topic}
         else:
             assert others == {"red", "green", "blue", "grey", ""}
-    with pytest.raises(InputError, match=r"give question 'q0' 68 candidates at most"):
+    with pytest.raises(InputError, match=r"question 'q0' can get at most 68 candidates"):
         pad(series, 69)
 
 
-def test_the_same_topic_is_added_where_it_is_asked_for() -> None:
+def test_same_topic_allows_texts_of_the_topic() -> None:
     series = _in_series()
     for question in pad(series, 80, same_topic=True):
         assert len(_origins(question)) == 19
@@ -144,7 +144,7 @@ def test_the_same_topic_is_added_where_it_is_asked_for() -> None:
     assert [question.texts for question in asked] == [question.texts for question in plain]
 
 
-def test_a_text_that_two_topics_share_is_barred_from_both() -> None:
+def test_text_that_two_topics_share_is_excluded_from_both() -> None:
     shared = QuestionSet(
         "shared",
         (
@@ -169,7 +169,7 @@ def test_padding_twice_keeps_ids_unique() -> None:
         assert len({candidate.id for candidate in question.candidates}) == 100
 
 
-def test_ids_with_slashes_stay_apart() -> None:
+def test_ids_with_slashes_stay_unique() -> None:
     odd = QuestionSet(
         "odd",
         (
@@ -182,10 +182,10 @@ def test_ids_with_slashes_stay_apart() -> None:
     assert sorted(ids) == ["0", "pad:a/b/0", "pad:a/b/0'"]
 
 
-def test_too_few_texts_are_told_with_what_would_do() -> None:
+def test_too_few_texts_name_the_possible_length() -> None:
     message = (
-        r"Cannot pad to 500: tiny has 240 different texts, which give question 'q0' 240 candidates "
-        r"at most\. Pad to 240 or fewer, or pad before filtering\."
+        r"Cannot pad to 500: tiny has 240 distinct texts, so question 'q0' can get "
+        r"at most 240 candidates\. Pad to 240 or fewer, or pad before filtering\."
     )
     with pytest.raises(InputError, match=message):
         pad(WIDE, 500)
@@ -194,9 +194,9 @@ def test_too_few_texts_are_told_with_what_would_do() -> None:
 
 @pytest.mark.parametrize(
     ("to", "seed", "message"),
-    [(0, 0, "to must be at least 1, got 0"), (5, -1, "seed must be 0 or more, got -1")],
+    [(0, 0, "`to` must be at least 1, got 0"), (5, -1, "`seed` must be at least 0, got -1")],
 )
-def test_bad_numbers_are_refused(to: int, seed: int, message: str) -> None:
+def test_invalid_numbers_are_refused(to: int, seed: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
         pad(WIDE, to, seed=seed)
 
@@ -210,7 +210,7 @@ words = st.sampled_from(["ant", "bee", "cow", "Cow", "dog", "eel", "fox", "gnu",
     to=st.integers(1, 9),
     seed=st.integers(0, 3),
 )
-def test_whatever_is_padded_keeps_the_promises(
+def test_padding_invariants_hold_for_any_set(
     rows: list[tuple[str, dict[str, int]]], to: int, seed: int
 ) -> None:
     question_set = make_set(rows)

@@ -55,14 +55,14 @@ def test_questions_of_one_series_share_a_topic(tmp_path: Path) -> None:
     assert [question.topic for question in found] == ["7", "7", "71", "", ""]
 
 
-def test_the_order_of_the_file_does_not_show(tmp_path: Path) -> None:
+def test_order_does_not_reveal_the_labels(tmp_path: Path) -> None:
     path = write(tmp_path / "DEV.xml", *pair("1", 5, 20), *pair("2", 5, 20))
     first, second = read_trecqa(path)
     assert ids(first) != [f"1-{place}" for place in range(25)]
     assert [name[1:] for name in ids(first)] != [name[1:] for name in ids(second)]
 
 
-def test_the_shuffle_hangs_on_seed_and_question_alone(tmp_path: Path) -> None:
+def test_shuffle_depends_on_seed_and_question_only(tmp_path: Path) -> None:
     both = write(tmp_path / "DEV.xml", *pair("1"), *pair("2"))
     alone = write(tmp_path / "ONE.xml", *pair("2"))
     assert read_trecqa(both, seed=3).questions[1] == read_trecqa(alone, seed=3).questions[0]
@@ -73,7 +73,7 @@ def test_the_shuffle_hangs_on_seed_and_question_alone(tmp_path: Path) -> None:
     assert order == [9, 2, 4, 8, 3, 1, 6, 0, 5, 7]
 
 
-def test_a_question_without_candidates_stays(tmp_path: Path) -> None:
+def test_question_without_candidates_is_kept(tmp_path: Path) -> None:
     found = read_trecqa(write(tmp_path / "DEV.xml", *pair("1", 0, 0), *pair("2")))
     assert [len(question.candidates) for question in found] == [0, 10]
 
@@ -84,15 +84,15 @@ SMALL = pair("7.1", positives=1, negatives=1)
 @pytest.mark.parametrize(
     ("lines", "line", "message"),
     [
-        (SMALL[1:], 1, "The block stands before the first <QApairs id='…'>. Move it."),
+        (SMALL[1:], 1, "The block is before the first <QApairs id='…'>. Move it."),
         (["<QApairs>", *SMALL], 1, "Expected <QApairs id='…'>, got '<QApairs>'."),
         (
             [*SMALL[:-2], "</QApairs>"],
             18,
-            "<negative> is not closed. Add </negative> behind its lines.",
+            "<negative> is not closed. Add </negative> after its lines.",
         ),
-        (SMALL[:-2], 18, "<negative> is not closed: the file ends. Fetch it again."),
-        (["loose words", *SMALL], 1, "Text outside of a block: 'loose words'. Remove it."),
+        (SMALL[:-2], 18, "<negative> is not closed before the file ends. Get it again."),
+        (["loose words", *SMALL], 1, "Text outside a block: 'loose words'. Remove it."),
         (
             [*SMALL[:-1], *block("negative", " \t ", "NN"), "</QApairs>"],
             25,
@@ -112,14 +112,14 @@ SMALL = pair("7.1", positives=1, negatives=1)
         (
             [*SMALL, *SMALL],
             26,
-            "The question id '7.1' is taken by line 1. Give each its own id.",
+            "The question id '7.1' is already used by line 1. Give each its own id.",
         ),
     ],
     ids=[
         "no-pair", "no-id", "open", "cut", "loose", "blank", "no-lines", "second", "none", "twice"
     ],
 )  # fmt: skip
-def test_bad_blocks_are_named(tmp_path: Path, lines: list[str], line: int, message: str) -> None:
+def test_bad_blocks_are_reported(tmp_path: Path, lines: list[str], line: int, message: str) -> None:
     assert (line, message) in problems(read_trecqa, write(tmp_path / "x.xml", *lines))
 
 
@@ -142,13 +142,15 @@ def test_train_all_is_shuffled_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("candidates", "message"),
     [
-        ([], "'candidates' has no entries. Give at least one, or remove the row."),
+        ([], "'candidates' is an empty list. Add an entry, or remove the row."),
         ([{"sentence": "x"}], "No 'label', only 'sentence'. Add it to the row."),
         ([{"sentence": "x", "label": 3}], "'label'[0] must be 0 or 1, got 3."),
         ([{"sentence": "", "label": 1}], "'sentence' is empty. Fill it in, or remove it."),
-        (["x"], "A candidate must be a JSON object {…}, got a text."),
+        (["x"], "A candidate must be a JSON object {…}, got a string."),
     ],
 )
-def test_bad_rows_of_train_all_are_named(tmp_path: Path, candidates: object, message: str) -> None:
+def test_bad_rows_of_train_all_are_reported(
+    tmp_path: Path, candidates: object, message: str
+) -> None:
     path = write(tmp_path / "t.jsonl", all_row(), all_row(candidates=candidates))
     assert problems(read_trecqa_all, path) == [(2, message)]

@@ -42,7 +42,7 @@ def test_columns_are_found_by_name(tmp_path: Path) -> None:
     assert (question.id, question.texts, labels(question)) == ("Q2", ["Tin is a metal."], [True])
 
 
-def test_a_missing_column_is_named(tmp_path: Path) -> None:
+def test_missing_column_is_reported(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tsv", HEADER.replace("\tSentence\tLabel", ""), FIRST)
     [(line, message)] = problems(read_wikiqa, path)
     assert line == 1
@@ -54,7 +54,7 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     [
         (
             FIRST.rpartition("\t")[0],
-            "Expected 7 tab-separated columns, got 6. Add the missing ones, or remove the row.",
+            "Expected 7 tab-separated columns, got 6. Correct or remove the row.",
         ),
         (OTHER[:-1] + "yes", "Label must be 0 or 1, got 'yes'."),
         (OTHER.replace("Tin is a metal.", " "), "Sentence is empty. Fill it in, or remove it."),
@@ -63,21 +63,21 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
         (OTHER.replace("D2-0", ""), "SentenceID is empty. Fill it in, or remove it."),
         (
             FIRST,
-            "The sentence id 'Q1 D1-0' is taken by line 2. Give each its own id.",
+            "The sentence id 'Q1 D1-0' is already used by line 2. Give each its own id.",
         ),
         (
             FIRST.replace("loom?", "shuttle?"),
-            "Q1 has another question text in an earlier row.",
+            "Q1 has a different question text in an earlier row. Correct it.",
         ),
     ],
     ids=["columns", "label", "sentence", "question", "id", "sentence-id", "twice", "two-texts"],
 )
-def test_a_bad_row_is_named(tmp_path: Path, bad: str, message: str) -> None:
+def test_bad_row_is_reported(tmp_path: Path, bad: str, message: str) -> None:
     path = write(tmp_path / "x.tsv", HEADER, FIRST, SECOND, bad)
     assert problems(read_wikiqa, path) == [(4, message)]
 
 
-def test_a_header_alone_or_a_broken_one_gives_one_problem(tmp_path: Path) -> None:
+def test_header_without_rows_or_broken_header_is_one_problem(tmp_path: Path) -> None:
     [(line, message)] = problems(read_wikiqa, write(tmp_path / "x.tsv", HEADER))
     assert (line, message[:26]) == (0, "The file has no questions.")
     (tmp_path / "y.tsv").write_bytes(b"\xff\n" + FIRST.encode())
