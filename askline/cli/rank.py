@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,8 @@ def rank(
 def _read_lines(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
     from ..data.data_files import DataFile
 
+    if file == "-" and sys.stdin.isatty():
+        click.echo("Type one candidate per line, then Ctrl-D.", err=True)
     lines = DataFile(file)
     candidates = [line for _, line in lines.lines() if line.strip()]
     lines.check()
