@@ -1,4 +1,4 @@
-# make demo and make test do everything from a fresh clone: build .venv, install, run.
+# Every target works in a fresh clone: it creates .venv and installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,26 +9,28 @@ OUT ?= report
 CLIENTS := $(VENV)/clients/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-clients browser lint types unit format docs reproduce clean
+.PHONY: help demo check test lint types fast unit test-clients browser format docs dist reproduce clean
 
-help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BASE): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable .
 	@touch $@
 
-# torch first and pinned: a machine that keeps a CPU build of it at hand then needs no other.
+# torch comes first and pinned, so that pip prefers a CPU build from a local index or --find-links.
 $(DEV): $(BASE)
 	$(PIP) torch==2.13.0
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
-demo: $(BASE) ## Ask a question of the pages that come with askline
+demo: $(BASE) ## Answer a question from the pages that come with askline
 	@$(BIN)/askline demo
 
-test: lint types unit ## Everything that must pass: lint, types, tests
+check: lint types fast ## Lint, types and the fast tests: about a minute
+
+test: lint types unit ## Lint, types and all tests
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -37,31 +39,35 @@ lint: $(DEV)
 types: $(DEV)
 	$(BIN)/mypy
 
+# One process per test worker and one thread per process: the workers use all cores already.
+fast: $(DEV)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not slow' -n auto
+
 unit: $(DEV) browser
 	$(BIN)/python -m pytest
 
-# The page is tested in Debian's chromium. It is installed where that can be done without asking.
+# The tests of the web page need chromium. It is installed only as root on Debian.
 browser:
 	@if command -v chromium >/dev/null; then \
 		true; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
 		(apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium) >/dev/null 2>&1; then \
-		echo "Installed chromium for the tests of the page."; \
+		echo "Installed chromium for the tests of the web page."; \
 	else \
-		echo "No chromium, and it cannot be installed here: the tests of the page will be skipped."; \
+		echo "chromium is missing and cannot be installed here: the tests of the web page are skipped."; \
 	fi
 
-# Of langchain-community one module is used, which needs no more than these.
+# The test uses one module of langchain-community, which needs only these packages.
 $(CLIENTS): $(DEV)
 	$(PYTHON) -m venv $(VENV)/clients
 	$(VENV)/clients/bin/pip install --quiet --disable-pip-version-check langchain-core requests
 	$(VENV)/clients/bin/pip install --quiet --disable-pip-version-check --no-deps langchain-community
 	@touch $@
 
-test-clients: $(CLIENTS) ## Clients too heavy for the environment of the tests: LangChain's
+test-clients: $(CLIENTS) ## Test clients that are too large for the test environment (LangChain)
 	ASKLINE_CLIENTS=$(VENV)/clients/bin/python $(BIN)/python -m pytest tests/serving/test_langchain.py
 
-format: $(DEV) ## Put the code in the house's format
+format: $(DEV) ## Fix and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -69,8 +75,12 @@ docs: $(DEV) ## Generate the references, the results page and the README table
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python -m research.make_results
 
-reproduce: $(DEV) ## Set every table of the papers beside our figures: OUT=report ARGS="--only cosinet"
+dist: $(BASE) ## Build the wheel and the source distribution in dist/
+	$(PIP) 'hatchling>=1.25'
+	$(BIN)/python -m hatchling build
+
+reproduce: $(DEV) ## Reproduce the tables of the papers: OUT=report ARGS="--only cosinet"
 	$(BIN)/python -m research.reproduce --out $(OUT) $(ARGS)
 
-clean: ## Remove what make made
+clean: ## Remove everything that make created
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -25,7 +25,7 @@ def demo(question: str, spec: str | None) -> None:
 
     \b
     Example:
-      askline demo 'How do bees tell each other where to go?'
+      askline demo 'When did electrification begin?'
     """
     from ..corpus import Corpus
     from ..demo import documents
