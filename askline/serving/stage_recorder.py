@@ -69,7 +69,7 @@ class StageRecorder(Ranker):
         scores: dict[int, list[StageScore]] = {}
         first_stage = 0
         for recorder in self._recorders:
-            for hits in recorder.judged:
+            for hits in recorder.scored:
                 for rank, hit in enumerate(hits, start=1):
                     score = StageScore(first_stage + hit.stage, hit.score, rank)
                     scores.setdefault(hit.index, []).append(score)
@@ -95,7 +95,7 @@ class _LeafRecorder(Ranker):
 
     def __init__(self, ranker: Ranker) -> None:
         self.ranker = ranker
-        self.judged: list[list[Hit]] = []
+        self.scored: list[list[Hit]] = []
         """Hits per stage, best first. Only a cascade has more than one stage."""
         self.stages = 1
 
@@ -107,14 +107,14 @@ class _LeafRecorder(Ranker):
         if isinstance(self.ranker, Cascade):
             encoder = _RecordingEncoder(self.ranker)
             (ranking,) = replace(self.ranker, encoder=encoder).run_batch(requests, stop)
-            judged, texts = encoder.judged, encoder.begun
+            scored, texts = encoder.scored, encoder.started
         else:
             (ranking,) = self.ranker.run_batch(requests, stop)
-            judged = [list(ranking.hits[: len(ranking.hits) - ranking.unscored])]
+            scored = [list(ranking.hits[: len(ranking.hits) - ranking.unscored])]
         self.stages = len(ranking.stages)
-        self.judged = [
+        self.scored = [
             [replace(hit, index=_index_in_list(texts[hit.index], hit.index)) for hit in hits]
-            for hits in judged
+            for hits in scored
         ]
         return [ranking]
 
@@ -128,9 +128,9 @@ class _RecordingEncoder:
     def __init__(self, cascade: Cascade) -> None:
         self._cascade = cascade
         self._run: LayerwiseRun
-        self.begun: Sequence[str] = ()
-        """The candidates that `judged` numbers. Under a deadline not all of them may begin."""
-        self.judged: list[list[Hit]] = []
+        self.started: Sequence[str] = ()
+        """The candidates that `scored` numbers. Under a deadline not all of them may be started."""
+        self.scored: list[list[Hit]] = []
 
     @property
     def depths(self) -> tuple[int, ...]:
@@ -141,7 +141,7 @@ class _RecordingEncoder:
         return self._cascade.encoder.layers
 
     def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
-        self._run, self.begun = self._cascade.encoder.begin(question, candidates), candidates
+        self._run, self.started = self._cascade.encoder.begin(question, candidates), candidates
         return self
 
     @property
@@ -154,8 +154,8 @@ class _RecordingEncoder:
         reached = rows[is_reached]
         probabilities = self._cascade.probabilities(depth, logits[is_reached])
         best = np.lexsort((reached, -probabilities))  # ties keep the original order
-        stage = len(self.judged)
-        self.judged.append([Hit(int(reached[at]), float(probabilities[at]), stage) for at in best])
+        stage = len(self.scored)
+        self.scored.append([Hit(int(reached[at]), float(probabilities[at]), stage) for at in best])
         return logits
 
     def read(self, rows: IntArray) -> list[Span | None]:

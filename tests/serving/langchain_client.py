@@ -1,7 +1,7 @@
 """
 LangChain's JinaRerank against a running service, unchanged but for its address.
 
-Run by test_langchain.py in an environment of its own, for LangChain is heavy.
+Run by test_langchain.py in a separate environment, because LangChain has many dependencies.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def test_removing_needs_the_exact_id(server: Server, name: str) -> None:
 
 
 def test_without_an_index_questions_need_documents(slow_server: Server) -> None:
-    asked = slow_server.post("/v1/ask", {"question": "Which lamp?"})
-    assert asked.status_code == 404
-    assert "--index DIR" in asked.json()["message"]
+    response = slow_server.post("/v1/ask", {"question": "Which lamp?"})
+    assert response.status_code == 404
+    assert "--index DIR" in response.json()["message"]
     assert slow_server.client.get("/v1/documents").status_code == 404

@@ -60,7 +60,7 @@ def test_acknowledged_documents_survive_a_kill(tmp_path: Path) -> None:
                 break
             after = page["next"]
         assert set(acknowledged) <= listed
-        asked = server.post("/v1/ask", {"question": "Which comet came?"}).json()
-        assert asked["answers"]
+        answered = server.post("/v1/ask", {"question": "Which comet came?"}).json()
+        assert answered["answers"]
     with Corpus.open(folder, ranker=None) as corpus:
         assert corpus.status().searchable

@@ -94,9 +94,9 @@ def test_scores_of_a_cascade_are_probabilities() -> None:
 
 
 def test_an_interrupted_depth_records_the_candidates_it_reached() -> None:
-    asked = iter([False, False, True])
+    answers = iter([False, False, True])
     recorder = StageRecorder(
-        Cascade(WordEncoder(batch=2), KeepCounts((2, 4, 6))), lambda: next(asked)
+        Cascade(WordEncoder(batch=2), KeepCounts((2, 4, 6))), lambda: next(answers)
     )
     recorder.rank("a b c d", DEEP)
     assert sorted(recorder.stage_scores()) == [0, 1, 2, 3]
@@ -107,6 +107,6 @@ def test_indices_refer_to_the_whole_list_when_only_some_candidates_begin() -> No
     # A pair has 18 characters, and 6 layers: there is time for one.
     recorder = StageRecorder(cascade, Deadline(220.0, lambda: 0.0))
     request = Request("a b c d", DEEP, [4, 3, 2, 1, 0, 5])
-    (asked,) = recorder.run_batch([request], None)
+    (ranking,) = recorder.run_batch([request], None)
     assert sorted(recorder.stage_scores()) == [4]
-    assert [hit.index for hit in asked.hits] == [4, 3, 2, 1, 0, 5]
+    assert [hit.index for hit in ranking.hits] == [4, 3, 2, 1, 0, 5]
