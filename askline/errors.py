@@ -1,18 +1,18 @@
 """
-What askline raises. Every message says what was expected, what came, and what to do.
+The exceptions of askline. Every message says what was expected, what it got, and what to do.
 
-All of them can be sent from one process to another: pickle calls a class with its message, so those
-that take something else say with what they are made again.
+All of them can be pickled, so that worker processes can raise them. Pickle recreates an exception
+from its message; classes with other arguments define `__reduce__`.
 
 AsklineError
-├── InputError (ValueError)        what the caller gave cannot be used
-│   ├── DataError                  rows of a file, all of them, each with its line
-│   ├── SpecError                  the text or the name of a ranker
-│   └── UnknownNameError           a dataset, split, filter or measure that does not exist
-├── MissingExtraError (ImportError)  a part whose extra is not installed
-├── CorpusError                    an index folder that is missing, damaged, newer or in use
-├── ModelError                     a model folder that is missing, damaged or of another kind
-└── RankerError                    a ranker that broke its contract
+├── InputError (ValueError)          invalid input from the caller
+│   ├── DataError                    all bad rows of a file, each with its line
+│   ├── SpecError                    an invalid ranker spec or name
+│   └── UnknownNameError             an unknown dataset, split, filter or measure
+├── MissingExtraError (ImportError)  an optional dependency is not installed
+├── CorpusError                      an index folder that is missing, damaged, too new or in use
+├── ModelError                       a model folder that is missing, damaged or of another kind
+└── RankerError                      a ranker that breaks its contract
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ __all__ = [
     "require_extra",
 ]
 
-_PROBLEMS_SHOWN = 20
+_MAX_PROBLEMS_SHOWN = 20
 
 
 class AsklineError(Exception):
-    """The base of all errors that askline raises on purpose."""
+    """The base class of all exceptions that askline raises on purpose."""
 
 
 class InputError(AsklineError, ValueError):
-    """What the caller gave cannot be used."""
+    """The input of the caller is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in one file. Lines count from 1; 0 stands for the file as a whole."""
+    """One problem in a file. Lines start at 1; 0 stands for the whole file."""
 
     path: str
     line: int
@@ -67,13 +67,13 @@ class Problem:
 
 
 class DataError(InputError):
-    """All problems found in a file, not the first alone; the message shows the first twenty."""
+    """All problems of a file; the message shows the first twenty."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        shown = [str(problem) for problem in self.problems[:_PROBLEMS_SHOWN]]
-        if len(self.problems) > _PROBLEMS_SHOWN:
-            shown.append(f"… and {len(self.problems) - _PROBLEMS_SHOWN} more problems.")
+        shown = [str(problem) for problem in self.problems[:_MAX_PROBLEMS_SHOWN]]
+        if len(self.problems) > _MAX_PROBLEMS_SHOWN:
+            shown.append(f"… and {len(self.problems) - _MAX_PROBLEMS_SHOWN} more problems.")
         super().__init__("\n".join(shown))
 
     def __reduce__(self) -> tuple[type[DataError], tuple[Sequence[Problem]]]:
@@ -81,41 +81,41 @@ class DataError(InputError):
 
 
 class SpecError(InputError):
-    """The text or the name of a ranker cannot be understood."""
+    """The spec or the name of a ranker is invalid."""
 
 
 class UnknownNameError(InputError):
-    """A name out of a closed set, with the set and the nearest member in the message."""
+    """An unknown name. The message lists the known names and suggests the closest one."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        self._given = kind, name, tuple(known)
-        super().__init__(unknown_name_message(*self._given))
+        self._arguments = kind, name, tuple(known)
+        super().__init__(unknown_name_message(*self._arguments))
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, Sequence[str]]]:
-        return type(self), self._given
+        return type(self), self._arguments
 
 
 class MissingExtraError(AsklineError, ImportError):
-    """A part of askline whose optional packages are not installed."""
+    """A feature needs optional packages that are not installed."""
 
     def __init__(self, purpose: str, extra: str) -> None:
-        self._given = purpose, extra
+        self._arguments = purpose, extra
         super().__init__(f"{purpose} needs more packages. Run: {install_command(extra)}")
 
     def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
-        return type(self), self._given
+        return type(self), self._arguments
 
 
 class CorpusError(AsklineError):
-    """An index folder is missing, damaged, of a newer version, or being written by another."""
+    """An index folder is missing, damaged, of a newer version, or locked by another process."""
 
 
 class ModelError(AsklineError):
-    """A model folder is missing, damaged, or not of the kind that was asked for."""
+    """A model folder is missing, damaged, or of another kind than requested."""
 
 
 class RankerError(AsklineError):
-    """A ranker broke its contract: a candidate lost, doubled, or without a real score."""
+    """A ranker broke its contract: a candidate is missing, repeated, or has no finite score."""
 
 
 def unknown_name_message(kind: str, name: str, known: Iterable[str]) -> str:
@@ -152,7 +152,7 @@ def install_command(extra: str) -> str:
 
 
 def require_extra(module: str, *, purpose: str, extra: str) -> ModuleType:
-    """Import an optional module, or say which extra brings it."""
+    """Import an optional module, or raise MissingExtraError with the extra to install."""
     try:
         return import_module(module)
     except ImportError as error:

@@ -37,13 +37,13 @@ _PLAIN = [
     [*_SPECIAL, *(kind("what and why") for kind in (*_PLAIN, BusyError))],
     ids=lambda error: type(error).__name__,
 )
-def test_every_error_comes_whole_out_of_another_process(error: AsklineError) -> None:
+def test_every_error_can_be_pickled(error: AsklineError) -> None:
     found = pickle.loads(pickle.dumps(error))
     assert type(found) is type(error)
     assert str(found) == str(error)
 
 
-def test_the_problems_of_a_file_come_along() -> None:
+def test_pickled_data_error_keeps_its_problems() -> None:
     error = _SPECIAL[0]
     assert isinstance(error, DataError)
     assert pickle.loads(pickle.dumps(error)).problems == error.problems

@@ -6,7 +6,7 @@ from askline.demo import documents
 from askline.text.sentences import split_sentences
 
 
-def test_documents_are_pages_in_the_order_of_their_names() -> None:
+def test_documents_are_sorted_by_name() -> None:
     names = [name for name, _ in documents()]
     assert names == sorted(set(names))
     assert "tides.txt" in names
@@ -20,7 +20,7 @@ def test_documents_are_a_few_pages_of_prose() -> None:
         assert 250 <= len(text.split()) <= 500, name
 
 
-def test_documents_split_into_a_title_and_whole_sentences() -> None:
+def test_documents_split_into_a_title_and_complete_sentences() -> None:
     for name, text in documents():
         title, *sentences = [text[start:end] for start, end in split_sentences(text)]
         assert title == text.splitlines()[0], name

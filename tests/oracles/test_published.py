@@ -1,4 +1,4 @@
-"""The papers' baselines come out as printed, on the real sets."""
+"""The baselines of the papers have their published results on the real datasets."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ def test_original_order_on_wikiqa(wikiqa: QuestionSet) -> None:
 
 
 def test_word_overlap_then_order_on_wikiqa(wikiqa: QuestionSet) -> None:
-    # The tokeniser is ours (unicode-words), the paper's is spaCy's: hence the distance allowed.
+    # Our tokenizer is unicode-words, the paper's is spaCy's: hence the tolerance.
     ours = percent("wo+rr", wikiqa)
     assert ours["MAP"] == pytest.approx(68.25, abs=0.7)
     assert ours["MRR"] == pytest.approx(69.43, abs=0.7)
 
 
-def test_tie_rules_of_word_overlap_move_map_by_thirteen_points(wikiqa: QuestionSet) -> None:
+def test_tie_rules_of_word_overlap_change_map_by_thirteen_points(wikiqa: QuestionSet) -> None:
     original = percent("wo(ties=original)", wikiqa)["MAP"]
-    drawn = [percent(f"wo(seed={seed})", wikiqa)["MAP"] for seed in range(5)]
-    backwards = percent("wo(ties=reversed)", wikiqa)["MAP"]
+    random = [percent(f"wo(seed={seed})", wikiqa)["MAP"] for seed in range(5)]
+    reversed_ = percent("wo(ties=reversed)", wikiqa)["MAP"]
     assert original == pytest.approx(68.8, abs=0.1)
-    assert sum(drawn) / 5 == pytest.approx(61.8, abs=0.7)
-    assert backwards == pytest.approx(55.7, abs=0.1)
+    assert sum(random) / 5 == pytest.approx(61.8, abs=0.7)
+    assert reversed_ == pytest.approx(55.7, abs=0.1)
 
 
 def test_original_order_on_squad_sentences(data_root: Path) -> None:
-    every = data.read_squad(data_root / "squad" / "dev-v2.0.json", gold="first")
-    questions = data.filter_questions(every, "answerable")
+    all_questions = data.read_squad(data_root / "squad" / "dev-v2.0.json", gold="first")
+    questions = data.filter_questions(all_questions, "answerable")
     assert len(questions) == 5928
-    # Cosinet's Table 5 prints 30.55. The file's offsets are those of an answer's first occurrence,
-    # which moves answers forward: over answers that occur once it is 30.8.
+    # Cosinet's Table 5 has 30.55. The file has the offsets of an answer's first occurrence,
+    # which moves answers forward: for answers that occur once it is 30.8.
     assert percent("rr", questions)["P@1"] == pytest.approx(32.9, abs=0.3)

@@ -1,9 +1,9 @@
 """
-Our measures against three others, over random runs with ties.
+Our measures equal three other implementations on random runs with ties.
 
-The others: trec_eval called directly, ir-measures, and the definitions written out below. trec_eval
-orders by score as float32 and then by docno, both downwards; so a run file read with
-`ties="docno"` must give its values, and rankings must keep the order of their hits.
+They are trec_eval called directly, ir-measures, and the definitions written out below. trec_eval
+sorts by score as float32 and then by docno, both descending; so a run file read with `ties="docno"`
+must get its values, and rankings must keep the order of their hits.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MEASURES = {
 Scores = Mapping[str, Mapping[str, float]]
 Gains = Mapping[str, Mapping[str, int]]
 
-# Few distinct scores make many ties; some are ties only once they are float32.
+# Few distinct scores make many ties; some are ties only as float32.
 scores = st.sampled_from([0.0, 0.5, 0.5 + 1e-9, 1.0, 1.0 + 1e-9, -1.0, 16777216.0, 16777217.0])
 docnos = st.sampled_from([f"d{number}" for number in range(12)] + ["D1", "é", "z", "10", "9"])
 questions = st.sampled_from(["q1", "q2", "q3"])
@@ -63,17 +63,17 @@ def by_definition(order: Sequence[str], judged: Mapping[str, int]) -> dict[str, 
     ideal = sorted((gain for gain in judged.values() if gain > 0), reverse=True)
     if not ideal:
         return dict.fromkeys(MEASURES, 0.0)
-    places = [place for place, gain in enumerate(gained, start=1) if gain]
+    ranks = [rank for rank, gain in enumerate(gained, start=1) if gain]
 
     def dcg(row: Sequence[int], k: int) -> float:
-        return sum(gain / math.log2(place + 1) for place, gain in enumerate(row[:k], start=1))
+        return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(row[:k], start=1))
 
     def found(k: int) -> int:
-        return sum(place <= k for place in places)
+        return sum(rank <= k for rank in ranks)
 
     values = {
-        "MAP": sum(rank / place for rank, place in enumerate(places, start=1)) / len(ideal),
-        "MRR": 1 / places[0] if places else 0.0,
+        "MAP": sum(count / rank for count, rank in enumerate(ranks, start=1)) / len(ideal),
+        "MRR": 1 / ranks[0] if ranks else 0.0,
     }
     for name in MEASURES:
         kind, _, cut = name.partition("@")
@@ -90,7 +90,7 @@ def by_definition(order: Sequence[str], judged: Mapping[str, int]) -> dict[str, 
 
 @settings(deadline=None, max_examples=200)
 @given(scored, gains)
-def test_run_files_score_as_trec_eval_scores_them(run: Scores, qrels: Gains) -> None:
+def test_run_files_get_the_scores_of_trec_eval(run: Scores, qrels: Gains) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run_path, qrels_path = Path(folder, "run"), Path(folder, "qrels")
         run_path.write_text(
@@ -116,7 +116,7 @@ def test_run_files_score_as_trec_eval_scores_them(run: Scores, qrels: Gains) -> 
 
 @st.composite
 def ranked_questions(draw: st.DrawFn) -> list[tuple[Question, list[Hit]]]:
-    """Questions with hits in any order, with scores that tie and do not even fall."""
+    """Questions with hits in any order, with scores that may tie or rise."""
     ranked = []
     for id_ in draw(st.lists(questions, min_size=1, unique=True)):
         names = draw(st.lists(docnos, max_size=12, unique=True))
@@ -129,7 +129,7 @@ def ranked_questions(draw: st.DrawFn) -> list[tuple[Question, list[Hit]]]:
 
 @settings(deadline=None, max_examples=200)
 @given(ranked_questions())
-def test_rankings_score_by_the_order_of_their_hits(
+def test_rankings_are_scored_in_the_order_of_their_hits(
     ranked: list[tuple[Question, list[Hit]]],
 ) -> None:
     run = Run.from_hits("any", ranked)
@@ -137,7 +137,7 @@ def test_rankings_score_by_the_order_of_their_hits(
     ours = score_run(run, qrels, measures=MEASURES)
     parsed = {ir_measures.parse_measure(theirs): name for name, (_, theirs) in MEASURES.items()}
     falling = {
-        question: {id_: -float(place) for place, id_ in enumerate(row.ids)}
+        question: {id_: -float(rank) for rank, id_ in enumerate(row.ids)}
         for question, row in run.rankings.items()
     }
     rows = {question.id: row for row, (question, _) in enumerate(ranked)}
