@@ -78,7 +78,14 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         `stop` is called between batches of work; once it returns True, no further batch is begun.
         The default scores one request after the other and cannot stop early.
         """
-        return [self._rank_by_scores(request) for request in requests]
+        rankings = []
+        for request in requests:
+            start, count = time.perf_counter(), len(request.texts)
+            scores: ArrayLike = []
+            if count:
+                scores = self.score_texts(request.question, request.texts)
+            rankings.append(self._ranking(scores, count, time.perf_counter() - start))
+        return rankings
 
     def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:  # noqa: ARG002
         """The best answer span inside each text; None for all from a ranker that cannot read."""
@@ -327,18 +334,13 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         ]
         return f"{self.name}({', '.join(options)})" if options else self.name
 
-    def _rank_by_scores(self, request: Request) -> Ranking:
-        start = time.perf_counter()
-        count, calibrated = len(request.texts), self.threshold is not None
-        scores: ArrayLike = []
-        if count:
-            scores = self.score_texts(request.question, request.texts)
+    def _ranking(self, scores: ArrayLike, count: int, seconds: float) -> Ranking:
+        """Scores of `count` texts as the ranking of one stage."""
+        calibrated = self.threshold is not None
         hits = sort_by_score(scores, calibrated=calibrated)
         if len(hits) != count:
             raise RankerError(f"{self} must return {count} scores, one per text, got {len(hits)}.")
-        report = StageReport(
-            str(self), count, count, time.perf_counter() - start, calibrated=calibrated
-        )
+        report = StageReport(str(self), count, count, seconds, calibrated=calibrated)
         return Ranking(tuple(hits), (report,))
 
     def _start_clock(self, deadline_ms: float | None) -> Deadline | None:

@@ -131,17 +131,19 @@ class Cascade(Ranker):
 
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         """Pairs of all requests share batches; there is a report per classifier."""
-        capacity = math.inf
-        if isinstance(stop, Deadline):
-            capacity = self.throughput.capacity(stop.left / max(1, len(requests)))
-        admitted = [_admit(request, self.schedule, capacity) for request in requests]
-        if 0 < capacity < math.inf and not any(one.positions for one in admitted):
-            self.throughput.decay()
-        rankings = iter(self._run_layers([own.request for own in admitted if own.positions], stop))
-        return [
-            own.complete(next(rankings)) if own.positions else own.complete(self._nothing_run(own))
-            for own in admitted
-        ]
+        admitted = self._admit_all(requests, stop)
+        start, ready = time.perf_counter(), _parts_ready(self.encoder)
+        batch = _CascadeBatch(self, [own.request for own in admitted if own.positions], start)
+        for depth in batch.depths():
+            rows, waiting = batch.rows_at(depth, interleave=stop is not None)
+            if len(rows):
+                batch.logits[rows] = batch.run.advance(rows, depth, stop=stop, waiting=waiting)
+            batch.take_step(depth, stop)
+        if batch.states and ready == _parts_ready(self.encoder):  # no time went into new graphs
+            self.throughput.update(batch.work(), time.perf_counter() - start)
+        rankings = iter([state.ranking() for state in batch.states])
+        nothing_run = Ranking((), (StageReport(str(self), 0, 0, 0.0),))
+        return [own.complete(next(rankings) if own.positions else nothing_run) for own in admitted]
 
     def predict(self, pairs: Iterable[tuple[str, str]]) -> ScoreArray:
         """The probability of each pair at full depth, whatever the schedule."""
@@ -181,42 +183,64 @@ class Cascade(Ranker):
         folder = folder_to_pickle(self, None if options is None else options.folder)
         return type(self)._load, ((options or CascadeOptions())._replace(folder=folder),)
 
-    def _run_layers(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
-        """Take requests, each with at least one text, down the depths of their plans."""
-        if not requests:
-            return []
-        start, ready = time.perf_counter(), _parts_ready(self.encoder)
-        run = _begin_all(self.encoder, requests)
-        counts = [len(request.texts) for request in requests]
-        offsets = np.cumsum([0, *counts])[:-1].tolist()
-        states = [
-            _CascadeState(self, tokens, request.order, start)
-            for request, tokens in zip(
-                requests, np.split(run.tokens, np.cumsum(counts)[:-1]), strict=True
-            )
-        ]
-        for depth in sorted({depth for state in states for depth in state.steps}):
-            rows, waiting = list[IntArray](), list[IntArray]()
-            for offset, state in zip(offsets, states, strict=True):
-                if state.has_ahead(depth):
-                    (rows if depth in state.steps else waiting).append(offset + state.left)
-            logits = np.full(sum(counts), np.nan, np.float32)  # NaN for rows that are not run
-            if rows:
-                own = _interleave(rows) if stop is not None else np.concatenate(rows)
-                others = np.concatenate(waiting) if waiting else None
-                logits[own] = run.advance(own, depth, stop=stop, waiting=others)
-            for offset, state in zip(offsets, states, strict=True):
-                if depth in state.steps:
-                    state.take(state.steps[depth], logits[offset + state.left], stop)
-        rankings = [state.ranking() for state in states]
-        if ready == _parts_ready(self.encoder):  # otherwise the time went into building graphs
-            work = math.fsum(map(_work, requests, rankings))
-            self.throughput.update(work, time.perf_counter() - start)
-        return rankings
+    def _admit_all(self, requests: Sequence[Request], stop: Stop | None) -> list[_Admitted]:
+        """Select the candidates that a deadline leaves time for; all of them without one."""
+        capacity = math.inf
+        if isinstance(stop, Deadline):
+            capacity = self.throughput.capacity(stop.left / max(1, len(requests)))
+        admitted = [_admit(request, self.schedule, capacity) for request in requests]
+        if 0 < capacity < math.inf and not any(own.positions for own in admitted):
+            self.throughput.decay()
+        return admitted
 
-    def _nothing_run(self, admitted: _Admitted) -> Ranking:
-        """The ranking where there was time for no candidate at all."""
-        return Ranking((), (StageReport(str(self), 0, len(admitted.rest), 0.0),))
+
+class _CascadeBatch:
+    """Several requests in one run of the encoder, whose candidates are numbered consecutively."""
+
+    def __init__(self, cascade: Cascade, requests: Sequence[Request], start: float) -> None:
+        self.states: list[_CascadeState] = []
+        self._requests = requests
+        if not requests:
+            return
+        counts = [len(request.texts) for request in requests]
+        self.run = _begin_all(cascade.encoder, requests)
+        self.logits = np.full(sum(counts), np.nan, np.float32)
+        """Of the current depth; NaN for candidates that have not been run."""
+        self._offsets = np.cumsum([0, *counts])[:-1].tolist()
+        tokens = np.split(self.run.tokens, np.cumsum(counts)[:-1])
+        self.states += [
+            _CascadeState(cascade, own, request.order, start)
+            for request, own in zip(requests, tokens, strict=True)
+        ]
+
+    def depths(self) -> list[int]:
+        """The depths at which at least one request has a step."""
+        return sorted({depth for state in self.states for depth in state.steps})
+
+    def rows_at(self, depth: int, *, interleave: bool) -> tuple[IntArray, IntArray | None]:
+        """The candidates to run to `depth`, and those of requests without a step there."""
+        rows, waiting = [np.empty(0, np.int64)], list[IntArray]()
+        for offset, state in zip(self._offsets, self.states, strict=True):
+            if state.has_ahead(depth):
+                (rows if depth in state.steps else waiting).append(offset + state.left)
+        own = _interleave(rows[1:]) if interleave and len(rows) > 1 else np.concatenate(rows)
+        return own, np.concatenate(waiting) if waiting else None
+
+    def take_step(self, depth: int, stop: Stop | None) -> None:
+        """Let every request with a step at `depth` drop candidates by the logits."""
+        for offset, state in zip(self._offsets, self.states, strict=True):
+            if depth in state.steps:
+                state.take(state.steps[depth], self.logits[offset + state.left], stop)
+        self.logits[:] = np.nan
+
+    def work(self) -> float:
+        """Character-layers, as if the candidates that went deep were as long as the others."""
+        total = 0.0
+        for request, state in zip(self._requests, self.states, strict=True):
+            cost = state.ranking().cost
+            mean = _count_characters(request.question, request.texts) / len(request.texts)
+            total += mean * (cost.candidate_layers if cost else 0)
+        return total
 
 
 class _CascadeState:
@@ -444,9 +468,3 @@ def _parts_ready(encoder: LayerwiseEncoder) -> int:
 
 def _count_characters(question: str, texts: Sequence[str]) -> int:
     return sum(len(question) + len(text) for text in texts)
-
-
-def _work(request: Request, ranking: Ranking) -> float:
-    """Character-layers, as if the candidates that went deep were as long as the others."""
-    mean = _count_characters(request.question, request.texts) / len(request.texts)
-    return mean * (ranking.cost.candidate_layers if ranking.cost else 0)
