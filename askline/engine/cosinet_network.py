@@ -1,4 +1,4 @@
-"""Cosinet without torch: every config that `askline train cosinet` writes."""
+"""The Cosinet network in numpy, for every config that `askline train cosinet` writes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from ..models.light_config import CosinetConfig
 from .convolution import ConvolutionLookup
-from .lexical_matches import Lexicon
-from .numpy_ops import FloatArray, IntArray
+from .lexical_matches import PairFeatures
+from .numpy_ops import FloatArray
 from .recurrent_layer import apply_list_layer, list_layer_shapes
 
 __all__ = [
@@ -21,55 +21,40 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CosinetNetwork:
-    """The weights, with torch's names and shapes."""
+    """The network's config and weights, with torch's names and shapes."""
 
     config: CosinetConfig
     tensors: Mapping[str, FloatArray]
 
-    def scores(
-        self,
-        lexicon: Lexicon,
-        question: IntArray,
-        words: IntArray,
-        lengths: IntArray,
-        *,
-        channels: tuple[FloatArray, FloatArray],
-    ) -> FloatArray:
-        """
-        One number a candidate.
+    def scores(self, pairs: PairFeatures) -> FloatArray:
+        """One score per candidate."""
+        vectors = pairs.lexicon.unit * np.float32(self.config.vector_scale)
+        question_rows = np.concatenate([np.zeros(1, np.int64), pairs.question])  # zero word first
+        question_words = np.arange(1, len(pairs.question) + 1)
+        questions = self._lookup("question", vectors[question_rows]).pooled_per_pair(
+            question_words, pairs.question_channels
+        )  # (candidates, filters)
+        candidates = self._lookup("candidate", vectors).pooled(
+            pairs.words, pairs.candidate_channels, pairs.lengths
+        )  # (candidates, filters)
+        joined = np.concatenate([questions * candidates, questions - candidates], axis=1)
+        outputs = apply_list_layer(self.config.list_layer, self.tensors, joined)
+        return np.asarray(outputs @ self.tensors["score.weight"][0] + self.tensors["score.bias"])
 
-        `words` are those of all candidates in a row, `lengths` how many each has; `channels` are
-        as `pair_channels` gives them.
-        """
-        asked_channels, said_channels = channels
-        vectors = lexicon.unit * np.float32(self.config.vector_scale)
-        asked = self._taps("question", vectors[_with_zero(question)])
-        own = np.arange(1, len(question) + 1)
-        asked_pooled = asked.pooled_beside(own, asked_channels)  # (candidates, filters)
-        said = self._taps("candidate", vectors).pooled(words, said_channels, lengths)
-        pairs = np.concatenate([asked_pooled * said, asked_pooled - said], axis=1)
-        read = apply_list_layer(self.config.list_layer, self.tensors, pairs)
-        return np.asarray(read @ self.tensors["score.weight"][0] + self.tensors["score.bias"])
-
-    def _taps(self, side: str, vectors: FloatArray) -> ConvolutionLookup:
-        return ConvolutionLookup.of(
-            vectors, self.tensors[f"{side}.weight"], self.tensors[f"{side}.bias"]
-        )
-
-
-def _with_zero(question: IntArray) -> IntArray:
-    return np.concatenate([np.zeros(1, np.int64), question])
+    def _lookup(self, side: str, vectors: FloatArray) -> ConvolutionLookup:
+        weight, bias = self.tensors[f"{side}.weight"], self.tensors[f"{side}.bias"]
+        return ConvolutionLookup.of(vectors, weight, bias)
 
 
 def cosinet_shapes(config: CosinetConfig) -> dict[str, tuple[int, ...]]:
-    """The tensors that a folder of this config must hold."""
+    """The shapes of the tensors in a model folder of this config."""
     inputs = config.dimensions + len(config.channels)
     shapes: dict[str, tuple[int, ...]] = {}
     for side in ("question", "candidate"):
         shapes[f"{side}.weight"] = (config.filters, inputs, config.width)
         shapes[f"{side}.bias"] = (config.filters,)
     shapes |= list_layer_shapes(config.list_layer, config.pair_size, config.list_hidden)
-    read = config.pair_size if config.list_layer == "none" else config.list_hidden
-    shapes["score.weight"] = (1, read)
+    outputs = config.pair_size if config.list_layer == "none" else config.list_hidden
+    shapes["score.weight"] = (1, outputs)
     shapes["score.bias"] = (1,)
     return shapes

@@ -1,11 +1,10 @@
-"""The first-stage filter without torch, over all candidates of a question at once."""
+"""The first-stage network in numpy: it scores all candidates of a question at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -13,122 +12,110 @@ from ..models.light_config import COVERAGE_SCALE, MAX_CANDIDATE_WORDS, FirstStag
 from .convolution import ConvolutionLookup
 from .lexical_features import feature_matrix
 from .lexical_matches import LexicalMatches, TokenizedList
-from .numpy_ops import FloatArray, IntArray, matmul, segment_reduce, weighted_sum
+from .numpy_ops import FloatArray, matmul, segment_reduce, weighted_sum
 
 __all__ = [
     "FirstStageNetwork",
 ]
 
-_LEADING = 64  # principal components; all 128 are no better here, and twice the work
-_SHARPNESS = 2.0  # of the trust in the best candidates
-_WORTH_A_THREAD = 8_000  # words in a list; below, a thread takes longer to start than it saves
+_FEEDBACK_COMPONENTS = 64  # leading principal components; all 128 are no better and cost twice
+_FEEDBACK_SHARPNESS = 2.0  # of the weights of the best candidates
+_MIN_WORDS_FOR_THREAD = 8_000  # in a shorter list, starting a thread takes longer than it saves
 
-_KEPT_FREE = 2**24
+_KEPT_BYTES = 2**24
 """
-Bytes. Linux's C library hands freed memory back to the kernel until it has seen a block as large
-as this come and go, and getting the pages back takes up to a quarter of a call.
+Linux's C library returns freed memory to the kernel until it has seen a block as large as this
+allocated and freed. Getting the pages back takes up to a quarter of a call.
 """
-
-_One = TypeVar("_One")
-_Other = TypeVar("_Other")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstStageNetwork:
-    """The weights, with torch's names and shapes."""
+    """The network's config and weights, with torch's names and shapes."""
 
     config: FirstStageConfig
     tensors: Mapping[str, FloatArray]
 
     def scores(self, listing: TokenizedList) -> FloatArray:
-        """One number a candidate; it depends on the other candidates, not on their order."""
-        take = self.tensors
-        np.empty(_KEPT_FREE, np.uint8)  # comes and goes, untouched
+        """One score per candidate; it depends on the other candidates, but not on their order."""
+        tensors = self.tensors
+        np.empty(_KEPT_BYTES, np.uint8)  # allocated and freed, never written
         matches = LexicalMatches.of(listing)
-        said, (direct, texts) = _both(
-            lambda: self._candidates(listing, matches),  # (candidates, filters)
-            lambda: (feature_matrix(listing, matches), _texts(listing)),
-            at_once=len(listing.words) >= _WORTH_A_THREAD,
-        )
-        direct = (direct - take["features.mean"]) / take["features.scale"]
-        asked = self._question(listing)  # (filters,)
-        seen = [direct, self._coverages(listing, matches), asked * said, asked - said]
-        hidden = matmul(np.concatenate(seen, axis=1), take["hidden.weight"].T)
-        hidden = np.maximum(hidden + take["hidden.bias"], 0.0)
-        scores = matmul(hidden, take["score.weight"][0]) + take["score.bias"]
-        scores += matmul(direct, take["direct.weight"][0]) + take["direct.bias"]
-        return np.asarray(scores + self._second_look(texts, scores))
+        if len(listing.words) >= _MIN_WORDS_FOR_THREAD:
+            with ThreadPoolExecutor(1) as pool:  # numpy releases the interpreter lock
+                convolved = pool.submit(self._candidates, listing, matches)
+                features, texts = feature_matrix(listing, matches), _text_vectors(listing)
+                candidates = convolved.result()
+        else:
+            candidates = self._candidates(listing, matches)
+            features, texts = feature_matrix(listing, matches), _text_vectors(listing)
+        features = (features - tensors["features.mean"]) / tensors["features.scale"]
+        question = self._question(listing)  # (filters,)
+        coverages = self._coverages(listing, matches)
+        inputs = [features, coverages, question * candidates, question - candidates]
+        hidden = matmul(np.concatenate(inputs, axis=1), tensors["hidden.weight"].T)
+        hidden = np.maximum(hidden + tensors["hidden.bias"], 0.0)
+        scores = matmul(hidden, tensors["score.weight"][0]) + tensors["score.bias"]
+        scores += matmul(features, tensors["direct.weight"][0]) + tensors["direct.bias"]
+        return np.asarray(scores + self._feedback(texts, scores))
 
-    def _second_look(self, texts: FloatArray, scores: FloatArray) -> FloatArray:
+    def _feedback(self, texts: FloatArray, scores: FloatArray) -> FloatArray:
         """
-        How near each candidate is to what the best ones say, the more the longer the list.
+        Pseudo-relevance feedback: the similarity to the best candidates, more in longer lists.
 
-        An answer that says "he" or "the show" meets few of the question's words, but shares its
-        subject with sentences that meet them.
+        An answer that says "he" or "the show" has few of the question's words, but shares its
+        subject with sentences that have them.
         """
-        trust = np.exp(_SHARPNESS * (scores - scores.max()))
-        subject = weighted_sum(trust, texts)
-        near = matmul(texts, subject / max(float(np.linalg.norm(subject)), 1e-6))
-        return np.asarray(self.config.feedback * np.log(len(scores)) * near, np.float32)
+        weights = np.exp(_FEEDBACK_SHARPNESS * (scores - scores.max()))
+        subject = weighted_sum(weights, texts)
+        similarity = matmul(texts, subject / max(float(np.linalg.norm(subject)), 1e-6))
+        return np.asarray(self.config.feedback * np.log(len(scores)) * similarity, np.float32)
 
     def _coverages(self, listing: TokenizedList, matches: LexicalMatches) -> FloatArray:
-        """(candidates, coverages): the question's words that a candidate meets, weighed."""
-        take, asked = self.tensors, listing.question_size
-        beside = np.stack([matches.rarity, matches.scarcity], axis=1)
-        words = np.concatenate([listing.vectors[:asked], beside], axis=1)
-        hidden = np.tanh(_convolved(words, take["terms.weight"]) + take["terms.bias"])
-        raw = hidden @ take["weights.weight"].T + take["weights.bias"]
-        weights = np.logaddexp(raw, 0.0)  # softplus, (asked, coverages)
+        """(candidates, coverages): the weighted share of question words that match."""
+        tensors, size = self.tensors, listing.question_size
+        rarities = np.stack([matches.rarity, matches.scarcity], axis=1)
+        words = np.concatenate([listing.vectors[:size], rarities], axis=1)
+        hidden = np.tanh(_convolved(words, tensors["terms.weight"]) + tensors["terms.bias"])
+        raw = hidden @ tensors["weights.weight"].T + tensors["weights.bias"]
+        weights = np.logaddexp(raw, 0.0)  # softplus, (question words, coverages)
         weights = weights / (weights.sum(axis=0) + 1e-3)
         squared = matches.best**2
         exact = (matches.counts > 0).astype(np.float32)
-        met = [matmul(*pair) for pair in zip((squared, squared**2, exact), weights.T, strict=True)]
-        return np.asarray(np.stack(met, axis=1) * COVERAGE_SCALE, np.float32)
+        coverages = [
+            matmul(*pair) for pair in zip((squared, squared**2, exact), weights.T, strict=True)
+        ]
+        return np.asarray(np.stack(coverages, axis=1) * COVERAGE_SCALE, np.float32)
 
     def _question(self, listing: TokenizedList) -> FloatArray:
-        take, asked = self.tensors, listing.question_size
-        words = np.concatenate([listing.vectors[:asked], listing.rarity[:asked, None]], axis=1)
-        values = _convolved(words, take["question.weight"])
-        return np.asarray(values.max(axis=0) + take["question.bias"], np.float32)
+        """The question's pooled convolution, (filters,)."""
+        tensors, size = self.tensors, listing.question_size
+        words = np.concatenate([listing.vectors[:size], listing.rarity[:size, None]], axis=1)
+        values = _convolved(words, tensors["question.weight"])
+        return np.asarray(values.max(axis=0) + tensors["question.bias"], np.float32)
 
     def _candidates(self, listing: TokenizedList, matches: LexicalMatches) -> FloatArray:
-        # The channels hang on the word alone here, so they are part of its taps.
+        """The candidates' pooled convolution over their first words, (candidates, filters)."""
+        size = listing.question_size
         exact = np.zeros(len(listing.distinct), np.float32)
-        exact[: listing.question_size] = [
-            word != "" for word in listing.distinct[: listing.question_size]
-        ]
+        exact[:size] = [word != "" for word in listing.distinct[:size]]
         channels = (matches.related.max(axis=0), exact, listing.rarity, exact * listing.rarity)
         weight, bias = self.tensors["candidate.weight"], self.tensors["candidate.bias"]
-        taps = ConvolutionLookup.of_words(listing.vectors, np.stack(channels, axis=1), weight, bias)
-        row, lengths = _beginnings(listing)
-        return taps.pooled(row + 1, np.zeros((len(row), 0), np.float32), lengths)
+        # The channels depend on the word alone here, so they are part of the lookup table.
+        lookup = ConvolutionLookup.of_words(
+            listing.vectors, np.stack(channels, axis=1), weight, bias
+        )
+        words, lengths = listing.words, listing.lengths
+        if lengths.max() > MAX_CANDIDATE_WORDS:
+            place = np.arange(len(words)) - listing.starts[listing.owner]
+            words = words[place < MAX_CANDIDATE_WORDS]
+            lengths = np.minimum(lengths, MAX_CANDIDATE_WORDS)
+        return lookup.pooled(words + 1, np.zeros((len(words), 0), np.float32), lengths)
 
 
-def _beginnings(listing: TokenizedList) -> tuple[IntArray, IntArray]:
-    """The words of each candidate up to `MAX_CANDIDATE_WORDS`, and how many they are."""
-    if listing.lengths.max() <= MAX_CANDIDATE_WORDS:
-        return listing.words, listing.lengths
-    place = np.arange(len(listing.words)) - listing.starts[listing.owner]
-    return listing.words[place < MAX_CANDIDATE_WORDS], np.minimum(
-        listing.lengths, MAX_CANDIDATE_WORDS
-    )
-
-
-def _both(
-    one: Callable[[], _One], other: Callable[[], _Other], *, at_once: bool
-) -> tuple[_One, _Other]:
-    """What two functions give; at once on two cores, for numpy lets go of the interpreter."""
-    if not at_once:
-        return one(), other()
-    with ThreadPoolExecutor(1) as aside:
-        first = aside.submit(one)
-        second = other()
-        return first.result(), second
-
-
-def _texts(listing: TokenizedList) -> FloatArray:
-    """(candidates, leading components): what each says, by its rare words, at length 1."""
-    words = listing.vectors[:, :_LEADING] * listing.rarity[:, None] ** 2
+def _text_vectors(listing: TokenizedList) -> FloatArray:
+    """(candidates, components): the sum of a candidate's word vectors by rarity, at length 1."""
+    words = listing.vectors[:, :_FEEDBACK_COMPONENTS] * listing.rarity[:, None] ** 2
     texts = segment_reduce(np.add, words, listing.starts, listing.lengths, words=listing.words)
     texts /= np.maximum(np.linalg.norm(texts, axis=1, keepdims=True), 1e-6)
     return texts

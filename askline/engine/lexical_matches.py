@@ -1,15 +1,13 @@
 """
-What the other text of a pair says about each word: the channels that stand beside its vector.
+Word matches between a question and its candidates: the inputs of the light rankers.
 
-Words come as numbers into a table of distinct words, whose row 0 is the zero word: it stands for a
-text without words and equals nothing, not even itself.
+- `TokenizedList` and `LexicalMatches` describe a whole list of candidates, for the first stage.
+- `PairFeatures` holds the word vectors and match channels of all pairs of a question, for Cosinet,
+  Compare-Aggregate and the relational CNN.
 
-What a whole list of candidates shows beside a question: matches of words, as numbers.
-
-All of it is blind to the order of the list. Rarity is counted twice, in the language (the word
-vectors bring it) and in the list, for a short list says little about which words are rare.
-
-A question and its candidates as the light networks take them: numbered words and channels.
+Words are numbers into a table of distinct words. Nothing here depends on the order of the
+candidates. How rare a word is counts twice: in the language, from the word vectors, and in the
+list, because a short list says little about rarity.
 """
 
 from __future__ import annotations
@@ -32,10 +30,136 @@ __all__ = [
     "pair_channels",
 ]
 
+_INFLECTION_WEIGHT = 0.9  # times the shared share of a word: "olmecs" and "olmec" get 0.75
+_MIN_SHARED_PREFIX = 0.7
+_MAX_DIFFERENT = 0.99  # relatedness of different words; 1 means the same word
+_BLOCK_WORDS = 8_192  # bounds memory: padded words of a block
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenizedList:
+    """
+    A question and its candidates as numbers of distinct words, the question's words first.
+
+    A text without words has a single empty word, whose vector is zero and which matches no word.
+    """
+
+    distinct: list[str]
+    vectors: FloatArray  # (distinct, dimensions), of length 1
+    rarity: FloatArray  # (distinct,)
+    question: IntArray  # (words of the question,), repeated words included
+    question_size: int  # number of distinct words of the question
+    words: IntArray  # the words of all candidates in a row
+    lengths: IntArray  # (candidates,)
+    starts: IntArray  # (candidates,) in `words`
+    owner: IntArray  # (words,) the candidate of each word
+
+    @classmethod
+    def of(cls, question: str, candidates: Sequence[str], vectors: WordVectors) -> TokenizedList:
+        """Split the texts into words and look up each distinct word once."""
+        distinct, words, lengths = _number_words((question, *candidates))
+        table, rarity = vectors.look_up(distinct)
+        for end in (0, -1):  # the empty word, if there is one, is the first or the last
+            if distinct[end] == "":
+                table[end] = rarity[end] = 0.0
+        own, words, lengths = words[: lengths[0]], words[lengths[0] :], lengths[1:]
+        return cls(
+            distinct,
+            table,
+            rarity,
+            own,
+            int(own.max()) + 1,
+            words,
+            lengths,
+            np.cumsum(lengths) - lengths,
+            np.repeat(np.arange(len(lengths)), lengths),
+        )
+
+
+def _number_words(texts: Sequence[str]) -> tuple[list[str], IntArray, IntArray]:
+    """The distinct words in order of appearance, the words of all texts, and their counts."""
+    flat = split_words_flat(texts)
+    distinct = dict.fromkeys(flat)
+    distinct.pop(TEXT_SEPARATOR, None)
+    if flat[:1] in ([], [TEXT_SEPARATOR]):  # the first text has no words
+        distinct = {"": None} | distinct
+    numbers = dict(zip(distinct, range(len(distinct)), strict=True))
+    numbers[TEXT_SEPARATOR] = -1
+    words = np.fromiter(map(numbers.__getitem__, flat), np.int64, len(flat))
+    ends = np.flatnonzero(words < 0)
+    lengths = np.diff(ends, prepend=-1, append=len(words)) - 1
+    words = words[words >= 0]
+    empty = np.flatnonzero(lengths == 0)
+    if len(empty):
+        empty_word = list(distinct | {"": None}).index("")
+        words = np.insert(words, np.cumsum(lengths)[empty], empty_word)
+        lengths[empty] = 1
+        distinct |= {"": None}
+    return list(distinct), words, lengths
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LexicalMatches:
+    """How the question's distinct words match the candidates' words."""
+
+    related: FloatArray  # (question, distinct): 1 for the same word, else cosine or shared prefix
+    best: FloatArray  # (candidates, question): the most related word of the candidate
+    counts: FloatArray  # (candidates, question): occurrences of the word itself
+    rarity: FloatArray  # (question,) in the language
+    scarcity: FloatArray  # (question,) in the list: 0 if all candidates have the word, 1 if none
+
+    @classmethod
+    def of(cls, listing: TokenizedList) -> LexicalMatches:
+        """Compare each question word with each distinct word once."""
+        size, candidates = listing.question_size, len(listing.lengths)
+        cosine = matmul(listing.vectors, listing.vectors[:size].T)  # (distinct, question)
+        related = np.clip(cosine.T, 0.0, _MAX_DIFFERENT, order="C")
+        _raise_inflections(related, listing.distinct, size)
+        is_word = np.array([word != "" for word in listing.distinct[:size]])
+        related[np.arange(size), np.arange(size)] = is_word
+        # One question word at a time: its row is short and stays in the cache.
+        best = [np.maximum.reduceat(row.take(listing.words), listing.starts) for row in related]
+        in_question = listing.words < size
+        cells = listing.owner[in_question] * size + listing.words[in_question]
+        counts = np.bincount(cells, minlength=candidates * size).reshape(candidates, size) * is_word
+        having = (counts > 0).sum(axis=0)
+        scarcity = np.log1p((candidates - having + 0.5) / (having + 0.5))
+        scarcity = scarcity / np.log1p(candidates + 1.0)
+        return cls(
+            related,
+            np.stack(best, axis=1),
+            counts.astype(np.float32),
+            listing.rarity[:size],
+            scarcity.astype(np.float32),
+        )
+
+
+def _raise_inflections(related: FloatArray, distinct: Sequence[str], question_size: int) -> None:
+    """Raise `related`, in place, for words with a common prefix, whatever their vectors say."""
+    by_prefix: dict[str, list[int]] = {}
+    for number, word in enumerate(distinct[:question_size]):
+        if len(word) > 2 and not word[0].isdigit():
+            by_prefix.setdefault(word[:3], []).append(number)
+    for column, word in enumerate(distinct):
+        for number in by_prefix.get(word[:3], ()):
+            share = _shared_prefix(word, distinct[number])
+            if share >= _MIN_SHARED_PREFIX:
+                related[number, column] = max(related[number, column], _INFLECTION_WEIGHT * share)
+
+
+def _shared_prefix(one: str, other: str) -> float:
+    """The length of the common prefix, as a share of the longer word."""
+    same = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        same += 1
+    return same / max(len(one), len(other))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lexicon:
-    """Distinct words as a table. Rows follow the numbers that the texts use; row 0 is zero."""
+    """A table of distinct words. Row 0 is the zero word, which matches no word, not even itself."""
 
     vectors: FloatArray  # (words, dimensions)
     unit: FloatArray  # (words, dimensions), each row of length 1 or 0
@@ -43,7 +167,7 @@ class Lexicon:
 
     @classmethod
     def of(cls, vectors: FloatArray, idf: FloatArray) -> Lexicon:
-        """The table with its zero row put before the words' own vectors and idf."""
+        """The table of these words, which get the numbers from 1 on."""
         rows = np.concatenate([np.zeros((1, vectors.shape[1]), np.float32), vectors])
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         unit = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
@@ -58,184 +182,45 @@ def pair_channels(
     starts: IntArray,
 ) -> tuple[FloatArray, FloatArray]:
     """
-    Channels of a question's words beside each candidate, and of the candidates' words.
+    The match channels of the question's words per candidate, and of the candidates' words.
 
-    `candidates` holds the words of all candidates in a row, `starts` where each begins; no
-    candidate is empty. Gives (candidates, question words, channels) and (words, channels).
+    `candidates` are the words of all candidates in a row, `starts` where each one begins; no
+    candidate is empty. Returns (candidates, question words, channels) and (words, channels).
     """
-    asked = np.empty((len(starts), len(question), len(names)), np.float32)
-    said = np.empty((len(candidates), len(names)), np.float32)
+    of_question = np.empty((len(starts), len(question), len(names)), np.float32)
+    of_candidates = np.empty((len(candidates), len(names)), np.float32)
     if not names:
-        return asked, said
+        return of_question, of_candidates
     distinct, place = np.unique(candidates, return_inverse=True)
-    cosine = (lexicon.unit[question] @ lexicon.unit[distinct].T)[:, place]  # (asked, said)
+    cosine = (lexicon.unit[question] @ lexicon.unit[distinct].T)[:, place]  # (question, words)
     match = (question[:, None] == candidates) & (candidates > 0)
-    exact = np.maximum.reduceat(match, starts, axis=1).T, match.any(axis=0)
+    question_has_match = np.maximum.reduceat(match, starts, axis=1).T
+    candidate_has_match = match.any(axis=0)
     for column, name in enumerate(names):
         if name == "related":
-            asked[..., column] = np.maximum.reduceat(cosine, starts, axis=1).T
-            said[:, column] = cosine.max(axis=0)
+            of_question[..., column] = np.maximum.reduceat(cosine, starts, axis=1).T
+            of_candidates[:, column] = cosine.max(axis=0)
         else:
             idf = name.endswith("idf")
-            asked[..., column] = lexicon.idf[question] if idf else 1.0
-            said[:, column] = lexicon.idf[candidates] if idf else 1.0
+            of_question[..., column] = lexicon.idf[question] if idf else 1.0
+            of_candidates[:, column] = lexicon.idf[candidates] if idf else 1.0
             if name.startswith("exact"):
-                asked[..., column] *= exact[0]
-                said[:, column] *= exact[1]
-    return asked, said
-
-
-_INFLECTION = 0.9  # of the share of a word that two words begin with, "olmecs" and "olmec": 0.75
-_SHARED_START = 0.7
-_NEARLY_SAME = 0.99  # for different words: 1 means the very word
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TokenizedList:
-    """
-    Texts as numbered words, the question's distinct words first.
-
-    A text without words has one word, the empty one, whose vector is zero and which equals nothing.
-    """
-
-    distinct: list[str]
-    vectors: FloatArray  # (distinct, dimensions), of length 1
-    rarity: FloatArray  # (distinct,)
-    question: IntArray  # (words of the question,), repeated ones repeated
-    question_size: int  # how many of the distinct words the question has
-    words: IntArray  # the candidates' words, one candidate after the other
-    lengths: IntArray  # (candidates,)
-    starts: IntArray  # (candidates,)
-    owner: IntArray  # (row,) which candidate a word belongs to
-
-    @classmethod
-    def of(cls, question: str, candidates: Sequence[str], vectors: WordVectors) -> TokenizedList:
-        """Number the words and look each distinct one up."""
-        distinct, row, lengths = _numbered((question, *candidates))
-        table, rarity = vectors.look_up(distinct)
-        for end in (0, -1):  # where the empty word stands if there is one
-            if distinct[end] == "":
-                table[end] = rarity[end] = 0.0
-        ask, row, lengths = row[: lengths[0]], row[lengths[0] :], lengths[1:]
-        return cls(
-            distinct,
-            table,
-            rarity,
-            ask,
-            int(ask.max()) + 1,
-            row,
-            lengths,
-            np.cumsum(lengths) - lengths,
-            np.repeat(np.arange(len(lengths)), lengths),
-        )
-
-
-def _numbered(texts: Sequence[str]) -> tuple[list[str], IntArray, IntArray]:
-    """The distinct words in the order first met, the words of all texts, how many each has."""
-    said = split_words_flat(texts)
-    seen = dict.fromkeys(said)
-    seen.pop(TEXT_SEPARATOR, None)
-    if said[:1] in ([], [TEXT_SEPARATOR]):  # the first text has no words
-        seen = {"": None} | seen
-    number = dict(zip(seen, range(len(seen)), strict=True))
-    number[TEXT_SEPARATOR] = -1
-    row = np.fromiter(map(number.__getitem__, said), np.int64, len(said))
-    ends = np.flatnonzero(row < 0)
-    lengths = np.diff(ends, prepend=-1, append=len(row)) - 1
-    row = row[row >= 0]
-    empty = np.flatnonzero(lengths == 0)
-    if len(empty):
-        word = list(seen | {"": None}).index("")
-        row = np.insert(row, np.cumsum(lengths)[empty], word)
-        lengths[empty] = 1
-        seen |= {"": None}
-    return list(seen), row, lengths
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LexicalMatches:
-    """How the question's distinct words and the candidates' words meet."""
-
-    related: FloatArray  # (asked, distinct): 1 for the very word, else cosine or shared start
-    best: FloatArray  # (candidates, asked): the most related word that the candidate has
-    counts: FloatArray  # (candidates, asked): how often the candidate has the very word
-    rarity: FloatArray  # (asked,) in the language
-    scarcity: FloatArray  # (asked,) in the list, near 0 for a word that all have, near 1 for none
-
-    @classmethod
-    def of(cls, listing: TokenizedList) -> LexicalMatches:
-        """Compare each question word with each distinct word once, then look up."""
-        asked, size = listing.question_size, len(listing.lengths)
-        cosine = matmul(listing.vectors, listing.vectors[:asked].T)  # (distinct, asked)
-        related = np.clip(cosine.T, 0.0, _NEARLY_SAME, order="C")
-        _raise_inflections(related, listing.distinct, asked)
-        real = np.array([word != "" for word in listing.distinct[:asked]])
-        related[np.arange(asked), np.arange(asked)] = real
-        # One question word at a time: its row is short and stays in the nearest cache.
-        best = [np.maximum.reduceat(one.take(listing.words), listing.starts) for one in related]
-        hit = listing.words < asked
-        cells = listing.owner[hit] * asked + listing.words[hit]
-        counts = np.bincount(cells, minlength=size * asked).reshape(size, asked) * real
-        having = (counts > 0).sum(axis=0)
-        scarcity = np.log1p((size - having + 0.5) / (having + 0.5)) / np.log1p(size + 1.0)
-        return cls(
-            related,
-            np.stack(best, axis=1),
-            counts.astype(np.float32),
-            listing.rarity[:asked],
-            scarcity.astype(np.float32),
-        )
-
-
-def _raise_inflections(related: FloatArray, distinct: Sequence[str], asked: int) -> None:
-    """In place: words that begin alike are related, whatever their vectors say."""
-    by_start: dict[str, list[int]] = {}
-    for place, word in enumerate(distinct[:asked]):
-        if len(word) > 2 and not word[0].isdigit():
-            by_start.setdefault(word[:3], []).append(place)
-    alike = [column for column, word in enumerate(distinct) if word[:3] in by_start]
-    for column in alike:
-        for place in by_start[distinct[column][:3]]:
-            share = _shared_start(distinct[column], distinct[place])
-            if share >= _SHARED_START:
-                related[place, column] = max(related[place, column], _INFLECTION * share)
-
-
-def _shared_start(one: str, other: str) -> float:
-    """The share of the longer word that both begin with."""
-    same = 0
-    for mine, yours in zip(one, other, strict=False):
-        if mine != yours:
-            break
-        same += 1
-    return same / max(len(one), len(other))
-
-
-_WORDS_AT_ONCE = 8_192  # bounds memory: a block has about as many padded words
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairBlock:
-    """Some candidates of about one length, padded with the zero word."""
-
-    rows: IntArray  # (block,) which candidates
-    words: IntArray  # (block, longest)
-    lengths: IntArray  # (block,)
-    question_channels: FloatArray  # (block, question words, channels)
-    candidate_channels: FloatArray  # (block, longest, channels)
+                of_question[..., column] *= question_has_match
+                of_candidates[:, column] *= candidate_has_match
+    return of_question, of_candidates
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairFeatures:
-    """All pairs of one question. Every text has at least one word, the zero word if no other."""
+    """All pairs of one question. A text without words has the zero word."""
 
     lexicon: Lexicon
     question: IntArray  # (question words,)
-    words: IntArray  # the candidates' words in a row
-    starts: IntArray  # (candidates,)
+    words: IntArray  # the words of all candidates in a row
+    starts: IntArray  # (candidates,) in `words`
     lengths: IntArray  # (candidates,)
     question_channels: FloatArray  # (candidates, question words, channels)
-    candidate_channels: FloatArray  # (words in a row, channels)
+    candidate_channels: FloatArray  # (words, channels)
 
     @classmethod
     def of(
@@ -248,23 +233,23 @@ class PairFeatures:
     ) -> PairFeatures:
         """Number the distinct words, look them up once, compute the channels."""
         texts = [split_words(text) for text in (question, *candidates)]
-        number = {
-            word: row
-            for row, word in enumerate(dict.fromkeys(w for text in texts for w in text), start=1)
-        }
-        lexicon = Lexicon.of(vectors.of(list(number)), vectors.idf(list(number)))
-        ask, *say = [np.array([number[word] for word in text] or [0], np.int64) for text in texts]
-        lengths = np.array([len(text) for text in say], np.int64)
-        flat, starts = np.concatenate(say), np.cumsum(lengths) - lengths
-        asked, said = pair_channels(channels, lexicon, ask, flat, starts)
-        return cls(lexicon, ask, flat, starts, lengths, asked, said)
+        distinct = dict.fromkeys(word for text in texts for word in text)
+        numbers = {word: row for row, word in enumerate(distinct, start=1)}
+        lexicon = Lexicon.of(vectors.of(list(numbers)), vectors.idf(list(numbers)))
+        own, *others = [
+            np.array([numbers[word] for word in text] or [0], np.int64) for text in texts
+        ]
+        lengths = np.array([len(words) for words in others], np.int64)
+        words, starts = np.concatenate(others), np.cumsum(lengths) - lengths
+        of_question, of_candidates = pair_channels(channels, lexicon, own, words, starts)
+        return cls(lexicon, own, words, starts, lengths, of_question, of_candidates)
 
     def blocks(self) -> Iterator[PairBlock]:
-        """The candidates, shortest first, in blocks that waste little on padding."""
+        """The candidates, shortest first, in blocks with little padding."""
         order = np.argsort(self.lengths, kind="stable")
         while len(order):
-            # As many as fit when each is padded to the longest of them.
-            fits = np.arange(1, len(order) + 1) * self.lengths[order] <= _WORDS_AT_ONCE
+            # As many as fit if each one is padded to the longest of them.
+            fits = np.arange(1, len(order) + 1) * self.lengths[order] <= _BLOCK_WORDS
             count = max(1, int(fits.sum()))
             yield self._block(order[:count])
             order = order[count:]
@@ -274,5 +259,17 @@ class PairFeatures:
         place = np.arange(lengths.max())
         inside = place < lengths[:, None]
         at = np.where(inside, self.starts[rows, None] + place, 0)
-        said = self.candidate_channels[at] * inside[..., None]
-        return PairBlock(rows, self.words[at] * inside, lengths, self.question_channels[rows], said)
+        of_candidates = self.candidate_channels[at] * inside[..., None]
+        words, of_question = self.words[at] * inside, self.question_channels[rows]
+        return PairBlock(rows, words, lengths, of_question, of_candidates)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairBlock:
+    """Candidates of similar length, padded with the zero word."""
+
+    rows: IntArray  # (block,) the numbers of the candidates
+    words: IntArray  # (block, longest)
+    lengths: IntArray  # (block,)
+    question_channels: FloatArray  # (block, question words, channels)
+    candidate_channels: FloatArray  # (block, longest, channels)

@@ -1,8 +1,8 @@
 """
-ONNX files written without the onnx package: the few protobuf fields that a graph needs.
+Write ONNX files without the onnx package: the few protobuf fields that a graph needs.
 
 An `OnnxGraph` is written from inputs to outputs. Each call returns the name of its result, to be
-passed to the next: `y = graph.node("Add", x, graph.constant(bias))`.
+passed to the next call: `y = graph.node("Add", x, graph.constant(bias))`.
 """
 
 from __future__ import annotations
@@ -21,75 +21,77 @@ __all__ = [
 
 _IR_VERSION = 8
 _OPSETS = (("", 17), ("com.microsoft", 1))
-_KINDS = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10}
+# ONNX's numbers of data types.
+_DTYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7, "bool": 9, "float16": 10}
 _VARINT, _BYTES, _FIXED32 = 0, 2, 5  # protobuf's wire types
-_FLOAT, _INT, _STRING, _TENSOR, _INTS = 1, 2, 3, 4, 7  # ONNX's kinds of attribute
+_FLOAT, _INT, _STRING, _TENSOR, _INTS = 1, 2, 3, 4, 7  # ONNX's types of attributes
+_MAX_SHARED_BYTES = 64  # of a constant that is compared with earlier ones
 
 
 @dataclass(slots=True, eq=False)
 class OnnxGraph:
-    """A graph in the making."""
+    """A graph under construction."""
 
     _nodes: list[bytes] = field(default_factory=list)
     _constants: list[bytes] = field(default_factory=list)
     _inputs: list[bytes] = field(default_factory=list)
     _outputs: list[bytes] = field(default_factory=list)
     _shared: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
-    _count: int = 0
+    _names: int = 0
 
-    def input(self, name: str, kind: str, shape: Iterable[int | str]) -> str:
-        """What the caller brings; a dimension with a name may have any size."""
-        self._inputs.append(_value(name, kind, shape))
+    def input(self, name: str, dtype: str, shape: Iterable[int | str]) -> str:
+        """Add an input; a dimension with a name may have any size."""
+        self._inputs.append(_value_info(name, dtype, shape))
         return name
 
-    def output(self, made: str, name: str, kind: str, shape: Iterable[int | str]) -> None:
-        """What the caller gets, under this name."""
-        self._nodes.append(_node("Identity", [made], name, "", {}))
-        self._outputs.append(_value(name, kind, shape))
+    def output(self, value: str, name: str, dtype: str, shape: Iterable[int | str]) -> None:
+        """Make a value an output with this name."""
+        self._nodes.append(_node("Identity", [value], name, "", {}))
+        self._outputs.append(_value_info(name, dtype, shape))
 
     def constant(self, value: NDArray[Any] | np.generic) -> str:
-        """A tensor of the graph's own; the same small one twice is kept once."""
+        """Add a constant; equal small constants are stored once."""
         array = np.ascontiguousarray(value).reshape(np.shape(value))
         raw = array.tobytes()
-        key = (array.dtype.name, array.shape, raw if len(raw) <= 64 else self._new().encode())
+        identity = raw if len(raw) <= _MAX_SHARED_BYTES else self._new_name().encode()
+        key = (array.dtype.name, array.shape, identity)
         if key not in self._shared:
-            self._shared[key] = name = self._new()
+            self._shared[key] = name = self._new_name()
             self._constants.append(_tensor(array, raw, name))
         return self._shared[key]
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """One operator. An input that is left out is the empty string."""
-        made = self._new()
-        self._nodes.append(_node(operator, inputs, made, domain, attributes))
-        return made
+        """Add an operator. An optional input that is left out is the empty string."""
+        name = self._new_name()
+        self._nodes.append(_node(operator, inputs, name, domain, attributes))
+        return name
 
     def split(self, value: str, sizes: Iterable[int], *, axis: int) -> list[str]:
-        """Parts of these sizes along an axis: the one operator here that makes several."""
+        """Split a value into parts of these sizes: the only operator here with several outputs."""
         lengths = self.constant(np.array(list(sizes), np.int64))
-        made = [self._new() for _ in sizes]
-        node = _node("Split", [value, lengths], made[0], "", {"axis": axis})
-        self._nodes.append(node + b"".join(_text(2, name) for name in made[1:]))
-        return made
+        names = [self._new_name() for _ in sizes]
+        node = _node("Split", [value, lengths], names[0], "", {"axis": axis})
+        self._nodes.append(node + b"".join(_text(2, name) for name in names[1:]))
+        return names
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """The content of the ONNX file."""
         graph = _text(2, "askline")
-        for number, parts in ((1, self._nodes), (5, self._constants)):
-            graph += b"".join(_bytes(number, part) for part in parts)
-        for number, parts in ((11, self._inputs), (12, self._outputs)):
+        fields = ((1, self._nodes), (5, self._constants), (11, self._inputs), (12, self._outputs))
+        for number, parts in fields:
             graph += b"".join(_bytes(number, part) for part in parts)
         opsets = b"".join(_bytes(8, _text(1, name) + _int(2, version)) for name, version in _OPSETS)
         return _int(1, _IR_VERSION) + _text(2, "askline") + _bytes(7, graph) + opsets
 
-    def _new(self) -> str:
-        self._count += 1
-        return f"v{self._count}"
+    def _new_name(self) -> str:
+        self._names += 1
+        return f"v{self._names}"
 
 
 def _node(
-    operator: str, inputs: Iterable[str], made: str, domain: str, attributes: dict[str, Any]
+    operator: str, inputs: Iterable[str], output: str, domain: str, attributes: dict[str, Any]
 ) -> bytes:
-    node = b"".join(_text(1, name) for name in inputs) + _text(2, made) + _text(4, operator)
+    node = b"".join(_text(1, name) for name in inputs) + _text(2, output) + _text(4, operator)
     node += b"".join(_bytes(5, _attribute(name, value)) for name, value in attributes.items())
     return node + (_text(7, domain) if domain else b"")
 
@@ -109,15 +111,18 @@ def _attribute(name: str, value: Any) -> bytes:
 
 def _tensor(array: NDArray[Any], raw: bytes, name: str) -> bytes:
     dims = b"".join(_int(1, size) for size in array.shape)
-    return dims + _int(2, _KINDS[array.dtype.name]) + _text(8, name) + _bytes(9, raw)
+    return dims + _int(2, _DTYPES[array.dtype.name]) + _text(8, name) + _bytes(9, raw)
 
 
-def _value(name: str, kind: str, shape: Iterable[int | str]) -> bytes:
+def _value_info(name: str, dtype: str, shape: Iterable[int | str]) -> bytes:
     dims = b"".join(
         _bytes(1, _text(2, size) if isinstance(size, str) else _int(1, size)) for size in shape
     )
-    tensor = _int(1, _KINDS[kind]) + _bytes(2, dims)
+    tensor = _int(1, _DTYPES[dtype]) + _bytes(2, dims)
     return _text(1, name) + _bytes(2, _bytes(1, tensor))
+
+
+# Protobuf fields: each is a key (field number and wire type) and its value.
 
 
 def _int(number: int, value: int) -> bytes:
@@ -132,8 +137,8 @@ def _bytes(number: int, value: bytes) -> bytes:
     return _key(number, _BYTES) + _varint(len(value)) + value
 
 
-def _key(number: int, wire: int) -> bytes:
-    return _varint(number << 3 | wire)
+def _key(number: int, wire_type: int) -> bytes:
+    return _varint(number << 3 | wire_type)
 
 
 def _varint(value: int) -> bytes:

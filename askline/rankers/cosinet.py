@@ -59,13 +59,7 @@ class Cosinet(Ranker):
         else:
             channels = self.network.config.channels
             pairs = PairFeatures.of(question, texts, self.vectors, channels=channels)
-            scores = self.network.scores(
-                pairs.lexicon,
-                pairs.question,
-                pairs.words,
-                pairs.lengths,
-                channels=(pairs.question_channels, pairs.candidate_channels),
-            )
+            scores = self.network.scores(pairs)
         return np.asarray(scores, np.float64)
 
     def __str__(self) -> str:
@@ -78,9 +72,9 @@ class Cosinet(Ranker):
 def _network(opened: ModelFolder) -> CosinetNetwork | FirstStageNetwork:
     tensors = opened.tensors()
     if opened.config["kind"] == FirstStageConfig.kind:
-        layout = FirstStageConfig.from_config(opened.config)
-        check_shapes(tensors, layout.shapes(), path=opened.path)
-        return FirstStageNetwork(layout, tensors)
-    read = CosinetConfig.from_config(opened.config)
-    check_shapes(tensors, cosinet_shapes(read), path=opened.path)
-    return CosinetNetwork(read, tensors)
+        first_stage = FirstStageConfig.from_config(opened.config)
+        check_shapes(tensors, first_stage.shapes(), path=opened.path)
+        return FirstStageNetwork(first_stage, tensors)
+    config = CosinetConfig.from_config(opened.config)
+    check_shapes(tensors, cosinet_shapes(config), path=opened.path)
+    return CosinetNetwork(config, tensors)

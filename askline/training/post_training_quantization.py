@@ -142,7 +142,7 @@ def _dense(
     """Weights in int8, and a bias that takes away what they get wrong on average."""
     weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
     smooth = np.float32(1.0) if steps.smooth is None else steps.smooth
-    rounded = steps.rounded(inputs) * smooth
+    rounded = steps.fake_quantize(inputs) * smooth
     whole, scale = quantize_rows_gptq(weight / smooth, rounded)
     mean = rounded.mean(axis=0) @ (whole * scale[:, None]).T
     right = bias + inputs.mean(axis=0) @ weight.T - mean

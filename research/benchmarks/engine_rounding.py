@@ -32,12 +32,12 @@ from .common import data_root, evenly, save
 
 FloatArray = NDArray[np.float32]
 PAIRS, FEWER = 100, 20
-_PLAIN: dict[str, Any] = {"_STRENGTHS": (0.0,), "_CLIPS": (1.0,)}
-_CLIPPED: dict[str, Any] = {"_STRENGTHS": (0.0,)}
+_PLAIN: dict[str, Any] = {"_SMOOTH_STRENGTHS": (0.0,), "_INPUT_CLIPS": (1.0,)}
+_CLIPPED: dict[str, Any] = {"_SMOOTH_STRENGTHS": (0.0,)}
 
 
 def _nearest(weight: FloatArray, _: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
-    return quantization.quantize_rows(weight, quantization._MOST_QUANTISING)
+    return quantization.quantize_rows(weight, quantization._MAX_WEIGHT)
 
 
 # What is left out of the export, in each step less; and the pairs that it is fitted to.

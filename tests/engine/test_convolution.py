@@ -59,7 +59,7 @@ def _naive(words: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArra
 
 
 @pytest.fixture(params=[1, 3, 5], ids=lambda width: f"width {width}")
-def taps(
+def lookup(
     request: pytest.FixtureRequest,
 ) -> tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray]:
     rng = np.random.default_rng(0)
@@ -71,10 +71,10 @@ def taps(
 
 
 def test_pooled_is_a_convolution_and_a_maximum(
-    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+    lookup: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    own, table, weight, bias = taps
+    own, table, weight, bias = lookup
     rng = np.random.default_rng(1)
     monkeypatch.setattr("askline.engine.convolution._VALUES_AT_ONCE", 2_048 * FILTERS)
     # Longer than a block, a block of many, and the shortest.
@@ -89,23 +89,23 @@ def test_pooled_is_a_convolution_and_a_maximum(
         assert pooled[text] == pytest.approx(_naive(inputs, weight, bias), abs=1e-4)
 
 
-def test_pooled_beside_is_the_same_for_each_pair(
-    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+def test_pooled_per_pair_is_the_same_for_each_pair(
+    lookup: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
 ) -> None:
-    own, table, weight, bias = taps
+    own, table, weight, bias = lookup
     rng = np.random.default_rng(2)
     words = rng.integers(1, 50, 6)
     channels = rng.normal(size=(1_000, 6, CHANNELS)).astype(np.float32)
-    pooled = own.pooled_beside(words, channels)
+    pooled = own.pooled_per_pair(words, channels)
     for pair in (0, 1, 499, 999):
         inputs = np.concatenate([table[words], channels[pair]], axis=1)
         assert pooled[pair] == pytest.approx(_naive(inputs, weight, bias), abs=1e-4)
 
 
 def test_a_text_scores_alike_in_any_company(
-    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+    lookup: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
 ) -> None:
-    own = taps[0]
+    own = lookup[0]
     rng = np.random.default_rng(3)
     words, lengths = rng.integers(1, 50, 60), np.array([20, 30, 10])
     channels = rng.normal(size=(60, CHANNELS)).astype(np.float32)
@@ -115,9 +115,9 @@ def test_a_text_scores_alike_in_any_company(
 
 
 def test_channels_of_the_word_alone_are_part_of_its_taps(
-    taps: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
+    lookup: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
 ) -> None:
-    _, table, weight, bias = taps
+    _, table, weight, bias = lookup
     rng = np.random.default_rng(4)
     beside = rng.normal(size=(49, CHANNELS)).astype(np.float32)
     words, lengths = rng.integers(0, 49, 12), np.array([4, 1, 7])

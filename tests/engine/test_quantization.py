@@ -60,7 +60,7 @@ def test_inputs_come_back_nearly_the_same(
 ) -> None:
     steps = fit_input_quantization(inputs, [WEIGHT[:5], WEIGHT[5:]])
     wanted = inputs @ WEIGHT.T
-    assert np.square(steps.rounded(inputs) @ WEIGHT.T - wanted).mean() < 1e-3 * wanted.var()
+    assert np.square(steps.fake_quantize(inputs) @ WEIGHT.T - wanted).mean() < 1e-3 * wanted.var()
     assert 0 <= steps.zero <= 255
 
 
@@ -72,7 +72,7 @@ def test_a_large_channel_is_made_smaller() -> None:
 
 def test_inputs_outside_the_range_are_clipped() -> None:
     steps = InputQuantization(0.1, 100)
-    found = steps.rounded(np.array([[-1000.0, 0.0, 1000.0]], np.float32))
+    found = steps.fake_quantize(np.array([[-1000.0, 0.0, 1000.0]], np.float32))
     assert found == pytest.approx(np.array([[-10.0, 0.0, 15.5]]))
 
 
@@ -96,5 +96,5 @@ def test_rows_of_zeros_stay_zero() -> None:
 
 
 def test_a_table_that_does_not_divide_is_refused() -> None:
-    with pytest.raises(ModelError, match="must have n × 32 columns, got 40"):
+    with pytest.raises(ModelError, match="must have a multiple of 32 columns, got 40"):
         pack_int4(np.zeros((2, 40), np.float32))

@@ -43,7 +43,7 @@ def test_scores_do_not_depend_on_the_size_of_blocks(
 ) -> None:
     texts = TEXTS * 20
     together = ranker.score(QUESTION, texts)
-    monkeypatch.setattr(pairs, "_WORDS_AT_ONCE", 1)
+    monkeypatch.setattr(pairs, "_BLOCK_WORDS", 1)
     np.testing.assert_allclose(ranker.score(QUESTION, texts), together, atol=1e-5)
 
 
