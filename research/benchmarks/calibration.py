@@ -38,7 +38,7 @@ Figures = dict[str, object]
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Of all candidates of a set, question after question."""
+    """Scores of all candidates of a set, in the order of the questions."""
 
     scores: NDArray[np.float64]
     labels: NDArray[np.bool_]
@@ -86,7 +86,7 @@ def scored(model: Path, root: Path, device: str) -> dict[str, Scores]:
 
 
 def abstaining(fit: Scores, test: Scores) -> dict[str, float]:
-    """Precision, recall and F1 of leaving questions unanswered, in percent."""
+    """Precision, recall and F1 of "no answer", in percent."""
     threshold = choose_threshold(fit.best, fit.answerable).threshold
     found = Abstention.at(threshold, test.best, test.answerable)
     correct = float(((test.best >= threshold) == test.answerable).mean())
@@ -113,7 +113,7 @@ def errors(fit: Scores, test: Scores) -> dict[str, float]:
 
 
 def reliability(fit: Scores, test: Scores) -> dict[str, list[dict[str, float]]]:
-    """For each tenth of the chances given: what was said, what was true, how many pairs."""
+    """For each tenth of the probabilities: mean, share of answers, number of pairs."""
     curves: dict[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
         "as they are": PlattScaling(),
         "temperature": PlattScaling.fit(fit.scores, fit.labels),
@@ -169,9 +169,9 @@ def figures(found: dict[str, Scores]) -> Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("--scores", type=Path, help="the folder with the saved scores")
-    parser.add_argument("--model", type=Path, help="or the folder of a model to score with")
-    parser.add_argument("--data", type=Path, help="and the folder with the datasets")
+    parser.add_argument("--scores", type=Path, help="folder of the saved scores")
+    parser.add_argument("--model", type=Path, help="or a model folder to compute scores with")
+    parser.add_argument("--data", type=Path, help="and the folder of the datasets")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     options = parser.parse_args()
     if options.scores:
@@ -183,7 +183,7 @@ def main() -> None:
     result = figures(found)
     for name, row in result.items():
         print(f"{name}: {row}")
-    print(f"Kept in {save('calibration', result)}")
+    print(f"Saved to {save('calibration', result)}")
 
 
 if __name__ == "__main__":

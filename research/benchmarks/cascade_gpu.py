@@ -41,7 +41,7 @@ from .common import save
 
 
 def torch_network(path: Path) -> CascadeNetwork:
-    """Without the reader, which has an adapter."""
+    """The exported cascade as a torch network, without its reader."""
     folder = ModelFolder.open(path, kind="cascade")
     layout = CascadeConfig.from_config(folder.config, path=path)
     library, own = transformers(), layout.encoder
@@ -89,15 +89,15 @@ COUNTS = (128, 1_300, 13_000, 50_000)
 BUDGETS = (32_768, 65_536, 131_072, 262_144)
 PAPER = (4, 6, 8, 10, 12)
 EVERY, TUNED = "alpha 0.3 at every classifier", "tuned"
-FLIGHT, ROOM = 1_300, 4.0  # candidates of a question, GiB beside the weights
-AT_ONCE = 16_384  # tokens through a layer where memory is short
-CHECKED = 64  # candidates whose scores are held against float32
+FLIGHT, ROOM = 1_300, 4.0  # candidates per question, GiB in addition to the weights
+AT_ONCE = 16_384  # tokens per layer step if memory is short
+CHECKED = 64  # candidates whose scores are compared with float32
 PACKAGES = ("torch", "transformers")
 Report = dict[str, Any]
 
 
 def main() -> None:
-    """Print the rows and write them."""
+    """Print the rows and save them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", type=Path)
@@ -134,11 +134,11 @@ def main() -> None:
         for row in _rows(Tokenised(encoder, texts, count), schedules, report["peak_tflops"]):
             report["rows"].append(row)
             print(json.dumps(row), flush=True)
-            save("cascade_gpu", report, *PACKAGES)  # what there is, should the run be cut short
+            save("cascade_gpu", report, *PACKAGES)  # in case the run is interrupted
 
 
 class Texts:
-    """A question, and as many candidates as are asked for."""
+    """A question with `count` candidates."""
 
     def __init__(self, root: Path | None) -> None:
         questions = data.load_dataset("squad1:dev", root=root)
@@ -150,7 +150,7 @@ class Texts:
 
 
 class Tokenised:
-    """A question and its candidates, from which runs begin again and again."""
+    """A question with its candidates, from which runs are started repeatedly."""
 
     def __init__(self, encoder: TorchEncoder, texts: Texts, count: int) -> None:
         self.encoder, self.texts = encoder, texts.first(count)
@@ -170,7 +170,7 @@ def _encoder(folder: Path, *, device: str = "cpu", compiled: bool = False) -> To
 
 
 def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEncoder:
-    """Every batch size, with and without joined kernels, at full depth; the fastest goes on."""
+    """Select the fastest batch size, with or without fused kernels, at full depth."""
     found: list[tuple[float, TorchEncoder, int]] = []
     report["tries"] = []
     for compiled in (False, True):
@@ -184,7 +184,7 @@ def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEn
                 tried = {"compiled": compiled, "tokens_at_once": budget, **row}
                 report["tries"].append(tried)
                 print(json.dumps(tried), flush=True)
-        except Exception as error:  # a machine without a compiler still gives the other half
+        except Exception as error:  # a machine without a compiler can still measure the rest
             if not compiled:
                 raise
             report["not_compiled"] = f"{type(error).__name__}: {error}"[:400]
@@ -194,7 +194,7 @@ def _fastest(given: argparse.Namespace, texts: Texts, report: Report) -> TorchEn
 
 
 def _difference(folder: Path, encoder: TorchEncoder, texts: Texts) -> Report:
-    """Logits at full depth beside those of float32 on the processor."""
+    """Differences of the logits at full depth from float32 on the CPU."""
     some, rows = texts.first(CHECKED), np.arange(CHECKED)
     exact = _encoder(folder)
     wanted, got = (
@@ -225,7 +225,7 @@ def _rows(tokenised: Tokenised, schedules: dict[str, Schedule], peak: float) -> 
 
 
 def _peak(device: str, size: int = 8192) -> float:
-    """TFLOP a second of one large matrix product."""
+    """TFLOP per second of one large matrix product."""
     if device == "cpu":
         size = 512
     kind = torch.bfloat16 if device == "cuda" else torch.float32
@@ -250,7 +250,7 @@ def _wait(device: str) -> None:
 
 
 def _time(tokenised: Tokenised, plan: Sequence[Step]) -> dict[str, float]:
-    """The median of a few runs behind those that do not count; no row takes much over 3 s."""
+    """The median of a few runs after warm-up; at most about 3 s per row."""
     count = len(tokenised.texts)
     device = tokenised.encoder.device.type
     flop = _flop(tokenised, plan)
@@ -273,7 +273,7 @@ def _descend(run: TorchRun, plan: Sequence[Step]) -> None:
 
 
 def _left(scores: Any, rows: Any, keep: int) -> Any:
-    """The best, in the order they had."""
+    """The best candidates, in their original order."""
     if keep == len(rows):
         return rows
     last = np.partition(scores, -keep)[-keep]
@@ -281,7 +281,7 @@ def _left(scores: Any, rows: Any, keep: int) -> Any:
 
 
 def _flop(tokenised: Tokenised, plan: Sequence[Step]) -> float:
-    """Of the matrix products that the tokens which were kept go through."""
+    """Operations of the matrix products for the kept tokens."""
     config: Any = tokenised.encoder.network.encoder.config
     run = tokenised.begin()
     width, inner = config.hidden_size, config.intermediate_size
@@ -298,10 +298,10 @@ def _flop(tokenised: Tokenised, plan: Sequence[Step]) -> float:
 
 def _in_flight(encoder: TorchEncoder, texts: Texts, schedules: dict[str, Schedule]) -> Report:
     """
-    How many questions are under way at once when a fixed memory is full.
+    Number of questions in progress when a fixed amount of memory is full.
 
-    What is held between layers is the states of those who are left, so a schedule that drops holds
-    more questions: the argument behind the paper's +52 %, which is reckoned from batch sizes.
+    Only the states of the remaining candidates are kept, so a schedule that drops candidates allows
+    more questions. The paper's +52 % is computed from batch sizes.
     """
     fastest, encoder.budget = encoder.budget, AT_ONCE
     tokenised = Tokenised(encoder, texts, FLIGHT)
@@ -315,14 +315,14 @@ def _in_flight(encoder: TorchEncoder, texts: Texts, schedules: dict[str, Schedul
 
 
 def _until_full(tokenised: Tokenised, plan: Sequence[Step]) -> int:
-    """Questions are let in, spread evenly over the layers, until the next finds no memory."""
+    """Add questions, spread evenly over the layers, until memory is full."""
     torch.cuda.empty_cache()
     whole = torch.cuda.get_device_properties(0).total_memory
     room = ROOM * 2**30 + torch.cuda.memory_allocated()
     torch.cuda.set_per_process_memory_fraction(room / whole)
     held: list[TorchRun] = []
     layers = plan[-1].depth
-    # Such a step meets all layers in turn, so that any number of questions is well spread.
+    # This step visits all layers, so that any number of questions is spread evenly.
     step = next(number for number in (5, 7, 11) if gcd(number, layers) == 1)
     try:
         while True:
@@ -337,7 +337,7 @@ def _until_full(tokenised: Tokenised, plan: Sequence[Step]) -> int:
 
 
 def _brought_to(tokenised: Tokenised, plan: Sequence[Step], layer: int) -> TorchRun:
-    """A question in that layer: those who are left in it, with their states."""
+    """The states of the candidates of one question that are left in a layer."""
     run, rows = tokenised.begin(), np.arange(len(tokenised.texts))
     for step in plan:
         scores = run.advance(rows, step.depth)

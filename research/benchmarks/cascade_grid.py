@@ -30,11 +30,11 @@ SETS = ("wikiqa:dev", "trecqa-clean:dev", "selqa:dev", "squadshifts:dev")
 PADDED, COUNT = 400, 20
 DEPTHS = (4, 6, 8, 10, 12)
 RATIOS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-SAME = (0.3, 0.4, 0.5)  # those of the paper's Table 3
+SAME = (0.3, 0.4, 0.5)  # as in the paper's Table 3
 
 
 def keeps(count: int, ratios: tuple[float, ...]) -> tuple[Step, ...]:
-    """The paper's rule: of k candidates ⌊αk⌋ are dropped."""
+    """The paper's rule: ⌊αk⌋ of k candidates are dropped."""
     found = []
     for depth, ratio in zip(DEPTHS[:-1], ratios, strict=True):
         count -= floor(ratio * count + 1e-9)
@@ -43,7 +43,7 @@ def keeps(count: int, ratios: tuple[float, ...]) -> tuple[Step, ...]:
 
 
 def cost(count: int, steps: tuple[Step, ...]) -> float:
-    """Candidate-layers, relative to all candidates at full depth."""
+    """Candidate-layers relative to all candidates at full depth."""
     entered = [count, *(step.keep for step in steps)]
     layers = np.diff([0, *DEPTHS])
     return float(np.dot(entered, layers)) / (DEPTHS[-1] * count)
@@ -87,7 +87,7 @@ def main() -> None:
     for name, value in figures.items():
         if name != "settings":
             print(f"{name}: {value}")
-    print(f"Kept in {save('cascade_grid', figures)}")
+    print(f"Saved to {save('cascade_grid', figures)}")
 
 
 if __name__ == "__main__":

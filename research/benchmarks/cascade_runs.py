@@ -85,7 +85,7 @@ VARIANTS: Mapping[str, CascadeRecipe] = {
     "still": STILL,
     "unread": anchored(TRANSFER),
 }
-"""Dropout or not, and a trunk that learns to read or is held near the general model."""
+"""With or without dropout, with the reader trained along, or anchored to the general model."""
 SHARES = (1.0, 0.8, 0.6)
 DEV: Mapping[str, Spec] = {
     "wikiqa-dev": ("wikiqa:dev", "answerable", False, None),
@@ -118,7 +118,7 @@ State = dict[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class World:
-    """Where things lie; what is read is read once, before processes part."""
+    """Folders and datasets, which are read once before processes are forked."""
 
     root: Path
     general: Path
@@ -179,7 +179,7 @@ class World:
 
 
 def fit(world: World, seconds: float) -> None:
-    """New classifiers and the reader on an encoder that does not move."""
+    """Fit new classifiers and the reader to a frozen encoder."""
     lists, reading = world.transfer
     network = world.network()
     start = time.perf_counter()
@@ -190,7 +190,7 @@ def fit(world: World, seconds: float) -> None:
 
 
 def refit(world: World, name: str, seconds: float) -> None:
-    """The early classifiers once more, on the point that was chosen between start and mean."""
+    """Fit the early classifiers again to the chosen weights."""
     lists, _ = world.transfer
     network = world.network(world.state(name))
     recipe = replace(FIT, objective=VARIANTS["unread"].objective, keep_last=True, paragraphs=0)
@@ -212,7 +212,7 @@ def train(world: World, variant: str, seed: int, seconds: float) -> None:
 
 
 def candidate(world: World, name: str, sets: Mapping[str, Dev]) -> None:
-    """Figures by depth, and full depth beside the general model, question by question."""
+    """Figures by depth, and full depth compared with the general model per question."""
     network = world.network(world.state(name))
     beside = world.teacher()
     figures: Figures = {}
@@ -252,7 +252,7 @@ def _by_depth(dev: Dev, scores: Mapping[int, np.ndarray]) -> Figures:
 
 
 def _dropped(dev: Dev, scores: Mapping[int, np.ndarray], alpha: float) -> tuple[np.ndarray, float]:
-    """Scores that rank who was dropped below who went on, and the cost beside full depth."""
+    """Scores that rank dropped candidates below kept ones, and the cost relative to full depth."""
     sizes = [len(question.candidates) for question in dev.questions]
     ends = np.cumsum(sizes)
     made, layers = np.empty(ends[-1]), 0
@@ -268,7 +268,7 @@ def _dropped(dev: Dev, scores: Mapping[int, np.ndarray], alpha: float) -> tuple[
 
 
 class _Reading(nn.Module):
-    """A reader of its own, as what reads a trunk's last layer."""
+    """A linear reader on the last layer of an encoder."""
 
     def __init__(self, reader: AdaptedReader) -> None:
         super().__init__()
@@ -279,7 +279,7 @@ class _Reading(nn.Module):
 
 
 def reader(world: World, name: str, rank: int, seconds: float) -> None:
-    """A reader's adapter on that trunk, as it is in float."""
+    """Train a reader's adapter on an encoder in float."""
     folder = save_cascade(world.network(world.state(name)), world.tokeniser, world.work / name)
     source = CascadeCheckpoint.read(folder)
     tokeniser = WordPiece.load(folder / "tokenizer.json")
@@ -319,7 +319,7 @@ def read_held_out(world: World, made: AdaptedReader, tokeniser: WordPiece) -> Fi
 
 
 def adapt(world: World, name: str | Path, kind: str, seed: int, sets: Mapping[str, Dev]) -> None:
-    """From a state, or from a runtime folder's numbers, on the lists of WikiQA or TrecQA."""
+    """Adapt a state, or an exported folder, to WikiQA or TrecQA."""
     objective = replace(ADAPT.objective, kind="drawn" if kind == "drawn" else "joint")
     train = "trecqa:train-all" if kind == "trecqa" else "wikiqa:train"
     if isinstance(name, Path):
@@ -340,7 +340,7 @@ def together(
     jobs: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]],
     meanwhile: Callable[[], Any] = lambda: None,
 ) -> None:
-    """Side by side on one device, each in a process of its own."""
+    """Run jobs in parallel on one device, each in its own process."""
     parting = mp.get_context("fork")
     running = [parting.Process(target=work, args=given) for work, given in jobs]
     for one in running:
@@ -358,11 +358,11 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--variants", nargs="+", default=[*VARIANTS])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
-    parser.add_argument("--seconds", type=float, default=240.0, help="Of each training.")
+    parser.add_argument("--seconds", type=float, default=240.0, help="Seconds of each training.")
     parser.add_argument("--fit-seconds", type=float, default=math.inf)
     parser.add_argument("--shares", nargs="+", default=[*map(str, SHARES)])
     parser.add_argument("--state", nargs="+", default=["still-mean"])
-    parser.add_argument("--folder", type=Path, help="A runtime folder, for `tests` and `adapt`.")
+    parser.add_argument("--folder", type=Path, help="An exported folder, for `tests` and `adapt`.")
     parser.add_argument("--rank", type=int, default=24)
     given = parser.parse_args()
     world = World(given.data, given.general, given.work, given.device)
@@ -373,7 +373,7 @@ def main() -> None:
 
 
 def _train(world: World, given: argparse.Namespace) -> None:
-    _ = world.transfer  # read before processes part
+    _ = world.transfer  # read before processes are forked
     if not (world.work / "start.safetensors").exists():
         together([(fit, (world, given.fit_seconds))])
     runs = [pair.split(":") for pair in given.variants]  # NAME or NAME:SEED
@@ -389,7 +389,9 @@ def _train(world: World, given: argparse.Namespace) -> None:
 def _candidates(world: World, given: argparse.Namespace) -> None:
     sets = world.dev_sets
     names = [one.partition(":")[0] for one in given.variants]
-    together([(world.state, (f"{name}-mean",)) for name in names])  # torch stays out of the parent
+    together(
+        [(world.state, (f"{name}-mean",)) for name in names]
+    )  # torch must not be used in the parent
     points = [
         f"{name}-mean" + (f"@{share}" if float(share) < 1 else "")
         for name in names
@@ -420,7 +422,7 @@ def _readers(world: World, given: argparse.Namespace) -> None:
 
 
 def tests(world: World, folder: Path, sets: Mapping[str, Dev]) -> None:
-    """A runtime folder's numbers, in torch, at every depth and under drop rates."""
+    """An exported folder in torch, at every depth and with drop rates."""
     network = torch_network(folder).to(world.device)
     depths = network.shape.depths
     world.put(
@@ -474,7 +476,7 @@ def _over_seeds(runs: Sequence[Figures]) -> Figures:
 
 
 def _means(rows: Figures) -> Figures:
-    """By depth: MAP as it is, MAP and P@1 padded; and full depth beside the general model."""
+    """By depth: MAP unpadded, MAP and P@1 padded; full depth compared with the general model."""
     plain = [name for name in DEV if not name.endswith("-400")]
     padded = [name for name in DEV if name.endswith("-400")]
 

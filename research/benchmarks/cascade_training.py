@@ -88,7 +88,7 @@ def _over(rows: Rows, names: Iterable[str], depth: str, at: int) -> float:
 
 
 def _mean(runs: Sequence[Rows]) -> Rows:
-    """Of the same measures over several seeds."""
+    """Means of the same measures over several seeds."""
     if not runs:
         return {}
     return {

@@ -46,7 +46,7 @@ def save(name: str, figures: Mapping[str, Any], *packages: str) -> Path:
     Write `NAME.json` with its provenance to the results folder, whole or not at all.
 
     Exits with an error if the folder is `research/results` and the working tree has uncommitted
-    changes, because nobody could then rebuild the figures from the recorded commit. The figures
+    changes, because the figures could not be rebuilt from the recorded commit. The figures
     are kept in a temporary folder.
     """
     folder = results_folder()

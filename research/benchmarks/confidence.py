@@ -56,7 +56,7 @@ def said(ranker: Ranker, questions: QuestionSet) -> Said:
 
 
 def figures(found: Said, threshold: float) -> Row:
-    """In per cent."""
+    """A share in percent."""
     silent = found.chance < threshold
     abstaining = Abstention.at(threshold, found.chance, found.answerable)
     treated = np.where(silent, ~found.answerable, found.right)
@@ -105,7 +105,7 @@ def main() -> None:
     ranker = askline.load(parser.parse_args().ranker)
     threshold = ranker.threshold
     if threshold is None:
-        raise SystemExit(f"{ranker} gives scores that are no chances.")
+        raise SystemExit(f"{ranker} has no calibrated probabilities.")
     rows = {}
     for name in SETS:
         rows[name] = figures(said(ranker, _questions(name)), threshold)

@@ -44,7 +44,7 @@ def measured(name: str, retriever: Retriever, questions: Library) -> dict[str, A
 
 
 def filled(url: str, texts: dict[str, str]) -> Connector:
-    """A table with the words in a column of their own, and an index on it."""
+    """A table with a `tsvector` column and an index on it."""
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"DROP TABLE IF EXISTS {TABLE}")
         connection.execute(
@@ -66,9 +66,7 @@ def main() -> None:
     parser.add_argument("url")
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--questions", type=int, default=300)
-    parser.add_argument(
-        "--write", action="store_true", help="keep the figures in research/results/"
-    )
+    parser.add_argument("--write", action="store_true", help="save the figures to research/results")
     given = parser.parse_args()
     first = library(given.sets[0], given.questions)
     texts = dict(first.documents)
@@ -86,7 +84,7 @@ def main() -> None:
     print(markdown_table(list(rows[0]), [list(row.values()) for row in rows]))
     if given.write:
         figures = {"sets": given.sets, "texts": len(texts), "recall": rows}
-        print(f"\nKept in {save('connectors', figures, 'psycopg', 'tantivy')}")
+        print(f"\nSaved to {save('connectors', figures, 'psycopg', 'tantivy')}")
 
 
 if __name__ == "__main__":

@@ -68,24 +68,32 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("what", choices=["answers", "files", "indexing", "memory", "scale"])
     parser.add_argument(
-        "--on", default=SQUAD_DEV, help="a file in SQuAD's format below the data, or wikiqa:SPLIT"
+        "--on",
+        default=SQUAD_DEV,
+        help="file in SQuAD's format under the data folder, or wikiqa:SPLIT",
     )
-    parser.add_argument("--rankers", nargs="*", default=[], help="each after the same retrieval")
     parser.add_argument(
-        "--apart", action="store_true", help="rankers without retrieval's scores too"
+        "--rankers", nargs="*", default=[], help="rankers to measure after the same retrieval"
     )
-    parser.add_argument("--reader", default="cascade", help="marks the phrase where a row cannot")
-    parser.add_argument("--phrases", action="store_true", help="phrase search beside the words too")
-    parser.add_argument("--questions", type=int, help="ask only so many, drawn with a fixed seed")
-    parser.add_argument("--timed", type=int, default=0, help="ask so many again, all rows in turn")
+    parser.add_argument(
+        "--apart", action="store_true", help="also measure rankers without the retrieval scores"
+    )
+    parser.add_argument(
+        "--reader", default="cascade", help="ranker whose reader marks phrases for others"
+    )
+    parser.add_argument("--phrases", action="store_true", help="also measure phrase search")
+    parser.add_argument(
+        "--questions", type=int, help="number of questions, sampled with a fixed seed"
+    )
+    parser.add_argument("--timed", type=int, default=0, help="number of timed questions")
     parser.add_argument("--megabytes", type=float, nargs="+", default=[10.0])
-    parser.add_argument("--single", type=float, nargs="*", default=[], help="MB, in one file")
+    parser.add_argument(
+        "--single", type=float, nargs="*", default=[], help="sizes in MB of single files"
+    )
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--sentences", type=int, nargs="+", default=[10_000])
-    parser.add_argument("--folder", type=Path, help="keep what is made, and go on from there")
-    parser.add_argument(
-        "--write", action="store_true", help="keep the figures in research/results/"
-    )
+    parser.add_argument("--folder", type=Path, help="keep files, and continue an interrupted run")
+    parser.add_argument("--write", action="store_true", help="save the figures to research/results")
     return parser.parse_args()
 
 
@@ -104,7 +112,7 @@ def main() -> None:
     show(figures)
     if given.write:
         name = f"corpus_{given.what}" + (f"_{slug(given.on)}" if given.what == "answers" else "")
-        print(f"\nKept in {save(name.replace('-', '_'), figures, 'tantivy')}")
+        print(f"\nSaved to {save(name.replace('-', '_'), figures, 'tantivy')}")
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ ACCURATE_AT = (1, 5)
 
 
 class Reply(NamedTuple):
-    """What came back for a question."""
+    """The reply to a question."""
 
     sentences: Sequence[RetrievedSentence | Answer]
     phrase: str | None
-    """None from what cannot read: then the reader looks at the first sentence, off the clock."""
+    """None if the ranker has no reader: then the reader marks the first sentence, untimed."""
     seconds: float
 
 
@@ -38,14 +38,14 @@ Ask = Callable[[str], Reply]
 
 
 class Asked(NamedTuple):
-    """How good a reply was."""
+    """The quality of a reply."""
 
     place: int | None
-    """Of the first right sentence, from 1; None where no right one came."""
+    """Rank of the first right sentence, from 1; None if there is none."""
     seconds: float
     exact: float | None = None
     f1: float | None = None
-    """None where the set has no phrases, or nothing reads them."""
+    """None if the set has no phrases, or there is no reader."""
 
 
 def answers(
@@ -60,10 +60,10 @@ def answers(
     phrases: bool = False,
 ) -> dict[str, Any]:
     """
-    Retrieval alone, then with each ranker behind it; `apart` also without its scores.
+    Retrieval alone, then with each ranker; with `apart` also without the retrieval scores.
 
-    With `phrases`, the nearest phrase alone, and everything once more with phrase search beside
-    the words.
+    With `phrases`, the nearest phrase alone, and everything again with phrase search in addition
+    to word search.
     """
     asking = library(on, limit)
     place = folder / f"answers-{slug(on)}"
@@ -147,7 +147,7 @@ def ranked(retriever: Retriever, ranker: Ranker, blend: float) -> Ask:
 
 
 def first_right(found: Sequence[RetrievedSentence | Answer], gold: Sequence[Source]) -> int | None:
-    """A sentence is right where it shares a character with a right one."""
+    """Rank of the first right sentence; one that shares a character with a right one is right."""
     for place, each in enumerate(found, start=1):
         for right in gold:
             same = each.document == right.document
@@ -159,12 +159,12 @@ def first_right(found: Sequence[RetrievedSentence | Answer], gold: Sequence[Sour
 def asked_all(
     questions: Sequence[Asking], ask: Ask, path: Path, reader: Ranker | None
 ) -> list[Asked]:
-    """Every question in turn, a line of the file each; those that are there are not asked again."""
+    """Ask every question and append a line to the file; questions already in it are skipped."""
     with path.open("a+", encoding="utf-8") as file:
         file.seek(0)
         lines = [line for line in file if line.endswith("\n")]
         asked = [Asked(*json.loads(line)) for line in lines]
-        file.truncate(sum(len(line.encode()) for line in lines))  # a line that was cut short
+        file.truncate(sum(len(line.encode()) for line in lines))  # an incomplete last line
         for question in questions[len(asked) :]:
             asked.append(judged(question, ask(question.text), reader))
             file.write(json.dumps(asked[-1]) + "\n")
@@ -187,7 +187,7 @@ def judged(question: Asking, reply: Reply, reader: Ranker | None) -> Asked:
 
 
 def in_turn(questions: Sequence[str], ways: Mapping[str, Ask]) -> dict[str, list[float]]:
-    """Seconds of each way, question by question, so that a busy moment meets all of them."""
+    """Seconds per system; all systems answer each question in turn, so that load affects all."""
     for ask in ways.values():
         for question in questions[:3]:
             ask(question)
@@ -196,7 +196,7 @@ def in_turn(questions: Sequence[str], ways: Mapping[str, Ask]) -> dict[str, list
 
 
 def shares(asked: Sequence[Asked], at: Sequence[int], what: str) -> dict[str, float]:
-    """In per cent, of the questions with a right sentence among the first so many."""
+    """Share of questions with a right sentence among the first k, in percent."""
     right = {k: sum(each.place is not None and each.place <= k for each in asked) for k in at}
     return {f"{what}@{k}": round(100 * right[k] / len(asked), 2) for k in at}
 

@@ -16,17 +16,17 @@ from askline.types import Source
 from .common import data_root
 
 FILE_CHARACTERS = 1_000_000
-_NUMBERS = 100_000  # for the sentences of a file, more than it can hold
+_NUMBERS = 100_000  # more than the sentences of a file
 
 
 class Asking(NamedTuple):
-    """A question that can be answered, with all that is right."""
+    """A question with its right answers."""
 
     text: str
     places: list[Source]
     """The sentences that answer."""
     phrases: tuple[str, ...]
-    """The words that do; none where the set has none."""
+    """The phrases that answer; empty if the set has none."""
 
 
 class Library(NamedTuple):
@@ -38,9 +38,9 @@ class Library(NamedTuple):
 
 def library(on: str, limit: int | None = None) -> Library:
     """
-    A set as a corpus, with all of its questions or so many of them.
+    A set as a corpus, with all of its questions or the first `limit`.
 
-    They come in an order drawn with a fixed seed, so that more of them are the same and others.
+    Questions are shuffled with a fixed seed, so that a larger limit includes a smaller one.
     """
     found = _wikiqa(on) if on.startswith("wikiqa:") else _squad(data_root() / on)
     random.Random(0).shuffle(found.questions)
@@ -63,9 +63,9 @@ def _squad(path: Path) -> Library:
 
 def _wikiqa(on: str) -> Library:
     """
-    Documents under their titles, as files have them.
+    Documents with their titles, as in files.
 
-    Sentences of one document are set apart by blank lines, for some have no full stop.
+    Sentences are separated by blank lines, because some have no full stop.
     """
     documents: dict[str, str] = {}
     questions = []
@@ -86,7 +86,7 @@ def _wikiqa(on: str) -> Library:
 
 
 def wikiqa_names() -> dict[str, str]:
-    """The title of each document by its id, with the id behind a title that others have too."""
+    """Titles by document id; the id is appended to a title that is not unique."""
     names: dict[str, str] = {}
     for split in ("train", "dev", "test"):
         lines = (data_root() / "wikiqa" / f"WikiQA-{split}.tsv").read_text("utf-8").splitlines()
@@ -97,7 +97,7 @@ def wikiqa_names() -> dict[str, str]:
 
 
 def _wikiqa_phrases() -> dict[str, tuple[str, ...]]:
-    """What three people marked in the right sentences of each question; some marked nothing."""
+    """Phrases that three annotators marked in the right sentences of each question."""
     found: dict[str, dict[str, None]] = {}
     path = data_root() / "wikiqa" / "WikiQASent.pos.ans.tsv"
     for line in path.read_text("utf-8").splitlines()[1:]:
@@ -113,7 +113,7 @@ def sentences_of(documents: dict[str, str]) -> list[str]:
 
 
 def made_files(sentences: Sequence[str], folder: Path, characters: int) -> list[Path]:
-    """Files of about a million characters, so many in all; those that are there are kept."""
+    """Files of about a million characters, `size` in total; existing files are kept."""
     folder.mkdir(parents=True, exist_ok=True)
     sizes = [FILE_CHARACTERS] * (characters // FILE_CHARACTERS)
     rest = characters - sum(sizes)
@@ -129,7 +129,7 @@ def made_files(sentences: Sequence[str], folder: Path, characters: int) -> list[
 
 
 def _paragraphs(sentences: Sequence[str], file: int, characters: int) -> Iterator[str]:
-    """Five sentences each, drawn by the number of the file, each with a number of its own."""
+    """Paragraphs of five numbered sentences, drawn with the file number as the seed."""
     chance = random.Random(file)
     count = file * _NUMBERS
     while characters > 0:

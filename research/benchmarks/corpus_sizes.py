@@ -28,10 +28,10 @@ def memory(
     on: str, sizes: Sequence[float], single: Sequence[float], folder: Path
 ) -> dict[str, Any]:
     """
-    Megabytes at the peak: the process's own, and pages of mapped files.
+    Peak memory in megabytes: private memory and pages of mapped files.
 
-    The latter are programs and libraries, and the search index while its parts are merged; the
-    system takes them back when it needs them. `single` are sizes of texts in one file.
+    Mapped files are programs, libraries and the search index while segments are merged; the
+    system can reclaim them. `single` are sizes of texts in one file.
     """
     sentences = sentences_of(library(on).documents)
     rows = []
@@ -81,7 +81,7 @@ def _peaks(pages: Path) -> dict[str, Any]:
 
 
 def _now() -> dict[str, int]:
-    """As Linux counts it."""
+    """Peak values as Linux counts them."""
     lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     found = dict(line.split(":", 1) for line in lines)
     return {name: int(found[field].split()[0]) // 1000 for field, name in _FIELDS.items()}
@@ -91,7 +91,7 @@ _SAVED_SECONDS = 2.0
 
 
 class Clock:
-    """Time spent and memory used by all runs together; kept in a file, so one may be stopped."""
+    """Time and memory over all runs, stored in a file, so that a run can be interrupted."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -109,7 +109,7 @@ class Clock:
         self._save()
 
     def tick(self, _: object) -> None:
-        """Save now and then."""
+        """Save at intervals."""
         if time.perf_counter() - self._saved > _SAVED_SECONDS:
             self._save()
 
@@ -124,13 +124,13 @@ class Clock:
 
 
 def indexing(on: str, sizes: Sequence[float], folder: Path) -> dict[str, Any]:
-    """Smallest first, for the peak of memory is that of the process until then."""
+    """Smallest first, because the peak memory is that of the process so far."""
     sentences = sentences_of(library(on).documents)
     return {"set": on, "indexing": [_indexed(sentences, size, folder) for size in sorted(sizes)]}
 
 
 def _indexed(sentences: Sequence[str], megabytes: float, folder: Path) -> dict[str, Any]:
-    """Speed, size and memory, and how long it takes to see that nothing has changed."""
+    """Speed, size and memory, and the time to find that nothing has changed."""
     place = folder / f"indexing-{megabytes:g}"
     pages = place / "pages"
     files = made_files(sentences, pages, int(megabytes * 1e6))
@@ -142,7 +142,9 @@ def _indexed(sentences: Sequence[str], megabytes: float, folder: Path) -> dict[s
         start = time.perf_counter()
         corpus.add(pages)
         again = time.perf_counter() - start
-    with Corpus.open(place / "index") as corpus:  # closed before: its log is gone
+    with Corpus.open(
+        place / "index"
+    ) as corpus:  # closed before, so that the write-ahead log is gone
         status = corpus.status()
     return {
         "MB": round(size / 1e6, 1),
@@ -169,7 +171,7 @@ def folder_of_files(on: str, files: int, folder: Path) -> dict[str, Any]:
     for number in range(files):
         path = pages / f"{number:06}.txt"
         path.write_text(" ".join(sentences[(number + k) % len(sentences)] for k in range(5)))
-        os.utime(path, (1e9, 1e9))  # old enough for its date to be trusted
+        os.utime(path, (1e9, 1e9))  # old enough for its date to be used
     shutil.rmtree(place / "index", ignore_errors=True)
     with Corpus.open(place / "index") as corpus:
         seconds = {"new s": corpus.add(pages).seconds, "unchanged s": corpus.add(pages).seconds}
@@ -184,7 +186,7 @@ def folder_of_files(on: str, files: int, folder: Path) -> dict[str, Any]:
 def scale(
     on: str, sizes: Sequence[int], spec: str | None, limit: int | None, folder: Path
 ) -> dict[str, Any]:
-    """Milliseconds to answer in corpora of different sizes, asked in turn, so that load is fair."""
+    """Milliseconds per question in corpora of different sizes, measured in turn."""
     documents, questions = library(on, limit or 200)
     sentences = sentences_of(documents)
     average = sum(map(len, sentences)) / len(sentences) + 12

@@ -45,7 +45,7 @@ class Judged(NamedTuple):
     probability: float
     odds: float
     retrieval: float
-    """Its standard score."""
+    """Standard score of the retrieval."""
     is_last: bool
     """Whether the ranker's last stage scored it; all others rank below."""
     is_right: bool
@@ -137,7 +137,7 @@ def sets_with_unanswerable() -> dict[str, Library]:
 def measured(
     questions: Sequence[Asking], retriever: Retriever, ranker: Ranker, dress: Dress
 ) -> dict[str, Any]:
-    """Accuracy, and how many of the questions got an answer, right or wrong."""
+    """Accuracy, and the share of questions that got an answer."""
     places: list[int | None] = []
     answered = right = 0
     with patch.object(asking, "add_title_context", dress):

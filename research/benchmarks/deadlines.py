@@ -32,7 +32,7 @@ from . import common
 PADDED = 400
 DEADLINES = (1.0, 10.0, 50.0, 100.0, 200.0, 1_000.0, None)
 SPECS = {"cascade": 30, "cosinet % 50 >> cascade": 126}
-"""With questions; a second each, where all candidates go in."""
+"""Specs with their number of questions."""
 BLIND = (50.0, 100.0, 200.0)
 Row = dict[str, Any]
 
@@ -55,7 +55,7 @@ def measured(spec: str, questions: Sequence[Question]) -> list[Row]:
     """One row for each deadline."""
     ranker = askline.load(spec)
     ranker.warm_up()
-    ranker.trace(questions[0].text, questions[0].texts[:20])  # numpy and the like
+    ranker.trace(questions[0].text, questions[0].texts[:20])  # loads numpy and other modules
     return [_by(deadline, ranker, questions) for deadline in DEADLINES]
 
 
@@ -69,7 +69,7 @@ def _by(deadline: float | None, ranker: askline.Ranker, questions: Sequence[Ques
 
 
 def _blind(milliseconds: float) -> Stop:
-    """A clock that says when time is up, and not how much is left."""
+    """A deadline that reports when time is up, but not how much is left."""
     deadline = Deadline.after(milliseconds)
     assert deadline is not None
     return lambda: deadline()

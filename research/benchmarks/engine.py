@@ -38,14 +38,14 @@ from .common import data_root, save
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one ranking, in seconds: by the clock, and of all cores together."""
+    """Seconds of one ranking: wall clock, and processor time of all cores."""
 
     wall: float
     processor: float
 
 
 def cost(work: Callable[[], Any]) -> Cost:
-    """Of doing it once."""
+    """Measure one call."""
     before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     work()
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
@@ -55,7 +55,7 @@ def cost(work: Callable[[], Any]) -> Cost:
 def padded_pass(
     encoder: OnnxEncoder, question: str, candidates: list[str]
 ) -> Callable[[], NDArray[np.float32]]:
-    """From a float encoder; all cores on every product, as ONNX Runtime does by itself."""
+    """One padded pass of a float encoder, with ONNX Runtime's own threads."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(_graph(encoder), providers=["CPUExecutionProvider"])
@@ -72,7 +72,7 @@ def padded_pass(
 
 
 def padded_inputs(windows: TokenSequences, rows: Sequence[int]) -> dict[str, NDArray[np.int64]]:
-    """Some of the pairs as one batch, as long as the longest of them."""
+    """Some of the pairs as one batch, padded to the longest."""
     numbers = np.zeros((len(rows), int(windows.lengths[list(rows)].max())), np.int64)
     mask, kinds = np.zeros_like(numbers), np.zeros_like(numbers)
     for place, row in enumerate(rows):
@@ -104,7 +104,7 @@ def _graph(encoder: OnnxEncoder) -> bytes:
 
 @dataclass(slots=True, eq=False)
 class _Dynamic(Standard):
-    """Every product in int8, its input's range taken anew from each batch."""
+    """Every product in int8 with dynamic quantization."""
 
     def dense(self, name: str, inputs: str) -> str:
         if not name.startswith("layers."):
@@ -126,7 +126,7 @@ PACKAGES = ("onnxruntime", "torch", "transformers", "sentence-transformers")
 
 
 def main() -> None:
-    """Print the ratios and write `research/results/engine.json`."""
+    """Measure, print, save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cross_encoder")
     parser.add_argument("float32")
@@ -134,7 +134,9 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--without", nargs="*", default=[], metavar="WAY")
-    parser.add_argument("--also", nargs="*", default=[], metavar="SPEC", help="rankers to time too")
+    parser.add_argument(
+        "--also", nargs="*", default=[], metavar="SPEC", help="rankers to time as well"
+    )
     given = parser.parse_args()
     question, candidates = a_list(given.candidates)
     exact, fast = (
@@ -167,26 +169,26 @@ def main() -> None:
 
 
 def a_list(count: int) -> tuple[str, list[str]]:
-    """A SQuAD question and this many sentences, its own among others'."""
+    """A SQuAD question with `count` sentences, its own and others'."""
     padded = data.pad(data.load_dataset("squad1:dev", root=data_root()), to=count)
     question = padded.questions[5]
     return question.text, question.texts[:count]
 
 
 def products_a_token(encoder: OnnxEncoder) -> int:
-    """Multiplications of all dense layers of the encoder; attention's are 2 % more."""
+    """Multiplications per token of all dense layers; attention adds 2 %."""
     own = encoder.config.encoder
     return own.layers * (4 * own.width**2 + 2 * own.width * own.inner)
 
 
 def ranked(encoder: OnnxEncoder, question: str, candidates: list[str]) -> FloatArray:
-    """All candidates straight to full depth."""
+    """All candidates at full depth."""
     run = encoder.begin(question, candidates)
     return run.advance(np.arange(len(candidates)), encoder.layers)
 
 
 def spec_way(spec: str, question: str, candidates: list[str]) -> Callable[[], FloatArray]:
-    """A whole ranker, whatever it drops on the way; scores of its stages are not of one kind."""
+    """A whole ranker as scores: the negative rank of each candidate."""
     ranker = askline.load(spec)
 
     def rank() -> FloatArray:
@@ -199,7 +201,7 @@ def spec_way(spec: str, question: str, candidates: list[str]) -> Callable[[], Fl
 
 
 def cross_encoder(path: str, question: str, candidates: list[str]) -> Callable[[], FloatArray]:
-    """`predict` with its defaults, weights in float32; logits, whatever the folder asks for."""
+    """`predict` with its defaults, float32 weights, and logits as scores."""
     import torch
     from sentence_transformers import CrossEncoder
 
@@ -212,7 +214,7 @@ def cross_encoder(path: str, question: str, candidates: list[str]) -> Callable[[
 def rounds(
     ways: dict[str, Callable[[], FloatArray]], count: int
 ) -> tuple[dict[str, Cost], dict[str, FloatArray]]:
-    """The cheapest of each way's rounds, by each clock, after one that does not count."""
+    """The best round of each system, by both clocks, after a warm-up round."""
     scores = {name: way() for name, way in ways.items()}
     found: dict[str, list[Cost]] = {name: [] for name in ways}
     for _ in range(count):
@@ -226,7 +228,7 @@ def rounds(
 
 
 def peak(kind: str, threads: int) -> float:
-    """Billions of products a second: the best of several sizes of one large product, all cores."""
+    """Billions of products per second on all cores: the best of several sizes of one product."""
     best = 0.0
     for rows in (256, 512, 1024):
         run, products = _product(kind, rows, 1536, 1536)
@@ -267,7 +269,7 @@ def _row(name: str, costs: dict[str, Cost], scores: dict[str, FloatArray]) -> di
 def _beside(
     own: Cost, scores: dict[str, FloatArray], name: str, products: int, peaks: dict[str, float]
 ) -> dict[str, Any]:
-    """What can be said of a way that takes every candidate to full depth."""
+    """Figures of a system that takes every candidate to full depth."""
     rate = products / own.processor / 1e9 * _threads()
     return {
         "share of peak by processor time": {

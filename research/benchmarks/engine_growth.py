@@ -75,7 +75,7 @@ def _apart(folder: str, count: int, way: str) -> dict[str, float]:
 
 
 def _one(folder: str, count: int, way: str) -> dict[str, float]:
-    """The better of two rankings, and the most memory that the process ever held."""
+    """The better of two rankings, and the peak memory of the process."""
     import askline
     from askline.rankers.cascade import Cascade
 
@@ -135,7 +135,7 @@ def _best_start(arguments: list[str]) -> dict[str, float]:
 
 
 def _list(count: int) -> tuple[str, list[str]]:
-    """Read in a process of its own, whose memory is not counted."""
+    """Read in another process, whose memory is not counted."""
     program = (
         "import json, sys; from research.benchmarks.engine import a_list; "
         f"json.dump(a_list({count}), sys.stdout)"

@@ -31,12 +31,14 @@ MEASURES = ("MAP", "P@1")
 
 
 def main() -> None:
-    """Print a table a set and write `research/results/engine_quality.json`."""
+    """Measure, print a table per set, save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("int8")
     parser.add_argument("float32")
     parser.add_argument("--on", nargs="+", default=list(DEV))
-    parser.add_argument("--questions", type=int, default=300, help="of a set, at even steps")
+    parser.add_argument(
+        "--questions", type=int, default=300, help="maximum number of questions per set"
+    )
     parser.add_argument("--name", default="engine_quality")
     given = parser.parse_args()
     encoders = {

@@ -40,7 +40,7 @@ def _nearest(weight: FloatArray, _: FloatArray) -> tuple[NDArray[np.int8], Float
     return quantization.quantize_rows(weight, quantization._MAX_WEIGHT)
 
 
-# What is left out of the export, in each step less; and the pairs that it is fitted to.
+# Parts of the export that are disabled in each step, and the number of calibration pairs.
 STEPS: dict[str, tuple[Mapping[str, Any], bool, int]] = {
     "whole range of each input, weights to the nearest": (_PLAIN, False, PAIRS),
     "+ ranges clipped where that helps": (_CLIPPED, False, PAIRS),
@@ -51,7 +51,7 @@ STEPS: dict[str, tuple[Mapping[str, Any], bool, int]] = {
 
 
 def main() -> None:
-    """Print a line for each step and write the file."""
+    """Measure, print a line per step, save."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("float32")
     parser.add_argument("--fit", default="squadshifts:dev")

@@ -91,7 +91,7 @@ def _quantised(folder: Path, tokeniser: WordPiece) -> Any:
 
 
 def _compiled(model: Any, **more: str) -> Any:
-    """On two streams. What int8 leaves in float it computes in bfloat16 if it likes."""
+    """Compile for two streams. OpenVINO may compute float parts in bfloat16."""
     import openvino
 
     options = {"PERFORMANCE_HINT": "THROUGHPUT", "NUM_STREAMS": "2", **more}
@@ -123,7 +123,7 @@ def _way(
 def _batches(
     tokeniser: WordPiece, question: str, candidates: list[str], most: int, *, padded: bool
 ) -> Iterator[tuple[Inputs, NDArray[np.int64]]]:
-    """Pairs sorted by length, longest first, and which candidates they are of."""
+    """Batches of pairs sorted by length, longest first, with the candidates' indexes."""
     windows = TokenSequences.for_question(tokeniser, question, candidates, positions=512)
     order = np.argsort(-windows.lengths, kind="stable")
     lengths = windows.lengths[order]

@@ -28,7 +28,7 @@ from . import common
 
 RANKERS = ("jaccard", "idf-overlap", "bm25", "cosinet")
 PADDED_TO = 1_300
-TIMED = 40  # questions of the padded set, each ranked by every ranker in turn
+TIMED = 40  # questions of the padded set that are timed
 SLOW_EVERY = 3  # questions of the padded set, for Compare-Aggregate
 
 Row = dict[str, float]
@@ -37,7 +37,7 @@ Row = dict[str, float]
 def main() -> None:
     """Measure, print a table, save the figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1] if __doc__ else None)
-    parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to set beside")
+    parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to compare")
     options = parser.parse_args()
     root = common.data_root()
     load = os.getloadavg()[0]
@@ -45,7 +45,7 @@ def main() -> None:
     padded = data.filter_questions(
         data.pad(data.load_dataset("wikiqa:test", root=root), PADDED_TO), "answerable"
     )
-    speeds = _speeds(rankers, padded.questions[:TIMED])  # before all else, while it is quiet
+    speeds = _speeds(rankers, padded.questions[:TIMED])  # first, while the machine is idle
     recall = {name: _found(ranker, padded, (100, 50, 20)) for name, ranker in rankers.items()}
     if options.ca:
         slow = {"compare-aggregate": CompareAggregate.load(options.ca)}
@@ -69,29 +69,29 @@ def main() -> None:
 
 
 def _found(ranker: Ranker, questions: QuestionSet, depths: Sequence[int]) -> Row:
-    """The share of questions, in percent, with an answer among the first so many."""
+    """Share of questions with an answer among the first k, in percent."""
     ranks = first_answers(ranker, questions)
     shares = {f"@{depth}": round(100 * float((ranks < depth).mean()), 1) for depth in depths}
     return shares | {"questions": len(questions)}
 
 
 def first_answers(ranker: Ranker, questions: QuestionSet) -> np.ndarray:
-    """Where each question's first answer stands, from 0."""
+    """Rank of the first answer of each question, from 0."""
     return np.array([_rank(ranker, question) for question in questions])
 
 
 def _rank(ranker: Ranker, question: Question) -> int:
-    """Where the first answer stands, from 0."""
+    """Rank of the first answer, from 0."""
     hits = ranker.rank(question.text, question.texts)
     return next(place for place, hit in enumerate(hits) if question.candidates[hit.index].is_answer)
 
 
 def _speeds(rankers: Mapping[str, Ranker], questions: Sequence[Question]) -> dict[str, Row]:
     """
-    Of whole calls of `rank`, the rankers in turn on each question: the median over the questions.
+    Candidates per second of `rank` calls: the median over questions, all rankers in turn.
 
-    By the clock, and by the processor's time on all threads: what other work on the machine takes
-    away shows in the first alone.
+    By wall clock and by processor time of all threads; other load on the machine affects only the
+    first.
     """
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in rankers}
     for question in questions:

@@ -44,14 +44,14 @@ Rows = list[dict[str, Any]]
 
 
 def reading() -> Rows:
-    """Seconds to read each set that is there."""
+    """Seconds to read each available set."""
     rows = []
     for name in data.dataset_names():
         start = time.perf_counter()
         try:
             questions = data.load_dataset(name, root=data_root())
         except InputError:
-            continue  # not among the datasets at hand
+            continue  # this dataset is not available
         seconds = time.perf_counter() - start
         rows.append(
             {
@@ -65,7 +65,7 @@ def reading() -> Rows:
 
 
 def accuracy() -> Rows:
-    """Each baseline beside the published figure, over answerable questions."""
+    """Each baseline and the published figure, over answerable questions."""
     rows = []
     for name in ("wikiqa:test", "trecqa-clean:test", "squad2:dev"):
         questions = data.filter_questions(data.load_dataset(name, root=data_root()), "answerable")
@@ -81,7 +81,7 @@ def accuracy() -> Rows:
 
 
 def speed() -> Rows:
-    """Candidates a second with 1,300 candidates a question, one thread."""
+    """Candidates per second with 1,300 candidates per question, one thread."""
     padded = data.pad(data.load_dataset("wikiqa:test", root=data_root()), to=PADDED_TO)
     padded = data.filter_questions(padded, "answerable")
     rows = []
@@ -115,7 +115,7 @@ def main() -> None:
                 for row in rows
             ]
             print(f"\n{title}\n{markdown_table(header, cells)}")
-    print(f"\nKept in {save('lexical', figures, 'pytrec_eval-terrier')}")
+    print(f"\nSaved to {save('lexical', figures, 'pytrec_eval-terrier')}")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ from .light_rankers import SQUAD_TRAIN, Source, encoded, questions, word_vectors
 
 @dataclass(frozen=True)
 class Case:
-    """A layout, trained on the SQuAD-like sets by `first` where given, then by each of `then`."""
+    """A layout, trained on the SQuAD-like sets with `first` if given, then with each of `then`."""
 
     label: str
     layout: LightConfig
@@ -47,7 +47,7 @@ class Case:
 
     @property
     def encoding(self) -> LightConfig:
-        """The layout to encode for, which the layer over the list has no part in."""
+        """The layout for encoding, which does not depend on the list layer."""
         if isinstance(self.layout, (CosinetConfig, CompareAggregateConfig)):
             return replace(self.layout, list_layer="none")
         return self.layout
@@ -190,7 +190,7 @@ class Job:
 
 @cache
 def folds(layout: LightConfig, source: Source) -> tuple[tuple[Any, DevSet], ...]:
-    """What to train on and what to measure on, both encoded, for each fold."""
+    """Encoded training and test questions of each fold."""
     every = [one for name in ("wikiqa:train", "wikiqa:dev") for one in questions(name)]
     order = np.random.default_rng(1).permutation(len(every)).tolist()
 
@@ -207,7 +207,7 @@ def folds(layout: LightConfig, source: Source) -> tuple[tuple[Any, DevSet], ...]
 
 
 def run(job: Job) -> list[dict[str, Any]]:
-    """The figures of a case: after the SQuAD-like sets, and of each recipe on WikiQA."""
+    """Figures of a case after the SQuAD-like sets and of each recipe on WikiQA."""
     if time.time() > job.until:
         return []
     torch.set_num_threads(1)
@@ -248,11 +248,11 @@ def _line(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1] if __doc__ else None)
-    parser.add_argument("--vectors", required=True, help="a file that WordVectors.save wrote")
+    parser.add_argument("--vectors", required=True, help="a file written by WordVectors.save")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--jobs", type=int, default=1, help="cases at once")
-    parser.add_argument("--cases", default="", help="only those whose label has this in it")
-    parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel processes")
+    parser.add_argument("--cases", default="", help="only cases whose label contains this text")
+    parser.add_argument("--limit", type=float, default=1e9, help="start no job after N seconds")
     options = parser.parse_args()
     done: list[dict[str, Any]] = []
     with (

@@ -45,18 +45,18 @@ from .common import data_root, load, save
 
 @dataclass(frozen=True)
 class Source:
-    """Where numbers come from and go to."""
+    """Word vectors, device and cache folder."""
 
     vectors: str
     """A file that WordVectors.save wrote."""
     device: str
     folder: str
-    """Encoded sets are kept here for the other processes: encoding outlasts many a training."""
+    """Encoded sets are cached here for all processes, because encoding is slow."""
 
 
 @cache
 def questions(name: str) -> QuestionSet:
-    """The questions of a set that have an answer; several sets by names with plus signs between."""
+    """Questions with an answer; a plus sign joins the names of several sets."""
     parts = [data.load_dataset(part, root=data_root()) for part in name.split("+")]
     found = (question for part in parts for question in data.filter_questions(part, "answerable"))
     return QuestionSet(name, tuple(found))
@@ -64,13 +64,13 @@ def questions(name: str) -> QuestionSet:
 
 @cache
 def word_vectors(path: str) -> WordVectors:
-    """Read once a process."""
+    """Read once per process."""
     return WordVectors.load(path)
 
 
 @cache
 def encoded(name: str, layout: LightConfig, source: Source) -> EncodedSet:
-    """A set as numbers on the device, made by whichever process needs it first."""
+    """An encoded set on the device; the first process that needs it writes the cache."""
     reads = "_".join(layout.input_channels) or "words"
     file = Path(source.folder) / f"{name.replace(':', '-')}_{reads}_{layout.vector_scale:g}.pt"
     if not file.exists():
@@ -84,20 +84,20 @@ def encoded(name: str, layout: LightConfig, source: Source) -> EncodedSet:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table."""
+    """One row of a table."""
 
     label: str
     layout: LightConfig
     recipe: Recipe
     published: tuple[float, float] | None = None
     adapt: Recipe | None = None
-    """For SQuAD rows: the weights go on to WikiQA with this, as a row of their own there."""
+    """For SQuAD rows: recipe of a further training on WikiQA, which is a separate row there."""
     turn: int = 0
     """Rows with a lower turn are started first."""
 
     @property
     def encoding(self) -> LightConfig:
-        """The layout to encode for: what reads the list has no part in it, so all share one."""
+        """The layout for encoding, which does not depend on the list layer."""
         if isinstance(self.layout, (CosinetConfig, CompareAggregateConfig)):
             return replace(self.layout, list_layer="none")
         return self.layout
@@ -119,10 +119,10 @@ BASELINES = (
 )
 
 COSINET, CA = CosinetConfig(), CompareAggregateConfig()
-# What an earlier try found helpful: 6,000 more parameters, and dropout.
+# Three input channels: 6,000 more parameters.
 RICH = CosinetConfig(channels=("related", "exact", "idf"))
 
-# Rates by cross-validation (research/notes/light-rankers.md); all else is alike.
+# Learning rates by cross-validation: research/notes/light-rankers.md.
 POINT = Recipe(loss="point", rate=4e-3, batch=4)
 ALONE = Recipe(rate=4e-3, batch=4)
 LISTS = Recipe(rate=1e-3, batch=16)
@@ -155,7 +155,7 @@ REPORTED = {
     "Cosinet list + LSTM": (66.9, 61.23),
     "Cosinet list + BiLSTM": (67.4, 61.69),
 }
-"""What the project report prints for its own training of these rows on WikiQA, MAP and MRR."""
+"""The project report's figures for these rows on WikiQA, MAP and MRR."""
 
 
 def _lists(
@@ -168,7 +168,7 @@ def _lists(
     turn: int = 0,
     later: int = 0,
 ) -> tuple[Row, ...]:
-    """A row for each layer over the list; those without a published figure come `later`."""
+    """A row for each list layer; those without a published figure get the turn `later`."""
     return tuple(
         Row(
             f"{name} list + {label}",
@@ -198,7 +198,7 @@ WIKIQA: tuple[Row, ...] = (
     ),
 )
 
-# What SQuAD-sent is trained on, SQuAD's own train file not being at hand.
+# Training sets for SQuAD-sent; SQuAD's own train file was not available.
 SQUAD_TRAIN = "squadshifts:train+squad1:train"
 
 # Chosen by research/results/light_choosing.json, as are the rates of adaptation.
@@ -206,7 +206,7 @@ _LONG = Recipe(rate=2e-3, batch=32, epochs=2, dropout=0.2)
 _ADAPT = Recipe(rate=2e-3, batch=16, dropout=0.4)
 _CA_LONG = Recipe(rate=5e-4, batch=32, epochs=2)
 _CA_ADAPT = Recipe(rate=1e-3, batch=16, dropout=0.2)
-# Where the list is read, adaptation is slower.
+# Networks that read the list need a lower rate.
 _ADAPT_LISTS, _CA_ADAPT_LISTS = replace(_ADAPT, rate=5e-4), replace(_CA_ADAPT, rate=2e-4)
 _COSINET_SQUAD: dict[ListLayerKind, tuple[float, float]] = {"birnn": (86.18, 91.97)}
 _CA_SQUAD: dict[ListLayerKind, tuple[float, float]] = {"birnn": (86.32, 92.05)}
@@ -255,16 +255,16 @@ TRANSFERRED = "after the SQuAD-like sets"
 
 @dataclass(frozen=True)
 class Job:
-    """One training, by the place of its row in `light_rows`."""
+    """One training of a row, by its index."""
 
     table: str
     place: int
     seed: int
     source: Source
     until: float
-    """Jobs that would start later than this are left out."""
+    """Jobs that would start later are skipped."""
     keep: str | None = None
-    """A folder for the models that the first seed makes of the SQuAD-like sets."""
+    """Folder for the models of the first seed on the SQuAD-like sets."""
 
     @property
     def row(self) -> Row:
@@ -277,16 +277,16 @@ MEASURED = {"wikiqa": ("wikiqa:dev", "wikiqa:test"), "squad": ("squadshifts:dev"
 
 
 def prepare(job: Job) -> None:
-    """Encode what the row is trained on, for all that need it."""
+    """Encode the training set of a row into the cache."""
     encoded(TRAIN[job.table], job.row.encoding, job.source)
 
 
 def run(job: Job) -> list[Figures]:
-    """Train one row with one seed: its figures, and those after adaptation where it is adapted."""
+    """Train one row with one seed; its figures, and those after adaptation to WikiQA."""
     if time.time() > job.until:
         return []
     torch.set_num_threads(1)
-    torch.set_float32_matmul_precision("high")  # of a GPU's products; a CPU's are not touched
+    torch.set_float32_matmul_precision("high")  # affects GPUs only
     row = job.row
     trained = _trained(job, job.table, row.recipe)
     done = [_figures(job, job.table, row.label, trained)]
@@ -325,7 +325,7 @@ def _figures(job: Job, table: str, label: str, trained: Trained) -> Figures:
 
 
 def summary(table: str, done: Sequence[Figures], rows: Sequence[Row]) -> list[Figures]:
-    """Mean and deviation over seeds, rows in the order of the table."""
+    """Mean and standard deviation over seeds, rows in the order of the table."""
     published = {row.label: row.published for row in rows}
     labels = dict.fromkeys([*published, *(one["row"] for one in done if one["table"] == table)])
     out: list[Figures] = []
@@ -382,7 +382,7 @@ def tables(options: argparse.Namespace) -> None:
         jobs = [job for job in jobs if (job.table, job.row.label, job.seed) not in had]
         device = pool.apply(device_name, (options.device,))
         ahead = {job.row.encoding: job for job in jobs if job.table == "squad"}
-        pool.map_async(prepare, ahead.values(), chunksize=1)  # the others' jobs run meanwhile
+        pool.map_async(prepare, ahead.values(), chunksize=1)  # while other jobs run
         for figures in pool.imap_unordered(run, jobs):
             done.extend(figures)
             path = report(done, options, device)
@@ -390,11 +390,11 @@ def tables(options: argparse.Namespace) -> None:
                 print(f"{one['table']} {one['row']}, seed {one['seed']}: {one['seconds']:.1f} s")
     print(f"\nWikiQA test\n{shown(summary('wikiqa', done, WIKIQA), ('MAP', 'MRR'))}")
     print(f"\nSQuAD-sent\n{shown(summary('squad', done, SQUAD), ('P@1', 'MRR'))}")
-    print(f"\nKept in {path}")
+    print(f"\nSaved to {path}")
 
 
 def kept(again: str | None) -> list[Figures]:
-    """The runs of the last file, less those of a table that is to be made again."""
+    """Runs of the existing file, without those of the table `again`."""
 
     def table(one: Figures) -> str:
         return "squad" if TRANSFERRED in one["row"] else str(one["table"])
@@ -403,7 +403,7 @@ def kept(again: str | None) -> list[Figures]:
 
 
 def chosen(options: argparse.Namespace, source: Source, until: float) -> list[Job]:
-    """By their turn, seed by seed: what is broken off then has most rows done."""
+    """Jobs sorted by turn and seed, so that an interrupted run has most rows."""
     jobs = [
         Job(table, place, seed, source, until, options.keep)
         for table, rows in ROWS.items()
@@ -415,23 +415,23 @@ def chosen(options: argparse.Namespace, source: Source, until: float) -> list[Jo
 
 
 def device_name(device: str) -> str:
-    """Asked of a process of its own, for a GPU is not to be shared with children."""
+    """Called in another process: a process that has used the GPU cannot be forked."""
     return torch.cuda.get_device_name() if device == "cuda" else "cpu"
 
 
 def training_time(options: argparse.Namespace) -> None:
-    """Seconds of Cosinet list + BiRNN on WikiQA, as `askline train` would take them."""
+    """Seconds to train Cosinet list + BiRNN on WikiQA."""
     load = os.getloadavg()[0]
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded: below
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is imported
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         figures = pool.apply(timed, (options.vectors, options.device, options.times))
     figures |= {"load before": round(load, 2)}
     print(figures)
-    print(f"Kept in {save(f'light_rankers_time_{options.device}', figures, 'torch')}")
+    print(f"Saved to {save(f'light_rankers_time_{options.device}', figures, 'torch')}")
 
 
 def timed(vectors: str, device: str, times: int) -> Figures:
-    """Reading and encoding, then training with one thread of torch and with two, dev measured."""
+    """Seconds of encoding, and of training with one and with two torch threads."""
     row = next(row for row in WIKIQA if row.label == "Cosinet list + BiRNN")
     start = time.perf_counter()
     table, (on, dev) = word_vectors(vectors), map(questions, ("wikiqa:train", "wikiqa:dev"))
@@ -449,7 +449,7 @@ def timed(vectors: str, device: str, times: int) -> Figures:
 
 
 def _clocked(row: Row, numbers: EncodedSet, dev: DevSet) -> dict[str, float]:
-    """Seconds of one training: its epochs alone, and all of it with the dev measures."""
+    """Seconds of one training, without and with the dev measures."""
     wall, cpu = time.perf_counter(), time.process_time()
     trained = train(row.layout, numbers, row.recipe, dev=dev)
     return {
@@ -461,18 +461,22 @@ def _clocked(row: Row, numbers: EncodedSet, dev: DevSet) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1] if __doc__ else None)
-    parser.add_argument("--vectors", required=True, help="a file that WordVectors.save wrote")
+    parser.add_argument("--vectors", required=True, help="a file written by WordVectors.save")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel processes")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--tables", default="wikiqa,squad")
-    parser.add_argument("--rows", default="", help="only rows whose label has this in it")
-    parser.add_argument("--limit", type=float, default=1e9, help="start no job after these seconds")
-    parser.add_argument("--go-on", action="store_true", help="only what the last file lacks")
-    parser.add_argument("--again", choices=[*ROWS], help="with --go-on: make this table anew")
-    parser.add_argument("--keep", help="a folder for models of the SQuAD-like sets, first seed")
+    parser.add_argument("--rows", default="", help="only rows whose label contains this text")
+    parser.add_argument("--limit", type=float, default=1e9, help="start no job after N seconds")
+    parser.add_argument(
+        "--go-on", action="store_true", help="only rows that are not in the result file"
+    )
+    parser.add_argument(
+        "--again", choices=[*ROWS], help="with --go-on: train the rows of this table again"
+    )
+    parser.add_argument("--keep", help="folder for models of the SQuAD-like sets, first seed")
     parser.add_argument("--time", action="store_true", help="only time one training")
-    parser.add_argument("--times", type=int, default=3, help="how often, with --time")
+    parser.add_argument("--times", type=int, default=3, help="number of repetitions with --time")
     options = parser.parse_args()
     training_time(options) if options.time else tables(options)
 

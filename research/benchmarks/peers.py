@@ -34,11 +34,11 @@ from askline.types import Question
 from . import common
 
 Scores = Callable[[str, Sequence[str]], Any]
-_LONGEST = 512  # tokens of a pair: what these encoders were trained with
+_LONGEST = 512  # tokens per pair, as in the encoders' training
 
 
 def bm25s_scores(question: str, candidates: Sequence[str]) -> Any:
-    """bm25s over the list as its corpus, as it is when candidates come with the question."""
+    """bm25s with the list as its corpus."""
     import bm25s
 
     quiet = {"show_progress": False}
@@ -49,12 +49,12 @@ def bm25s_scores(question: str, candidates: Sequence[str]) -> Any:
 
 
 def cross_encoder(folder: Path, backend: str, threads: int) -> Scores:
-    """sentence-transformers' CrossEncoder, batches of 32 as it comes."""
+    """sentence-transformers' CrossEncoder with its default batch size of 32."""
     import torch
     from sentence_transformers import CrossEncoder
 
     torch.set_num_threads(threads)
-    exact = {"torch_dtype": "float32"} if backend == "torch" else {}  # as people run it on a CPU
+    exact = {"torch_dtype": "float32"} if backend == "torch" else {}  # the usual setting on a CPU
     model: Any = CrossEncoder(
         str(folder), device="cpu", backend=backend, max_length=_LONGEST, model_kwargs=exact
     )
@@ -67,7 +67,7 @@ def cross_encoder(folder: Path, backend: str, threads: int) -> Scores:
 
 
 def rerankers_scores(folder: Path, threads: int) -> Scores:
-    """The package rerankers, batches of 16 as it comes."""
+    """The package rerankers with its default batch size of 16."""
     import torch
 
     torch.set_num_threads(threads)
@@ -84,10 +84,10 @@ def rerankers_scores(folder: Path, threads: int) -> Scores:
 
 
 def flashrank_scores(path: Path, folder: Path) -> Scores:
-    """FlashRank with these weights in the place of those it downloads; all cores, as it comes."""
+    """FlashRank with these weights instead of those it downloads, on all cores."""
     package = import_module("flashrank")
     files = import_module("flashrank.Config").model_file_map
-    name = "ms-marco-MiniLM-L-12-v2"  # of the shape of our encoder
+    name = "ms-marco-MiniLM-L-12-v2"  # same shape as our encoder
     home = Path(mkdtemp()) / name
     home.mkdir()
     copy(path, home / files[name])
@@ -107,7 +107,7 @@ def flashrank_scores(path: Path, folder: Path) -> Scores:
 
 
 def onnx_pass(path: Path, threads: int) -> Scores:
-    """FlashRank's way: ONNX Runtime, int8, all pairs padded to the longest, in one pass."""
+    """The same method as FlashRank: ONNX Runtime, int8, one pass padded to the longest pair."""
     import onnxruntime
     from tokenizers import Tokenizer
 
@@ -133,7 +133,7 @@ def onnx_pass(path: Path, threads: int) -> Scores:
 
 
 def quantised(path: Path) -> tuple[Path, str]:
-    """The graph with int8 weights, as FlashRank ships it; float32 where that cannot be made."""
+    """The graph with int8 weights, as FlashRank ships it; float32 if onnx is not installed."""
     if "int8" in path.name:
         return path, "int8"
     if find_spec("onnx") is None:
@@ -152,27 +152,27 @@ SET = "wikiqa:test"
 _WEIGHTS = {"torch": "*.safetensors", "onnx": "*.onnx", "openvino": "*.bin"}
 SHIPPED = Path(askline.__file__).parent / "models" / "shipped"
 QUESTIONS = {20: (12, 60.0), 100: (6, 140.0), 400: (3, 170.0), 1_300: (3, 60.0)}
-"""Timed at most, by the number of candidates, and after how many seconds no other is begun."""
+"""Maximum number of timed questions by candidates, and seconds after which none is started."""
 _EVERY = 12
-"""Of the questions, so many a time are asked of a second system with the same weights."""
+"""A second system with the same weights ranks every twelfth question."""
 
 
 class System:
-    """A name, a way to score a list, and the megabytes that its weights take on disk."""
+    """A system: name, scoring function, and megabytes of its weights on disk."""
 
     def __init__(
         self, name: str, scores: Scores, size: float, *, most: int = 1_300, like: str = ""
     ) -> None:
         self.name, self.scores, self.size, self.most = name, scores, size, most
         self.like = like
-        """A system with the very same weights."""
+        """Name of a system with the same weights."""
         self.seconds: dict[int, list[float]] = {}
         self.orders: dict[str, list[int]] = {}
         self.right: list[float] = []
         self.precision: list[float] = []
 
     def judge(self, question: Question) -> None:
-        """Whether the first is right, and the average precision."""
+        """P@1 and average precision of one question."""
         scores = np.asarray(self.scores(question.text, question.texts), float)
         self.orders[question.id] = np.argsort(-scores, kind="stable").tolist()
         labels = np.array([candidate.is_answer for candidate in question.candidates])
@@ -182,7 +182,7 @@ class System:
         self.precision.append(float((np.arange(1, len(places) + 1) / places).mean()))
 
     def time(self, question: Question, count: int) -> None:
-        """How long it takes."""
+        """Seconds of one ranking."""
         texts = question.texts
         begun = time.perf_counter()
         self.scores(question.text, texts)
@@ -201,7 +201,7 @@ class System:
         }
 
     def same_as(self, other: System) -> Row:
-        """The quality of the other, whose weights it has, and how often it agrees."""
+        """Quality of the system with the same weights, and how often both agree."""
         same = sum(order == other.orders[name] for name, order in self.orders.items())
         agreed = f"the same order for {same} of {len(self.orders)} questions"
         return {**other.quality(), "system": self.name, "MB": round(self.size, 1), "seen": agreed}
@@ -221,7 +221,7 @@ class System:
 
 
 def ranked_by(spec: str) -> Scores:
-    """An askline ranker as scores: places counted from the end."""
+    """An askline ranker as scores: negative ranks."""
     ranker = askline.load(spec)
 
     def scores(question: str, candidates: Sequence[str]) -> Any:
@@ -234,7 +234,7 @@ def ranked_by(spec: str) -> Scores:
 
 
 def systems(options: argparse.Namespace) -> tuple[list[System], dict[str, str]]:
-    """Those that can be had, and why others cannot."""
+    """Available systems, and the reason for each that is not available."""
     left_out: dict[str, str] = {}
     found = [*_own(options), System("bm25s", bm25s_scores, 0.0)]
     if options.model:
@@ -273,7 +273,7 @@ def _float_peers(options: argparse.Namespace, left_out: dict[str, str]) -> Itera
             left_out[name] = "optimum is not installed"
             continue
         scores = cross_encoder(options.model, backend, options.threads)
-        # Where the folder has no such file, the package makes one of these, number for number.
+        # The package creates this file from the same weights if the folder lacks it.
         size = _megabytes(options.model, pattern) or _megabytes(options.model, _WEIGHTS["torch"])
         like = "" if backend == "torch" else "sentence-transformers, torch"
         yield System(name, scores, size, most=options.most, like=like)
@@ -301,7 +301,7 @@ def _megabytes(folder: Path, pattern: str = "*") -> float:
 
 
 def measure_quality(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
-    """Every fourth question, then the others, until the processor's time is spent."""
+    """Quality over every fourth question, then the others, until the time is used up."""
     answerable = data.filter_questions(
         data.load_dataset(SET, root=options.data), "answerable"
     ).questions
@@ -319,7 +319,7 @@ def measure_quality(found: Sequence[System], options: argparse.Namespace) -> lis
 
 
 def measure_time(found: Sequence[System], options: argparse.Namespace) -> list[Row]:
-    """After one question that warms up; those that follow are spread over the set."""
+    """Times of questions at even steps through the set, after a warm-up question."""
     for count, (number, seconds) in ({20: (2, 60.0)} if options.few else QUESTIONS).items():
         padded = data.pad(data.load_dataset(SET, root=options.data), count)
         answerable = data.filter_questions(padded, "answerable").questions
@@ -355,25 +355,39 @@ def main() -> None:
         figures |= {"load before": load, "rows": measure_time(found, options)}
     packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "optimum")
     others = ("openvino", "FlashRank", "rerankers", "bm25s")
-    print(f"Left out: {left_out}\nKept in {common.save('peers', figures, *packages, *others)}")
+    print(f"Skipped: {left_out}\nSaved to {common.save('peers', figures, *packages, *others)}")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="the folder with the datasets")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the datasets")
     parser.add_argument(
-        "--cascade", type=Path, default=SHIPPED / "cascade", help="its folder  [the shipped one]"
+        "--cascade",
+        type=Path,
+        default=SHIPPED / "cascade",
+        help="folder of the cascade  [default: the shipped one]",
     )
-    parser.add_argument("--depth", type=int, default=10, help="its full depth")
-    parser.add_argument("--model", type=Path, help="a cross-encoder's folder, Hugging Face style")
-    parser.add_argument("--onnx", type=Path, help="its ONNX file, tokenizer.json beside it")
-    parser.add_argument("--threads", type=int, default=2, help="of every system")
-    parser.add_argument("--most", type=int, default=400, help="candidates, for the slow peers")
-    parser.add_argument("--few", action="store_true", help="two questions, for a trial")
+    parser.add_argument("--depth", type=int, default=10, help="full depth of the cascade")
     parser.add_argument(
-        "--processor-seconds", type=float, default=900.0, help="for the quality, of all questions"
+        "--model", type=Path, help="folder of a cross-encoder in Hugging Face's format"
     )
-    parser.add_argument("--only", choices=("quality", "time"), help="one of the two parts")
+    parser.add_argument(
+        "--onnx",
+        type=Path,
+        help="ONNX file of the cross-encoder, with tokenizer.json in its folder",
+    )
+    parser.add_argument("--threads", type=int, default=2, help="threads of every system")
+    parser.add_argument(
+        "--most", type=int, default=400, help="maximum number of candidates for slow systems"
+    )
+    parser.add_argument("--few", action="store_true", help="a trial with two questions")
+    parser.add_argument(
+        "--processor-seconds",
+        type=float,
+        default=900.0,
+        help="processor seconds for the quality part",
+    )
+    parser.add_argument("--only", choices=("quality", "time"), help="run only one part")
     return parser.parse_args()
 
 

@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def split(root: Path) -> tuple[list[Paragraph], list[Paragraph]]:
-    """Paragraphs to train on, and those held out to choose by."""
+    """Training paragraphs and held-out paragraphs."""
 
     def read(name: str) -> list[Paragraph]:
         return list(read_paragraphs(root / name).paragraphs)

@@ -45,7 +45,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 
 
 class Remembering:
-    """Searches once for each question, whatever the weight; no neighbors, which nobody sees."""
+    """A retriever that searches once per question, whatever the weight."""
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
@@ -67,9 +67,9 @@ class Remembering:
 
 
 def unseen(on: str) -> Library:
-    """A set as a corpus, with the questions alone whose paragraphs were held out."""
+    """A set as a corpus, with the questions of held-out paragraphs only."""
     found = library(on)
-    if on.startswith("wikiqa:"):  # no shipped model has seen any of it
+    if on.startswith("wikiqa:"):  # no shipped model was trained on it
         ids = (each.candidates[0].id for each in data.load_dataset(on, root=data_root()))
         own = sorted(wikiqa_names()[one.rpartition("-")[0]] for one in ids)
         return found._replace(documents={name: found.documents[name] for name in own})
@@ -81,7 +81,7 @@ def unseen(on: str) -> Library:
 def fusion(
     on: str, rankers: Mapping[str, Ranker], limit: int | None, folder: Path
 ) -> list[dict[str, Any]]:
-    """For each weight: recall and accuracy of the joined retrieval, accuracy behind each ranker."""
+    """For each weight: recall and accuracy of the merged search, and accuracy of each ranker."""
     documents, questions = unseen(on)
     with Corpus.open(folder / f"answers-{slug(on)}" / "index") as corpus:
         corpus.add(documents)
@@ -116,11 +116,9 @@ def main() -> None:
     )
     parser.add_argument("--sets", nargs="+", default=SETS)
     parser.add_argument("--rankers", nargs="*", default=["cosinet"])
-    parser.add_argument("--questions", type=int, help="so many of each set")
+    parser.add_argument("--questions", type=int, help="maximum number of questions per set")
     parser.add_argument("--folder", type=Path, help="keep the encoded phrases")
-    parser.add_argument(
-        "--write", action="store_true", help="keep the figures in research/results/"
-    )
+    parser.add_argument("--write", action="store_true", help="save the figures to research/results")
     given = parser.parse_args()
     rankers = {spec: load(spec) for spec in given.rankers}
     rows = []

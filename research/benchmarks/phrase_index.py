@@ -35,13 +35,13 @@ from askline.phrases.phrase_model import EncodedPhrases, PhraseModel
 from .common import data_root, save
 
 SIZE, NEAREST = 385, 100
-JUDGED = 50  # questions that exact search is made for: half a second each
+JUDGED = 50  # questions with exact search, half a second each
 DONE = "optimise.seconds"
 Floats = NDArray[np.float32]
 
 
 def main() -> None:
-    """Run what was asked for."""
+    """Run one part."""
     given = _arguments()
     if given.what == "libraries":
         rows = _libraries(given.rows)
@@ -139,7 +139,7 @@ def _faiss(
 
 
 def _faiss_search(index: Any, real: Floats | None) -> Callable[[Floats], Any]:
-    """With the vectors given, twice as many are fetched and put in order by them."""
+    """With vectors, twice as many rows are fetched and reordered by exact scores."""
 
     def search(question: Floats) -> Any:
         if real is None:
@@ -221,7 +221,7 @@ def _timed(model: PhraseModel, index: PhraseIndex, questions: list[str]) -> dict
 
 
 def _recall(model: PhraseModel, index: PhraseIndex, questions: list[str]) -> float:
-    """Of the first hundred by exact search, those among the first hundred found, in per cent."""
+    """Recall of the first hundred of exact search, in percent."""
     (segment,) = [Segment(path) for path in index.folder.iterdir() if path.is_dir()]
     shared = 0
     for text in questions:
@@ -240,7 +240,7 @@ def _recall(model: PhraseModel, index: PhraseIndex, questions: list[str]) -> flo
 def _batches(
     texts: list[str], coded: list[EncodedPhrases], count: int
 ) -> Iterator[list[tuple[str, str, EncodedPhrases]]]:
-    """The same paragraphs again and again, their vectors a little different each time."""
+    """The same paragraphs repeatedly, with noise added to their vectors."""
     rng = np.random.default_rng(0)
     spread = np.concatenate([one.dense for one in coded]).std(0) / 10
     done = again = 0

@@ -52,12 +52,12 @@ def golds(question: SpanQuestion) -> list[str]:
 
 
 def means(**columns: Sequence[float]) -> dict[str, float]:
-    """Per cent."""
+    """Means in percent."""
     return {name: 100 * float(np.mean(values)) for name, values in columns.items()}
 
 
 def drawn(paragraphs: Sequence[Paragraph], count: int | None) -> list[Paragraph]:
-    """So many paragraphs with questions, in their order; all without a count."""
+    """A sample of `count` paragraphs with questions, in their order; all if None."""
     useful = [paragraph for paragraph in paragraphs if paragraph.questions]
     if count is None or count >= len(useful):
         return useful
@@ -75,7 +75,7 @@ def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[Encode
 
 
 def best_of(coded: EncodedPhrases) -> EncodedPhrases:
-    """The 100 likeliest of a paragraph of several windows, as the papers count."""
+    """The 100 most likely candidates of a paragraph with several windows."""
     order = np.argsort([-phrase.chance for phrase in coded.phrases], kind="stable")[:LIMIT]
     return EncodedPhrases(
         tuple(coded.phrases[at] for at in order),
@@ -116,7 +116,7 @@ def _within(
 
 
 def _said(model: PhraseModel, question: str, phrases: EncodedPhrases) -> tuple[str, str]:
-    """The nearest by the vectors alone, and by the words around it too."""
+    """The nearest phrase by the vectors alone, and with word weights."""
     if not len(phrases):
         return "", ""
     asked = model.encode_question(question)
@@ -128,11 +128,11 @@ def _said(model: PhraseModel, question: str, phrases: EncodedPhrases) -> tuple[s
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", help="a folder; without it, the model that comes along")
+    parser.add_argument("--model", help="model folder  [default: the shipped model]")
     parser.add_argument("--on", default="squad/dev-v1.1.json")
     parser.add_argument("--paragraphs", type=int)
-    parser.add_argument("--index", type=Path, help="also write an index there")
-    parser.add_argument("--name", default="phrases", help="of the file in research/results/")
+    parser.add_argument("--index", type=Path, help="also write an index to this folder")
+    parser.add_argument("--name", default="phrases", help="name of the result file")
     parser.add_argument("--language", choices=["en", "fr"], default="en")
     return parser.parse_args()
 

@@ -37,12 +37,12 @@ from .common import load as known_result
 from .phrases import drawn, golds, means
 
 Asked = tuple[Paragraph, SpanQuestion]
-PAIRED = 4  # paragraphs: each has a hundred passes
+PAIRED = 4  # paragraphs, each with a hundred passes
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """An answer: its words, its paragraph, and where its sentence stands there."""
+    """An answer: text, paragraph, and the offsets of its sentence."""
 
     text: str
     paragraph: str
@@ -119,7 +119,7 @@ def _said(found: Sequence[PhraseAnswer]) -> Said | None:
 def _row(
     asked: Sequence[Asked], answer: Callable[[str], Said | None], language: Language
 ) -> dict[str, float]:
-    """Measures of the first answer, and the time it took; the first questions warm up."""
+    """Measures and time of the first answer; the first questions are warm-up."""
     exact, soft, paragraphs, sentences, times = [], [], [], [], []
     for _, question in asked[:5]:
         answer(question.text)
@@ -144,7 +144,7 @@ def _row(
 
 
 def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, float]:
-    """One thread. The pair form's passes are made for the first of the paragraphs alone."""
+    """One thread; the pair form is measured on the first paragraphs only."""
     model = PhraseModel.load(folder, threads=1)
     texts = [paragraph.text for paragraph in drawn(paragraphs, 100)]
     model.encode(texts[0])
@@ -166,7 +166,7 @@ def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, 
 
 
 def drawn_questions(paragraphs: Sequence[Paragraph], count: int | None) -> list[Asked]:
-    """So many questions with their paragraphs, in their order; all without a count."""
+    """A sample of `count` questions with their paragraphs, in their order; all if None."""
     every = [(paragraph, question) for paragraph in paragraphs for question in paragraph.questions]
     if count is None or count >= len(every):
         return every
@@ -186,16 +186,14 @@ def _asked(corpus: Corpus, text: str) -> Said | None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--index", type=Path, required=True)
-    parser.add_argument("--model", help="a folder; without it, the model that comes along")
+    parser.add_argument("--model", help="model folder  [default: the shipped model]")
     parser.add_argument("--on", default="squad/dev-v1.1.json")
-    parser.add_argument("--questions", type=int, help="so many, drawn; all without it")
-    parser.add_argument(
-        "--retime", type=int, help="take times anew with so many questions, keep all else"
-    )
-    parser.add_argument("--ways", default="123", help="which of the three, by their digits")
+    parser.add_argument("--questions", type=int, help="number of sampled questions  [default: all]")
+    parser.add_argument("--retime", type=int, help="measure only times, with N questions")
+    parser.add_argument("--ways", default="123", help="which of the three ways, as digits")
     parser.add_argument("--ranker", default="cascade")
     parser.add_argument("--language", choices=["en", "fr"], default="en")
-    parser.add_argument("--name", default="phrases_open", help="of the file in research/results/")
+    parser.add_argument("--name", default="phrases_open", help="name of the result file")
     return parser.parse_args()
 
 

@@ -45,7 +45,7 @@ def some(name: str, count: int, *, pad: int = 0) -> QuestionSet:
 
 
 def write(questions: QuestionSet, path: Path) -> Path:
-    """As JSON lines, which every command takes."""
+    """Write a set as a JSONL file."""
     lines = (
         {
             "question": question.text,
@@ -59,7 +59,7 @@ def write(questions: QuestionSet, path: Path) -> Path:
 
 
 def command(*arguments: str | Path) -> None:
-    """An `askline` command, as a person would give it."""
+    """Run an `askline` command."""
     program = "from askline.cli import main; main()"
     print("askline", *arguments, flush=True)
     subprocess.run([sys.executable, "-c", program, *map(str, arguments)], check=True)
@@ -76,7 +76,7 @@ def light(folder: Path, train: Path, test: QuestionSet) -> dict[str, Any]:
 
 
 def tiny_encoder(folder: Path, questions: QuestionSet) -> Path:
-    """A BERT whose weights are drawn; its vocabulary is the questions' own."""
+    """A BERT with random weights and the vocabulary of the questions."""
     library: Any = import_module("transformers")
     texts = (text for question in questions for text in (question.text, *question.texts))
     counted = Counter(word for text in texts for word in split_words(text))
@@ -102,7 +102,7 @@ def tiny_encoder(folder: Path, questions: QuestionSet) -> Path:
 
 
 def cascade(folder: Path, train: Path, lists: dict[str, QuestionSet]) -> dict[str, Any]:
-    """Trained, exported, and run at every depth and drop ratio."""
+    """Train, export, and run at every depth and drop ratio."""
     init, trained, out = folder / "tiny", folder / "trained", folder / "cascade"
     tiny_encoder(init, some("wikiqa:train", TRAINED_ON))
     depths = ",".join(map(str, DEPTHS))
@@ -132,7 +132,7 @@ def measured(spec: str, questions: QuestionSet) -> Sequence[float]:
 
 def main() -> None:
     if not os.environ.get("ASKLINE_RESULTS"):
-        raise SystemExit("Set ASKLINE_RESULTS: a quick run must not write over the full results.")
+        raise SystemExit("Set ASKLINE_RESULTS: a quick run must not overwrite the full results.")
     test = some("wikiqa:test", MEASURED_ON)
     lists = {
         "wikiqa-test": test,

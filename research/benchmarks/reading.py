@@ -81,7 +81,7 @@ def main() -> None:
 def quality(
     folder: ModelFolder, limit: int | None, keep: Path | None, shard: int, shards: int
 ) -> dict[str, Any]:
-    """Within the paragraph."""
+    """Figures within the paragraph."""
     encoder = load_encoder(folder)
     made: dict[str, Any] = {"adapter": folder.config.get("adapter")}
     for name in (HELD_OUT, "squad1:dev", "squad2:dev"):
@@ -156,7 +156,7 @@ def timings(folder: ModelFolder, limit: int | None) -> dict[str, Any]:
     layout = replace(adapted.config, adapter=None, depths=whole)
     plain = replace(adapted, config=layout, tensors=tensors, _sessions={})
     taken: dict[str, list[float]] = {"with the adapter": [], "a line alone": []}
-    for turn in range(ROUNDS + 1):  # the first makes the layers ready
+    for turn in range(ROUNDS + 1):  # the first round loads the layers
         for question, texts in lists:
             for name, encoder in zip(taken, (adapted, plain), strict=True):
                 start = time.perf_counter()

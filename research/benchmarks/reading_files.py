@@ -42,7 +42,7 @@ FORMATS: dict[str, Callable[[int], str | bytes]] = {
 
 
 def characters(library: str, path: str) -> int:
-    """The characters that a library finds on all pages."""
+    """The text that a library extracts."""
     if library == "askline":
         return len(import_module("askline.text.readers").read_document(path).text)
     if library == "pypdfium2":
@@ -70,7 +70,7 @@ def measure(library: str, path: str) -> dict[str, Any]:
 
 
 def apart(library: str, path: Path) -> dict[str, Any] | None:
-    """The same in a process of its own; None where the library is not there or fails."""
+    """Measure in another process; None if the library is missing or fails."""
     call = [
         sys.executable,
         "-m",
@@ -103,7 +103,7 @@ def main() -> None:
                 rows.append({"file": path.name, "library": "askline", **found})
     print(markdown_table(list(rows[0]), [list(row.values()) for row in rows]))
     packages = ("pypdfium2", "pypdf", "pdfminer.six", "charset-normalizer")
-    print(f"\nKept in {save('reading_files', {'rows': rows}, *packages)}")
+    print(f"\nSaved to {save('reading_files', {'rows': rows}, *packages)}")
 
 
 if __name__ == "__main__":

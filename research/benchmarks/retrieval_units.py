@@ -32,7 +32,7 @@ SETS = {
     "squad train": "squad/train-800-contexts.json",
     "piaf": "piaf/piaf-v1.1.json",
 }
-WHOLE = {"squad train"}  # of the others, questions come from the articles held out as dev
+WHOLE = {"squad train"}  # of the others, only questions of held-out articles are used
 AT = (1, 5, 20, 100)
 FIELDS: dict[str, dict[str, float]] = {
     "sentence": {"own": 1.0},
@@ -40,12 +40,12 @@ FIELDS: dict[str, dict[str, float]] = {
     "sentence + paragraph": {"own": 1.0, "all": 1.0},
 }
 Place = tuple[str, int]
-"""A document and the place of a sentence in it."""
+"""A document and the index of a sentence."""
 Texts = dict[str, list[str]]
 
 
 class Engine:
-    """Units of text under several fields, found by a weighted sum of BM25 over them."""
+    """Units of text with several fields, scored by a weighted sum of BM25."""
 
     def __init__(self, units: Sequence[dict[str, str]], language: str | None) -> None:
         builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
@@ -156,9 +156,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--questions", type=int, default=300)
-    parser.add_argument(
-        "--write", action="store_true", help="keep the figures in research/results/"
-    )
+    parser.add_argument("--write", action="store_true", help="save the figures to research/results")
     given = parser.parse_args()
     figures = {}
     for name, path in SETS.items():
@@ -167,7 +165,7 @@ def main() -> None:
         print(f"\n{name}\n{markdown_table(list(rows[0]), cells)}", flush=True)
     if given.write:
         kept = save("retrieval_units", {"questions": given.questions, **figures}, "tantivy")
-        print(f"\nKept in {kept}")
+        print(f"\nSaved to {kept}")
 
 
 if __name__ == "__main__":

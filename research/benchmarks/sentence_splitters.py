@@ -32,7 +32,7 @@ _ENDS_WITH_MARK = re.compile(r"[.!?…]['\"”’»)\]\s]*$")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text, the offsets where its sentences end, and those of them that do not count."""
+    """A text, the offsets of its sentence ends, and those that are not counted."""
 
     text: str
     ends: frozenset[int] = frozenset()
@@ -42,7 +42,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One splitter on one set; in per cent, or nothing where the set has no gold boundaries."""
+    """One splitter on one set, in percent; None if the set has no gold boundaries."""
 
     splitter: str
     set: str
@@ -50,7 +50,7 @@ class Row:
     recall: float | None
     f1: float | None
     sentences: float
-    """Sentences a text, each text counted as often as it has questions."""
+    """Sentences per text, weighted by the number of questions."""
     megabytes_per_second: float
 
 
@@ -85,7 +85,7 @@ def selqa(path: Path) -> list[list[str]]:
 
 
 def trecqa(path: Path, *, size: int = 10) -> Iterator[list[str]]:
-    """Tokenised newswire, ten candidates a text: the line after each opening tag is a sentence."""
+    """Tokenized newswire, ten candidates per text; a sentence follows each opening tag."""
     lines = path.read_text(encoding="utf-8").splitlines()
     tagged = (
         following.replace("\t", " ")
@@ -104,7 +104,7 @@ def squad(path: Path) -> list[Document]:
 
 
 def sets(root: Path) -> dict[str, tuple[str, list[Document]]]:
-    """Name → language, documents. SQuAD dev is counted, never tuned on."""
+    """Language and documents by name. SQuAD dev was not used for tuning."""
     selqa_dev = selqa(root / "selqa/selqa-ass-dev.json")
     lowered = [[sentence.lower() for sentence in sentences] for sentences in selqa_dev]
     return {
@@ -183,7 +183,7 @@ SPLITTERS: dict[str, Callable[[str], Splitter]] = {
 
 
 def trimmed(spans: Spans, text: str) -> Spans:
-    """The spans without white space at their ends, the empty ones left out: fair to everybody."""
+    """Spans without white space at their ends and without empty ones, for all splitters."""
     kept = []
     for start, end in spans:
         piece = text[start:end].rstrip()
@@ -250,13 +250,13 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", choices=SPLITTERS, default=list(SPLITTERS))
     parser.add_argument(
-        "--write", action="store_true", help=f"keep the figures in research/results/{NAME}.json"
+        "--write", action="store_true", help=f"save the figures to research/results{NAME}.json"
     )
     arguments = parser.parse_args()
     print(f"{'set':<24} {'splitter':<10} {'P':>6} {'R':>6} {'F1':>6} {'a text':>7} {'MB/s':>7}")
     rows, packages = measure_all(data_root(), arguments.only)
     if arguments.write:
-        print(f"Kept in {save(NAME, {'rows': [asdict(row) for row in rows]}, *packages)}")
+        print(f"Saved to {save(NAME, {'rows': [asdict(row) for row in rows]}, *packages)}")
 
 
 if __name__ == "__main__":

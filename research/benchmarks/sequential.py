@@ -41,7 +41,7 @@ Row = dict[str, Any]
 
 
 def measured(first: Ranker, table: ScoreTable, lists: tuple[Question, ...], every: int) -> Row:
-    """P@1 after this first stage, for each number that it keeps."""
+    """P@1 for each number of candidates that the first stage keeps."""
     right: dict[int, list[bool]] = {keep: [] for keep in KEEPS}
     seconds = []
     for place in range(0, len(lists), every):
@@ -62,7 +62,7 @@ def measured(first: Ranker, table: ScoreTable, lists: tuple[Question, ...], ever
 
 
 def _best(kept: NDArray[np.int64], scores: NDArray[np.float32]) -> int:
-    """The best-scored of those kept; of equal ones the first in the original order."""
+    """The best of the kept candidates; ties keep the original order."""
     kept = np.sort(kept)
     return int(kept[int(np.argmax(scores[kept]))])
 
@@ -85,7 +85,7 @@ def on_all(table: ScoreTable, every: int = 1) -> Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     parser.add_argument("--scores", type=Path, required=True, help="folder of score tables")
-    parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to set beside")
+    parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to compare")
     options = parser.parse_args()
     rankers: dict[str, Ranker] = {name: askline.load(name) for name in FIRST}
     if options.ca:
@@ -97,7 +97,7 @@ def main() -> None:
         path = options.scores / f"scores.{SET.replace(':', '_')}.{pad}.npz"
         table, lists = ScoreTable.load(path), questions(SET, pad).questions
         if table.questions != tuple(question.id for question in lists):
-            raise SystemExit(f"{path} is of other questions than {SET} padded to {pad}.")
+            raise SystemExit(f"{path} has other questions than {SET} padded to {pad}.")
         rows: Row = {"all": on_all(table)}
         for name, first in rankers.items():
             every = 3 if name == "compare-aggregate" and pad > 400 else 1
@@ -108,7 +108,7 @@ def main() -> None:
             print(f"{pad:5} {name:18} {shown}", flush=True)
         figures[f"{SET} padded to {pad}"] = rows
         print(f"{pad:5} all {rows['all']}")
-    print(f"Kept in {common.save('sequential', figures)}")
+    print(f"Saved to {common.save('sequential', figures)}")
 
 
 if __name__ == "__main__":

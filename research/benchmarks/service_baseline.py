@@ -17,14 +17,14 @@ from sentence_transformers import CrossEncoder
 
 
 class Request(BaseModel):
-    """As Jina's clients send it."""
+    """The request of Jina's clients."""
 
     query: str
     documents: list[str]
 
 
 def make_app(folder: Path) -> FastAPI:
-    """One route; FastAPI runs it in its pool of threads."""
+    """One route, which FastAPI runs in its thread pool."""
     app = FastAPI()
     model = CrossEncoder(str(folder), device="cpu", model_kwargs={"dtype": "float32"})
 

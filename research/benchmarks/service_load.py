@@ -48,29 +48,29 @@ from . import common
 
 @dataclass(frozen=True)
 class Bounds:
-    """When a measurement ends, whichever comes first."""
+    """When a measurement ends: at the first of these limits."""
 
     requests: int = 10**9
-    """So many have been sent."""
+    """Maximum number of requests."""
     seconds: float = 1e9
-    """No request is sent after this time."""
+    """No request is sent after this many seconds."""
     patience: float = 60.0
-    """Seconds after that in which those still open may be answered."""
+    """Further seconds to wait for open requests."""
 
 
 @dataclass
 class Load:
-    """What some clients met."""
+    """Results of one measurement."""
 
     seconds: float = 0.0
     milliseconds: list[float] = field(default_factory=list)
     codes: Counter[int] = field(default_factory=Counter)
     unanswered: int = 0
-    """Requests still open when patience was at its end."""
+    """Requests without a reply at the end."""
 
     def row(self) -> dict[str, Any]:
-        """Requests a second that were answered with 200, and how long these took."""
-        # One that was never answered took longer than any that was.
+        """Requests per second with status 200, and their latency."""
+        # An unanswered request counts as slower than all others.
         taken = [*self.milliseconds, *[math.inf] * self.unanswered] or [math.inf]
         p50, p95, p99 = np.percentile(taken, [50, 95, 99], method="higher")
         return {
@@ -85,12 +85,12 @@ class Load:
 
 
 def _shown(milliseconds: float) -> float | None:
-    """None for what was not seen to the end."""
+    """None for requests without a reply."""
     return round(float(milliseconds), 1) if math.isfinite(milliseconds) else None
 
 
 def drive(base: str, bodies: Sequence[dict[str, object]], *, clients: int, bounds: Bounds) -> Load:
-    """So many clients until the bounds are reached."""
+    """Send requests with N clients until a limit is reached."""
     return asyncio.run(_drive(base, [_request(body) for body in bodies], clients, bounds))
 
 
@@ -147,12 +147,12 @@ def _request(body: dict[str, object]) -> bytes:
 
 
 Running = tuple[str, subprocess.Popen[str]]
-"""Its address and its process."""
+"""Address and process of a server."""
 
 
 @contextmanager
 def askline(spec: str, *options: str) -> Iterator[Running]:
-    """`askline serve`, with every worker there."""
+    """`askline serve`, after all workers have started."""
     command = [sys.executable, "-c", "from askline.cli import main; main()", "serve", "--port", "0"]
     process = subprocess.Popen(
         [*command, "--model", spec, *options], stderr=subprocess.PIPE, text=True
@@ -164,7 +164,7 @@ def askline(spec: str, *options: str) -> Iterator[Running]:
             line = process.stderr.readline()
             assert line, f"{spec} cannot be served."
             match = re.search(r"Listening on (\S+)", line)
-        # The access log is written as always; nobody reads it.
+        # The access log must be read, or the process blocks.
         subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
         _await_workers(match[1])
         yield match[1], process
@@ -204,16 +204,16 @@ def plain(folder: Path) -> Iterator[Running]:
             time.sleep(0.1)
         yield f"http://127.0.0.1:{port}", process
     finally:
-        process.kill()  # it would first finish what nobody waits for
+        process.kill()  # do not wait for open requests
         process.wait(60)
 
 
 def processor_seconds(pid: int) -> float:
-    """Of a process and its children so far: what other work on the machine changes least."""
+    """Processor time of a process and its children so far."""
     ticks = 0
     for each in _family(pid):
         fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])  # in user mode, in the kernel
+        ticks += int(fields[11]) + int(fields[12])  # user and system time
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -222,7 +222,7 @@ def _family(pid: int) -> list[str]:
 
 
 def megabytes(pid: int) -> float:
-    """Of a process and its children, by proportional share of what they have in common."""
+    """Proportional set size of a process and its children."""
     total = 0
     for each in _family(pid):
         text = Path(f"/proc/{each}/smaps_rollup").read_text()
@@ -238,7 +238,7 @@ _KEYS = ("server", "clients", "candidates")
 CLIENTS = (1, 8, 32)
 CANDIDATES = (20, 100)
 LIGHT = "cosinet"
-"""Whose requests are quick enough for ten thousand of them; what leaks, leaks around the ranker."""
+"""A ranker that is fast enough for ten thousand requests."""
 QUESTIONS = (
     "Who invented the paper coffee filter?",
     "How long is the Trans-Siberian railway?",
@@ -250,7 +250,7 @@ QUESTIONS = (
 
 
 def main() -> None:
-    """Measure, print as it comes, and save if asked to."""
+    """Measure, print each row, and save it with `--save`."""
     options = _options()
     if options.part == "batches":
         _batches()
@@ -271,12 +271,14 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     parser.add_argument("part", nargs="?", choices=("load", "batches"), default="load")
-    parser.add_argument("--cross-encoder", type=Path, help="the folder of a CrossEncoder")
+    parser.add_argument("--cross-encoder", type=Path, help="folder of a CrossEncoder")
     parser.add_argument("--model", default=DEFAULT_SPEC, help="a ranker's spec")
     parser.add_argument("--only", action="append", choices=("askline", "plain", "queue", "memory"))
-    parser.add_argument("--seconds", type=float, default=8.0, help="for each cell")
-    parser.add_argument("--patience", type=float, default=60.0, help="for what is then still open")
-    parser.add_argument("--requests", type=int, default=10_000, help="for the memory")
+    parser.add_argument("--seconds", type=float, default=8.0, help="seconds per cell")
+    parser.add_argument(
+        "--patience", type=float, default=60.0, help="seconds to wait for open requests"
+    )
+    parser.add_argument("--requests", type=int, default=10_000, help="requests of the memory test")
     parser.add_argument("--save", action="store_true")
     options = parser.parse_args()
     needed = options.part == "load" and (not options.only or "plain" in options.only)
@@ -286,7 +288,7 @@ def _options() -> argparse.Namespace:
 
 
 def _save(part: str, row: Row) -> None:
-    """In place of the row about the same, and beside all others."""
+    """Replace the row with the same keys in the result file."""
     figures = common.load_or_empty("service_load")
     figures.pop("environment", None)
     rows = [own for own in figures.get(part, []) if any(own.get(k) != row.get(k) for k in _KEYS)]
@@ -305,7 +307,7 @@ def _theirs(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _cells(servers: Mapping[str, Start], options: argparse.Namespace) -> Iterator[Row]:
-    """In each cell the servers in turn, so that what else the machine does falls on all alike."""
+    """Measure the servers in turn in each cell, so that other load affects all."""
     bounds = Bounds(seconds=options.seconds, patience=options.patience)
     with ExitStack() as running:
         started = {name: running.enter_context(_Restarting(own)) for name, own in servers.items()}
@@ -321,7 +323,7 @@ def _cells(servers: Mapping[str, Start], options: argparse.Namespace) -> Iterato
                     cell["processor ms a request"] = _each(took, row["codes"].get("200", 0))
                     yield cell
                     if row["unanswered"]:
-                        server.restart()  # or it would go on with what nobody waits for
+                        server.restart()  # so that it drops open requests
 
 
 def _each(seconds: float, count: int) -> float | None:
@@ -329,7 +331,7 @@ def _each(seconds: float, count: int) -> float | None:
 
 
 class _Restarting:
-    """A server that can be ended and started anew."""
+    """A server that can be restarted."""
 
     def __init__(self, start: Start) -> None:
         self._start = start
@@ -350,14 +352,14 @@ class _Restarting:
 
 
 def _full_queue(options: argparse.Namespace) -> Iterator[Row]:
-    """Twice as many clients as there are places: all that is not answered must be a 429."""
+    """More clients than places in the queue: every other reply must be a 429."""
     with askline(options.model, "--queue", "4") as (base, _):
         row = drive(base, bodies(100), clients=32, bounds=Bounds(requests=2_000, seconds=5)).row()
     yield {"server": options.model, "places in the queue": 4, "clients": 32, **row}
 
 
 def _memories(options: argparse.Namespace) -> Iterator[Row]:
-    """Ten thousand requests of the light ranker, and a few hundred of the default."""
+    """Ten thousand requests to the light ranker, and a few hundred to the default."""
     for spec, requests in ((LIGHT, options.requests), (options.model, options.requests // 25)):
         yield {"server": spec, **_memory(spec, requests)}
 
@@ -379,7 +381,7 @@ def _memory(spec: str, requests: int) -> Row:
 
 
 def bodies(candidates: int) -> list[dict[str, Any]]:
-    """The demo's sentences, turned a little further for each question."""
+    """Requests with the demo's sentences, rotated for each question."""
     lines = [text[start:end] for _, text in documents() for start, end in split_sentences(text)]
     turned = [lines[at * 7 :] + lines[: at * 7] for at in range(len(QUESTIONS))]
     return [

@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 
 def counted(name: str) -> Row:
-    """A set with all its questions, and with those that have an answer."""
+    """Statistics over all questions and over those with an answer."""
     whole = data.load_dataset(name, root=data_root())
     return {
         "all": _counts(whole),
@@ -56,7 +56,7 @@ def _counts(questions: QuestionSet) -> Row:
 
 
 def _random(questions: QuestionSet) -> Row:
-    """What a random order gives on average; questions without an answer count 0."""
+    """Expected measures of a random order; questions without an answer count 0."""
     sizes = [(len(question.candidates), _answers(question)) for question in questions]
     return {
         "P@1": round(100 * float(np.mean([some / max(size, 1) for size, some in sizes])), 2),
@@ -70,10 +70,10 @@ def _answers(question: Any) -> int:
 
 def _expected(size: int, answers: int) -> float:
     """
-    Average precision of a random order.
+    Expected average precision of a random order.
 
-    An answer stands at place r with chance 1/size, and of the r - 1 places before it each holds one
-    of the other answers with chance (answers - 1) / (size - 1).
+    An answer is at rank r with probability 1/size, and each of the r - 1 ranks before it holds one
+    of the other answers with probability (answers - 1) / (size - 1).
     """
     if not answers:
         return 0.0
@@ -100,7 +100,7 @@ def main() -> None:
         try:
             counts[name] = counted(name)
         except InputError:
-            continue  # not among the datasets at hand
+            continue  # this dataset is not available
     figures = {"sets": counts, "baselines": {name: baselines(name) for name in MEASURED}}
     header = ["set", *(key for key in counts["wikiqa:test"]["all"] if key != "random")]
     cells = [[name, *(str(own["all"][key]) for key in header[1:])] for name, own in counts.items()]
@@ -109,7 +109,7 @@ def main() -> None:
         print(f"\n{name}, questions with an answer")
         for spec, row in rows.items():
             print(f"  {spec:18} {row}")
-    print(f"\nKept in {save('sets', figures, 'pytrec_eval-terrier')}")
+    print(f"\nSaved to {save('sets', figures, 'pytrec_eval-terrier')}")
 
 
 if __name__ == "__main__":

@@ -38,15 +38,15 @@ Row = dict[str, Any]
 def main() -> None:
     """Measure, print, save."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("--config", type=Path, help="a schedule of other rows")
-    parser.add_argument("--label", default="shipped", help="its name in the file  [shipped]")
+    parser.add_argument("--config", type=Path, help="a config.json with another schedule")
+    parser.add_argument("--label", default="shipped", help="name of the entry  [default: shipped]")
     given = parser.parse_args()
     ranker = askline.Cascade.load(shipped_folder())
     depths = ranker.encoder.depths
     if given.config:
         stored = json.loads(given.config.read_text("utf-8"))["schedule"]
         ranker = replace(ranker, schedule=TunedSchedule.from_config(depths, stored))
-    whole = replace(ranker, schedule=KeepCounts(depths))  # nobody is dropped
+    whole = replace(ranker, schedule=KeepCounts(depths))  # no candidate is dropped
     rows: dict[str, Row] = {}
     for name in (*DEV, *TEST):
         rows[name] = compared(ranker, whole, _questions(name))
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def compared(ranker: askline.Cascade, whole: askline.Cascade, questions: QuestionSet) -> Row:
-    """Percent by the schedule and at full depth."""
+    """Figures with the schedule and at full depth, in percent."""
     found = {
         label: evaluate(own, questions, measures=MEASURES)
         for label, own in (("schedule", ranker), ("full depth", whole))

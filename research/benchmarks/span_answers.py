@@ -21,20 +21,20 @@ __all__ = [
 
 
 class ReadAnswer(NamedTuple):
-    """`text[start:end]` is what the reader takes for the answer, if there is one."""
+    """An answer: `text[start:end]`."""
 
     start: int
     end: int
     score: float
-    """The logits of start and end, added up."""
+    """Sum of the start and end logits."""
     none: float
-    """The same for no answer: a span below it is none."""
+    """The same sum for "no answer"."""
 
 
 def read_texts(
     network: CascadeNetwork, tokeniser: Any, pairs: Sequence[tuple[str, str]]
 ) -> list[ReadAnswer]:
-    """The best span of each (question, text); of a text without tokens the empty one."""
+    """The best span of each (question, text); empty for a text without tokens."""
     if not pairs:
         return []
     numbers: dict[str, int] = {}
@@ -56,7 +56,7 @@ def read_texts(
 def measure_reading(
     network: CascadeNetwork, tokeniser: Any, paragraphs: Sequence[Paragraph]
 ) -> dict[str, float]:
-    """EM and F1 in percent over the questions that have an answer, as SQuAD 1.1 counts."""
+    """EM and F1 in percent over the questions with an answer, as in SQuAD 1.1."""
     asked = [
         (question, paragraph.text)
         for paragraph in paragraphs
@@ -74,7 +74,7 @@ def measure_reading(
 
 
 def _places(texts: dict[int, str], tokeniser: Any) -> dict[int, list[tuple[int, int]]]:
-    """The characters of each token of each text."""
+    """Character offsets of each token of each text."""
     found = tokeniser(
         list(texts.values()), add_special_tokens=False, return_offsets_mapping=True, verbose=False
     )["offset_mapping"]

@@ -35,7 +35,7 @@ from research.recipes.general import PLANS, GeneralRecipe, card, general_run, me
 
 PADDED_TO = 400
 
-# Name of the row → (set, its filter, padded or not, how many questions at most, drawn with seed 0).
+# Name of the row → (set, filter, padded, maximum number of questions sampled with seed 0).
 DEV = {
     "WikiQA": ("wikiqa:dev", "answerable", False, None),
     "TrecQA": ("trecqa-clean:dev", "both", False, None),
@@ -60,7 +60,7 @@ Figures = dict[str, dict[str, float]]
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A set with its tokens."""
+    """A tokenized set."""
 
     questions: QuestionSet
     pairs: PairSet
@@ -71,7 +71,7 @@ class Measured:
 
 
 class Sets:
-    """Loads what is asked for and keeps it; `few` is how many questions of each set to take."""
+    """Loads and caches sets; `few` limits the questions per set."""
 
     def __init__(self, root: Path, tokeniser: Any, few: int | None) -> None:
         self.root, self.tokeniser, self.few = root, tokeniser, few
@@ -97,7 +97,7 @@ class Sets:
         return {name: self.measured(spec).measure(network) for name, spec in specs.items()}
 
     def prepare(self, specs: Iterable[Spec]) -> Iterator[str]:
-        """Read what will be measured, saying what came."""
+        """Load sets and yield a line about each."""
         for spec in specs:
             found = self.measured(spec)
             yield f"{spec}: {len(found.questions)} questions, {len(found.pairs.tokens)} pairs"
@@ -105,7 +105,7 @@ class Sets:
     def _load(self, name: str, padded: bool) -> QuestionSet:
         if (name, padded) not in self._loaded:
             if padded:
-                # TrecQA's own series too: the harder lists, by which all recipes were chosen.
+                # With the same TrecQA series: the harder lists, on which all recipes were chosen.
                 to = 10 if self.few else PADDED_TO
                 found = data.pad(self._load(name, False), to=to, same_topic=True)
             else:
@@ -120,7 +120,7 @@ class Sets:
 
 
 def sample(questions: QuestionSet, most: int) -> QuestionSet:
-    """At most so many questions, drawn with seed 0."""
+    """At most `most` questions, sampled with seed 0."""
     drawn = list(questions)
     random.Random(0).shuffle(drawn)
     return replace(questions, questions=tuple(drawn[:most]))
