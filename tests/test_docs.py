@@ -1,15 +1,19 @@
-"""What is generated is up to date, and what is linked is there."""
+"""Generated pages are up to date, links lead somewhere, and commands in the docs exist."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
+
+from askline.cli import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("research/**/*.md")]
@@ -25,7 +29,7 @@ def _generator() -> ModuleType:
 
 
 def test_cli_reference_is_up_to_date() -> None:
-    """Made in a process of its own: click keeps what help a command had when a test called it."""
+    """In a new process, because click caches help that other tests have formatted."""
     code = (
         "import sys, make_reference; sys.stdout.buffer.write(make_reference.reference().encode())"
     )
@@ -43,7 +47,32 @@ def test_http_reference_is_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_within_the_project_lead_somewhere(page: Path) -> None:
+def test_links_within_the_project_exist(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8"))
     missing = [link for link in links if not (page.parent / link).exists()]
     assert missing == []
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The words of each `askline …` command in the shell blocks of a page."""
+    found = []
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S)
+    for line in "".join(blocks).replace("\\\n", " ").splitlines():
+        if match := re.search(r"(?:^|[|$] |\| *)(askline .*)", line):
+            words = shlex.split(match[1], comments=True)
+            found.append([word for word in words if word not in ("|", ">")])
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_in_the_docs_have_the_options_they_are_given(page: Path) -> None:
+    for words in commands(page):
+        command: click.Command = cli
+        rest = words[1:]
+        while isinstance(command, click.Group) and rest:
+            assert rest[0] in command.commands, words
+            command = command.commands[rest.pop(0)]
+        known = {option for parameter in command.params for option in parameter.opts}
+        known |= {option for parameter in command.params for option in parameter.secondary_opts}
+        given = {word.split("=")[0] for word in rest if re.match(r"--?[a-z]", word)}
+        assert given <= known | {"--help", "-h"}, words

@@ -1,4 +1,4 @@
-"""Every block of code in the README, and in pages like it, does what the page says it does."""
+"""The code blocks of the README and of some pages print what they show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PAGES = [ROOT / "docs" / "corpus.md"]
-"""Read from top to bottom: later blocks go on where earlier ones stopped."""
+"""Pages whose later blocks use what earlier blocks created."""
 
 
 class Block(NamedTuple):
@@ -40,7 +40,7 @@ def name(block: Block) -> str:
     return f"line {block.line}"
 
 
-def test_every_block_is_of_a_kind_that_is_run() -> None:
+def test_every_block_has_a_language_that_is_tested() -> None:
     assert {block.language for block in blocks()} <= {"python", "console", "sh"}
     assert of("python")
     assert of("console")
@@ -49,7 +49,7 @@ def test_every_block_is_of_a_kind_that_is_run() -> None:
 
 @pytest.mark.parametrize("page", [README, *PAGES], ids=lambda page: page.name)
 def test_python_blocks_print_what_they_show(page: Path) -> None:
-    # One session for all blocks, as a reader would type them.
+    # One session for all blocks of a page.
     session = "\n".join(block.text for block in of("python", page=page))
     test = doctest.DocTestParser().get_doctest(session, {}, page.name, str(page), 0)
     assert test.examples
@@ -71,7 +71,7 @@ def test_console_blocks_of_a_page_print_what_they_show(page: Path, tmp_path: Pat
 
 
 def run_console(block: Block, folder: Path) -> None:
-    """Each command after `$`, which goes on after a backslash or in lines that begin with `>`."""
+    """Run each command after `$`; a backslash or a line that begins with `>` continues it."""
     commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
     assert commands
     settings = os.environ | {
@@ -93,8 +93,8 @@ def run_console(block: Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("block", of("sh"), ids=name)
-def test_make_commands_are_real(block: Block) -> None:
-    """Set-up is run by whoever reads it; here only that each make target exists."""
+def test_make_targets_exist(block: Block) -> None:
+    """The commands themselves are not run, because they create environments."""
     targets = re.findall(r"^make (\w+)", block.text, re.MULTILINE)
     assert targets
     for target in targets:
