@@ -21,6 +21,7 @@ from ..errors import InputError
 from ..models.cascade_config import CascadeConfig, check_cascade_tensors
 from ..models.folder import ModelFolder
 from . import graphs
+from .layerwise import LayerwiseEncoder, LayerwiseRun
 from .numpy_ops import FloatArray, IntArray
 from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences, equal_length_batches
 from .spans import Span, TokenSpan, best_span
@@ -43,9 +44,9 @@ _Part = Literal["embedding", "layers", "pooler", "classifier", "reader"]
 
 
 @dataclass(frozen=True, eq=False)
-class OnnxEncoder:
+class OnnxEncoder(LayerwiseEncoder):
     """
-    A `LayerwiseEncoder` that any number of threads may use.
+    A cascade's encoder in int8 or float32; any number of threads may use one.
 
     Sessions are created when they are first needed, so that a short list does not wait for layers
     that it never reaches.
@@ -61,10 +62,6 @@ class OnnxEncoder:
     @property
     def depths(self) -> tuple[int, ...]:
         return self.config.depths
-
-    @property
-    def layers(self) -> int:
-        return self.depths[-1]
 
     @property
     def parts_ready(self) -> int:
@@ -139,8 +136,8 @@ class OnnxEncoder:
         return graphs.reader_graph(config, tensors)
 
 
-class EncoderRun:
-    """A `LayerwiseRun`. Its memory is bounded, whatever the number of candidates."""
+class EncoderRun(LayerwiseRun):
+    """A run of an `OnnxEncoder`. Its memory is bounded, whatever the number of candidates."""
 
     def __init__(
         self, encoder: OnnxEncoder, sequences: TokenSequences, pairs: Sequence[tuple[str, str]]
@@ -151,7 +148,11 @@ class EncoderRun:
         self._pairs = pairs
         self._states: list[FloatArray | None] = [None] * len(sequences)  # (tokens, hidden) each
         self._levels = np.full(len(sequences), _NO_STATES)  # of the states
-        self.tokens = sequences.tokens(len(pairs))
+        self._tokens = sequences.tokens(len(pairs))
+
+    @property
+    def tokens(self) -> IntArray:
+        return self._tokens
 
     def advance(
         self,

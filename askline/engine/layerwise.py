@@ -1,118 +1,129 @@
 """
-What an engine gives a cascade: an encoder that runs a few layers, waits, and runs on.
+The interface between a cascade and its encoder: run a few layers, drop candidates, run on.
 
-An engine begins a run for each question. The run keeps the states of its candidates between two
-depths, so that a candidate pays only for the layers it reaches.
+An encoder starts a run per ranking. The run keeps the states of its candidates between two depths,
+so that each candidate costs only the layers that it reaches.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .numpy_ops import FloatArray, IntArray
 from .spans import Span
 
 __all__ = [
     "LayerwiseEncoder",
     "LayerwiseRun",
-    "SharedEncoder",
-    "SharedRun",
-    "Unhurried",
 ]
 
 
-@runtime_checkable
-class LayerwiseRun(Protocol):
-    """The state of one question. It belongs to one thread and is thrown away with its ranking."""
+class LayerwiseRun(ABC):
+    """The candidates of one ranking, numbered from 0. Used by one thread, for one ranking."""
 
     @property
-    def tokens(self) -> NDArray[np.int64]:
-        """Tokens that each candidate costs a layer: question, candidate and marks, all windows."""
-        ...
+    @abstractmethod
+    def tokens(self) -> IntArray:
+        """Per candidate, the tokens of all its sequences: what it costs in each layer."""
 
-    def advance(
-        self, rows: NDArray[np.int64], depth: int, *, stop: Callable[[], bool] | None = None
-    ) -> NDArray[np.float32]:
-        """
-        The raw logits of these candidates at that depth, in the order of `rows`.
-
-        Depths ascend from call to call, and rows come from those of the call before (from all, the
-        first time). `stop` is asked between batches, by one thread at a time; once it says yes,
-        rows that were not reached come back as nan, and must not be asked for again.
-        """
-        ...
-
-    def read(self, rows: NDArray[np.int64]) -> list[Span | None]:
-        """
-        The best span inside each of these candidates, None for one without a token to point at.
-
-        They may stand at any depth: the layers that they lack are computed. An engine without a
-        reading head gives None for all.
-        """
-        ...
-
-
-@runtime_checkable
-class LayerwiseEncoder(Protocol):
-    """An encoder with a classifier at several depths. Any number of threads may begin runs."""
-
-    @property
-    def depths(self) -> tuple[int, ...]:
-        """The layers that have a classifier behind them, ascending; the last is full depth."""
-        ...
-
-    @property
-    def layers(self) -> int:
-        """Full depth: the last that has a classifier."""
-        ...
-
-    def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
-        """
-        Tokenise once, for all depths.
-
-        A candidate that is longer than the encoder can read becomes overlapping windows, and the
-        best window speaks for it; nothing is cut off.
-        """
-        ...
-
-
-class SharedRun(Protocol):
-    """The state of several questions, whose candidates are numbered through."""
-
-    @property
-    def tokens(self) -> NDArray[np.int64]:
-        """As a `LayerwiseRun` has it."""
-        ...
-
+    @abstractmethod
     def advance(
         self,
-        rows: NDArray[np.int64],
+        rows: IntArray,
         depth: int,
         *,
         stop: Callable[[], bool] | None = None,
-        waiting: NDArray[np.int64] | None = None,
-    ) -> NDArray[np.float32]:
-        """As a `LayerwiseRun`; rows that are `waiting` stay available for later calls."""
-        ...
+        waiting: IntArray | None = None,
+    ) -> FloatArray:
+        """
+        The raw logits of candidates at a depth, in the order of `rows`.
+
+        Depths ascend from call to call. Rows must have been in `rows` or `waiting` of the call
+        before; the first call may name any. Rows in `waiting` keep their states for a later call.
+
+        `stop` is called between batches, by one thread at a time. Once it returns True, rows that
+        were not reached get NaN and must not be named again.
+        """
+
+    def read(self, rows: IntArray) -> list[Span | None]:
+        """
+        The best span in each of these candidates, None for a candidate without tokens.
+
+        Missing layers are computed first, whatever depth the candidates have reached. None for all
+        candidates if the encoder has no reader, which is the default.
+        """
+        return [None] * len(rows)
 
 
-@runtime_checkable
-class SharedEncoder(Protocol):
-    """An encoder in whose batches pairs of several questions meet. Optional; never different."""
+class LayerwiseEncoder(ABC):
+    """An encoder with classifiers at several depths. Any number of threads may start runs."""
 
-    def begin_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> SharedRun:
-        """As `begin`, of all these questions and their candidates."""
-        ...
+    @property
+    @abstractmethod
+    def depths(self) -> tuple[int, ...]:
+        """The layers after which there is a classifier, ascending; the last is the full depth."""
 
-
-@runtime_checkable
-class Unhurried(Protocol):
-    """An encoder that makes its parts ready when they are first needed, and not before."""
+    @property
+    def layers(self) -> int:
+        """The full depth."""
+        return self.depths[-1]
 
     @property
     def parts_ready(self) -> int:
-        """How many are; a question during which it rose took longer than the next one will."""
-        ...
+        """
+        The number of parts that were built so far, for encoders that build them at first use.
+
+        A ranking during which it rises takes longer than the next one will.
+        """
+        return 0
+
+    @abstractmethod
+    def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
+        """
+        Tokenize the candidates, once for all depths.
+
+        A candidate longer than the maximum sequence length becomes several overlapping sequences,
+        of which the best counts; it is never truncated.
+        """
+
+    def begin_many(self, requests: Sequence[tuple[str, Sequence[str]]]) -> LayerwiseRun:
+        """
+        One run over the candidates of several questions, numbered consecutively.
+
+        By default the questions are computed one after the other. An encoder may share batches
+        between them; the logits are the same.
+        """
+        return _SeparateRuns([self.begin(*request) for request in requests])
+
+
+class _SeparateRuns(LayerwiseRun):
+    """Several questions' runs as one, computed one after the other."""
+
+    def __init__(self, runs: Sequence[LayerwiseRun]) -> None:
+        self._runs = runs
+        self._tokens = np.concatenate([run.tokens for run in runs])
+        self._ends = np.cumsum([len(run.tokens) for run in runs])
+
+    @property
+    def tokens(self) -> IntArray:
+        return self._tokens
+
+    def advance(
+        self,
+        rows: IntArray,
+        depth: int,
+        *,
+        stop: Callable[[], bool] | None = None,
+        waiting: IntArray | None = None,  # noqa: ARG002
+    ) -> FloatArray:
+        """Rows in `waiting` belong to other questions' runs, which are not advanced."""
+        logits = np.full(len(rows), np.nan, np.float32)
+        owner = np.searchsorted(self._ends, rows, side="right")
+        for number in np.unique(owner).tolist():
+            own, run = owner == number, self._runs[number]
+            base = self._ends[number] - len(run.tokens)
+            logits[own] = run.advance(rows[own] - base, depth, stop=stop)
+        return logits

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.encoder import load_encoder
-from ..engine.layerwise import LayerwiseEncoder, LayerwiseRun, SharedEncoder, SharedRun, Unhurried
+from ..engine.layerwise import LayerwiseEncoder
 from ..engine.spans import Span
 from ..errors import InputError, ModelError, RankerError
 from ..models.folder import ModelFolder
@@ -132,14 +132,14 @@ class Cascade(Ranker):
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         """Pairs of all requests share batches; there is a report per classifier."""
         admitted = self._admit_all(requests, stop)
-        start, ready = time.perf_counter(), _parts_ready(self.encoder)
+        start, ready = time.perf_counter(), self.encoder.parts_ready
         batch = _CascadeBatch(self, [own.request for own in admitted if own.positions], start)
         for depth in batch.depths():
             rows, waiting = batch.rows_at(depth, interleave=stop is not None)
             if len(rows):
                 batch.logits[rows] = batch.run.advance(rows, depth, stop=stop, waiting=waiting)
             batch.take_step(depth, stop)
-        if batch.states and ready == _parts_ready(self.encoder):  # no time went into new graphs
+        if batch.states and ready == self.encoder.parts_ready:  # no time went into new graphs
             self.throughput.update(batch.work(), time.perf_counter() - start)
         rankings = iter([state.ranking() for state in batch.states])
         nothing_run = Ranking((), (StageReport(str(self), 0, 0, 0.0),))
@@ -159,11 +159,11 @@ class Cascade(Ranker):
         question, texts = _WARM_UP
         # A second round if graphs were built in the first, which then says nothing about speed.
         while self.throughput.seconds_per_unit is None:
-            start, ready = time.perf_counter(), _parts_ready(self.encoder)
+            start, ready = time.perf_counter(), self.encoder.parts_ready
             run, rows = self.encoder.begin(question, texts), np.arange(len(texts))
             for depth in self.encoder.depths:
                 run.advance(rows, depth)
-            if ready == _parts_ready(self.encoder):
+            if ready == self.encoder.parts_ready:
                 work = _count_characters(question, texts) * self.encoder.layers
                 self.throughput.update(work, time.perf_counter() - start)
 
@@ -203,7 +203,7 @@ class _CascadeBatch:
         if not requests:
             return
         counts = [len(request.texts) for request in requests]
-        self.run = _begin_all(cascade.encoder, requests)
+        self.run = cascade.encoder.begin_many([(own.question, own.texts) for own in requests])
         self.logits = np.full(sum(counts), np.nan, np.float32)
         """Of the current depth; NaN for candidates that have not been run."""
         self._offsets = np.cumsum([0, *counts])[:-1].tolist()
@@ -390,40 +390,6 @@ def _affordable(schedule: Schedule, sizes: Sequence[int], capacity: float) -> in
     return most
 
 
-def _begin_all(encoder: LayerwiseEncoder, requests: Sequence[Request]) -> SharedRun:
-    """One run over the candidates of all requests, numbered consecutively."""
-    pairs = [(request.question, request.texts) for request in requests]
-    if isinstance(encoder, SharedEncoder):
-        return encoder.begin_many(pairs)
-    return _SeparateRuns([encoder.begin(*pair) for pair in pairs])
-
-
-class _SeparateRuns:
-    """A `SharedRun` on an encoder that takes one request at a time: one after the other."""
-
-    def __init__(self, runs: Sequence[LayerwiseRun]) -> None:
-        self._runs = runs
-        self.tokens = np.concatenate([run.tokens for run in runs])
-        self._ends = np.cumsum([len(run.tokens) for run in runs])
-
-    def advance(
-        self,
-        rows: IntArray,
-        depth: int,
-        *,
-        stop: Callable[[], bool] | None = None,
-        waiting: IntArray | None = None,  # noqa: ARG002
-    ) -> NDArray[np.float32]:
-        """Rows that wait belong to requests that are not advanced, and stay untouched."""
-        logits = np.full(len(rows), np.nan, np.float32)
-        owner = np.searchsorted(self._ends, rows, side="right")
-        for number in np.unique(owner).tolist():
-            own, run = owner == number, self._runs[number]
-            base = self._ends[number] - len(run.tokens)
-            logits[own] = run.advance(rows[own] - base, depth, stop=stop)
-        return logits
-
-
 def _interleave(parts: Sequence[IntArray]) -> IntArray:
     """The most promising rows of each request first, so that time runs out on all alike."""
     shares = [np.arange(len(part)) / len(part) for part in parts]
@@ -460,10 +426,6 @@ def _choose_schedule(
     if options.depth or not tuned:
         return KeepCounts(used)
     return TunedSchedule.from_config(used, tuned)
-
-
-def _parts_ready(encoder: LayerwiseEncoder) -> int:
-    return encoder.parts_ready if isinstance(encoder, Unhurried) else 0
 
 
 def _count_characters(question: str, texts: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.layerwise import LayerwiseRun
+from ..engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from ..engine.spans import Span
 from ..rankers.base import Cut, Pipeline, Ranker
 from ..rankers.cascade import Cascade
@@ -122,7 +122,7 @@ class _LeafRecorder(Ranker):
         return str(self.ranker)
 
 
-class _RecordingEncoder:
+class _RecordingEncoder(LayerwiseEncoder, LayerwiseRun):
     """The encoder of a cascade that records the output of each classifier, for one question."""
 
     def __init__(self, cascade: Cascade) -> None:
@@ -136,10 +136,6 @@ class _RecordingEncoder:
     def depths(self) -> tuple[int, ...]:
         return self._cascade.encoder.depths
 
-    @property
-    def layers(self) -> int:
-        return self._cascade.encoder.layers
-
     def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
         self._run, self.started = self._cascade.encoder.begin(question, candidates), candidates
         return self
@@ -148,8 +144,15 @@ class _RecordingEncoder:
     def tokens(self) -> IntArray:
         return self._run.tokens
 
-    def advance(self, rows: IntArray, depth: int, *, stop: Stop | None = None) -> FloatArray:
-        logits = self._run.advance(rows, depth, stop=stop)
+    def advance(
+        self,
+        rows: IntArray,
+        depth: int,
+        *,
+        stop: Stop | None = None,
+        waiting: IntArray | None = None,
+    ) -> FloatArray:
+        logits = self._run.advance(rows, depth, stop=stop, waiting=waiting)
         is_reached = ~np.isnan(logits)
         reached = rows[is_reached]
         probabilities = self._cascade.probabilities(depth, logits[is_reached])

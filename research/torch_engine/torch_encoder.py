@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.engine.spans import Span
 from askline.errors import InputError, ModelError
 from askline.training.cascade.cascade_network import CascadeNetwork, load_cascade
@@ -36,7 +37,7 @@ BUDGET = {"cuda": 262_144, "cpu": 8_192}
 """Tokens that go through a layer at once; `stop` is asked between two such batches."""
 
 
-class TorchEncoder:
+class TorchEncoder(LayerwiseEncoder):
     """An encoder with classifiers; runs share its weights and nothing else."""
 
     def __init__(
@@ -89,17 +90,12 @@ class TorchEncoder:
         """Where classifiers stand."""
         return self.network.shape.depths
 
-    @property
-    def layers(self) -> int:
-        """All of them."""
-        return self.depths[-1]
-
     def begin(self, question: str, candidates: Sequence[str]) -> TorchRun:
         """Tokenise, and cut candidates that are too long into windows."""
         return TorchRun(self, TokenTable.of([question, *candidates], self.tokenizer), candidates)
 
 
-class TorchRun:
+class TorchRun(LayerwiseRun):
     """One question. Batches hold whole candidates of like length."""
 
     def __init__(self, encoder: TorchEncoder, table: TokenTable, candidates: Sequence[str]) -> None:
@@ -122,9 +118,14 @@ class TorchRun:
 
     @torch.inference_mode()
     def advance(
-        self, rows: NDArray[np.int64], depth: int, *, stop: Callable[[], bool] | None = None
+        self,
+        rows: NDArray[np.int64],
+        depth: int,
+        *,
+        stop: Callable[[], bool] | None = None,
+        waiting: NDArray[np.int64] | None = None,  # noqa: ARG002
     ) -> NDArray[np.float32]:
-        """See `StagedRun`."""
+        """One question at a time: no rows can be waiting."""
         if depth not in self._encoder.depths or depth <= self._depth:
             raise InputError(
                 f"depth must be one of {self._encoder.depths} and above {self._depth}, got {depth}."
@@ -150,7 +151,7 @@ class TorchRun:
 
     @torch.inference_mode()
     def read(self, rows: NDArray[np.int64]) -> list[Span | None]:
-        """See `StagedRun`; of a candidate's windows the one with the best span speaks."""
+        """The best span over the windows of each candidate."""
         reader = self._encoder.network.reader
         if reader is None:
             return [None] * len(rows)

@@ -18,8 +18,8 @@ from askline import Cascade, InputError, Ranker
 from askline.errors import RankerError
 from askline.rankers.schedule import KeepCounts
 
+from .layerwise_encoders import WordEncoder
 from .light_folders import relational_cnn_folder
-from .staged_encoders import WordEncoder
 
 QUESTION = "Who wrote Emma?"
 TEXTS = ["Emma is a novel.", "It sold well.", "Jane Austen wrote Emma in 1815."]

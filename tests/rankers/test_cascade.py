@@ -19,7 +19,7 @@ from askline.rankers.schedule import DropFraction, KeepCounts, Schedule, Step
 from askline.testing import CHECKS
 from askline.types import Hit
 
-from .staged_encoders import WordEncoder, WordRun
+from .layerwise_encoders import WordEncoder, WordRun
 
 QUESTION = "a b c d"
 # Question words in the first 2, 4 and 6 words of each:
@@ -119,7 +119,7 @@ def test_encoders_of_their_own_depth_in_sequence_are_a_pipeline() -> None:
 
 def test_a_classifier_that_gives_nan_is_named() -> None:
     class Broken(WordRun):
-        def advance(self, rows: Any, depth: int, *, stop: Any = None) -> Any:
+        def advance(self, rows: Any, depth: int, *, stop: Any = None, waiting: Any = None) -> Any:
             return np.full(len(rows), np.nan, np.float32)
 
     class BrokenEncoder(WordEncoder):

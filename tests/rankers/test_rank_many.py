@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from askline.engine.encoder import OnnxEncoder
-from askline.engine.layerwise import LayerwiseEncoder, SharedEncoder
+from askline.engine.layerwise import LayerwiseEncoder
 from askline.engine.sequences import TokenSequences
 from askline.errors import InputError
 from askline.rankers import Cascade, Cut, OriginalOrder, WordOverlapThenOrder
@@ -28,7 +28,7 @@ from askline.rankers.schedule import (
 from askline.types import Hit, Ranking
 
 from ..engine.tiny_cascades import CANDIDATES, QUESTION, encoder, tiny_config
-from .staged_encoders import WordEncoder
+from .layerwise_encoders import WordEncoder
 
 LONG = " ".join(f"she wrote novel {number}," for number in range(120))
 REQUESTS: list[tuple[str, list[str]]] = [
@@ -65,7 +65,6 @@ def test_a_cascade_gives_each_what_it_gives_it_alone(
     tmp_path: Path, head: Any, schedule: Schedule
 ) -> None:
     engine = encoder(tmp_path / "tiny", tiny_config(head), threads=2)
-    assert isinstance(engine, SharedEncoder)
     ranker = Cascade(engine, schedule)
     for (question, texts), found in zip(REQUESTS, ranker.trace_many(REQUESTS), strict=True):
         wanted = ranker.trace(question, texts)
@@ -111,9 +110,8 @@ def test_questions_that_go_together_share_batches(
     assert sizes == [2]
 
 
-def test_an_engine_that_knows_one_question_at_a_time_is_asked_so() -> None:
+def test_an_encoder_without_shared_batches_runs_one_question_after_the_other() -> None:
     engine = WordEncoder()
-    assert not isinstance(engine, SharedEncoder)
     ranker = Cascade(engine, DropFraction((2, 4, 6), 0.5))
     requests = [("a b", ["a b", "x a", "x x", "b"]), ("x", ["a x", "x x x x x x"])]
     for request, found in zip(requests, ranker.rank_many(requests), strict=True):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from askline.engine.layerwise import LayerwiseRun
 from askline.rankers.cascade import Cascade, _admit, _affordable
 from askline.rankers.deadline import Deadline, Throughput
 from askline.rankers.lexical import OriginalOrder
@@ -23,7 +24,7 @@ from askline.rankers.schedule import (
 )
 from askline.types import Cost, Hit, Ranking, StageReport
 
-from .staged_encoders import WordEncoder, WordRun
+from .layerwise_encoders import WordEncoder, WordRun
 
 QUESTION = "a b"  # 3 characters
 TEXTS = ["a b", "x a b", "x x b", "b x", "a x x b", "x x x x"]
@@ -44,7 +45,7 @@ class Clock:
 
 
 @dataclass
-class TimedRun:
+class TimedRun(LayerwiseRun):
     """Takes one second per character and layer, the throughput that these tests assume."""
 
     run: WordRun
@@ -55,7 +56,7 @@ class TimedRun:
     def tokens(self) -> Any:
         return self.run.tokens
 
-    def advance(self, rows: Any, depth: int, *, stop: Any = None) -> Any:
+    def advance(self, rows: Any, depth: int, *, stop: Any = None, waiting: Any = None) -> Any:
         before = self.run.depth
         logits = self.run.advance(rows, depth, stop=stop)
         self.clock.now += (depth - before) * self.sizes[rows[~np.isnan(logits)]].sum()
@@ -210,8 +211,8 @@ def test_every_ranking_measures_throughput() -> None:
     assert ranker.throughput.seconds_per_unit is not None
 
 
-class Unhurried(WordEncoder):
-    """Makes its one part when it is first used."""
+class LazyEncoder(WordEncoder):
+    """Builds its one part when it is first used."""
 
     parts_ready = 0
 
@@ -221,7 +222,7 @@ class Unhurried(WordEncoder):
 
 
 def test_a_ranking_that_built_graphs_is_not_measured() -> None:
-    ranker = Cascade(Unhurried(), FULL)
+    ranker = Cascade(LazyEncoder(), FULL)
     ranker.rank(QUESTION, TEXTS)
     assert ranker.throughput.seconds_per_unit is None
     ranker.rank(QUESTION, TEXTS)
@@ -229,7 +230,7 @@ def test_a_ranking_that_built_graphs_is_not_measured() -> None:
 
 
 def test_the_clock_starts_after_warm_up() -> None:
-    encoder = Unhurried()
+    encoder = LazyEncoder()
     pipeline = OriginalOrder() % 4 >> Cascade(encoder, FULL) % 2
     assert pipeline._start_clock(None) is None
     assert encoder.log == []

@@ -8,7 +8,7 @@ from askline.rankers.requests import Request
 from askline.rankers.schedule import KeepCounts, Step
 from askline.serving.stage_recorder import StageRecorder, StageScore
 
-from ..rankers.staged_encoders import WordEncoder
+from ..rankers.layerwise_encoders import WordEncoder
 
 TEXTS = ["Emma is a novel.", "It rains.", "Jane Austen wrote Emma.", "Who wrote it?"]
 QUESTION = "Who wrote Emma?"

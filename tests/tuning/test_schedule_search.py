@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from askline.engine.spans import Span
+from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.rankers import Cascade, Cut, Pipeline
 from askline.rankers.base import Ranker
 from askline.rankers.schedule import KeepCounts, Step
@@ -22,20 +22,19 @@ from .random_tables import DEPTHS, table
 
 
 @dataclass
-class FromTable:
+class FromTable(LayerwiseEncoder):
     """An encoder whose candidates are row numbers of a table."""
 
     scores: NDArray[np.float32]
     all_tokens: NDArray[np.int64]
     depths: tuple[int, ...] = DEPTHS
-    layers: int = DEPTHS[-1]
 
     def begin(self, question: str, candidates: Sequence[str]) -> FromTableRun:
         return FromTableRun(self, np.array([int(text) for text in candidates]))
 
 
 @dataclass
-class FromTableRun:
+class FromTableRun(LayerwiseRun):
     encoder: FromTable
     numbers: NDArray[np.int64]
 
@@ -44,12 +43,14 @@ class FromTableRun:
         return self.encoder.all_tokens[self.numbers]
 
     def advance(
-        self, rows: NDArray[np.int64], depth: int, *, stop: Callable[[], bool] | None = None
+        self,
+        rows: NDArray[np.int64],
+        depth: int,
+        *,
+        stop: Callable[[], bool] | None = None,
+        waiting: NDArray[np.int64] | None = None,
     ) -> NDArray[np.float32]:
         return np.asarray(self.encoder.scores[self.encoder.depths.index(depth), self.numbers[rows]])
-
-    def read(self, rows: NDArray[np.int64]) -> list[Span | None]:
-        return [None for _ in rows]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from askline.tuning import ScoreTable, score_set
 from askline.tuning.score_tables import with_first_stage
 from askline.types import Candidate, Question, QuestionSet
 
-from ..rankers.staged_encoders import WordEncoder
+from ..rankers.layerwise_encoders import WordEncoder
 from .random_tables import table
 
 

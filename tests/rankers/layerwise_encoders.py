@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.engine.spans import Span
 from askline.text.words import split_words
 
@@ -16,7 +17,7 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass
-class WordRun:
+class WordRun(LayerwiseRun):
     """At depth d, a candidate's logit is the count of question words among its first d words."""
 
     encoder: WordEncoder
@@ -31,7 +32,12 @@ class WordRun:
         return np.array([3 + asked + len(said) for said in self.candidates], np.int64)
 
     def advance(
-        self, rows: IntArray, depth: int, *, stop: Callable[[], bool] | None = None
+        self,
+        rows: IntArray,
+        depth: int,
+        *,
+        stop: Callable[[], bool] | None = None,
+        waiting: IntArray | None = None,
     ) -> NDArray[np.float32]:
         assert depth > self.depth, "depths must rise"
         assert set(rows.tolist()) <= self.alive, "a row was asked for again after it was left out"
@@ -56,15 +62,11 @@ class WordRun:
 
 
 @dataclass
-class WordEncoder:
+class WordEncoder(LayerwiseEncoder):
     depths: tuple[int, ...] = (2, 4, 6)
     batch: int = 4
     seconds_a_batch: float = 0.0
     log: list[tuple[int, list[int]]] = field(default_factory=list)
-
-    @property
-    def layers(self) -> int:
-        return self.depths[-1]
 
     def begin(self, question: str, candidates: Sequence[str]) -> WordRun:
         said = [split_words(candidate) for candidate in candidates]
