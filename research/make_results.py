@@ -1,5 +1,5 @@
 """
-Generate research/results.md and the README's table of rankers from the result files.
+Generate research/results.md and the two tables of peers from the result files.
 
     python -m research.make_results
 """
@@ -15,31 +15,56 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "research" / "results"
 TARGET = ROOT / "research" / "results.md"
 README = ROOT / "README.md"
+PEERS = ROOT / "research" / "notes" / "peers.md"
 
 BEGIN = "<!-- made from research/results/peers.json by make docs -->"
 END = "<!-- end of what make docs makes -->"
 _COUNTS = (20, 100, 400, 1_300)
+_README_COUNT = 100
+_README_NAMES = {
+    "cosinet % 100 >> cascade": "**askline**, default (`cosinet % 100 >> cascade`)",
+    "cosinet": "**askline**, `cosinet`",
+    "sentence-transformers, torch": "sentence-transformers, torch",
+    "sentence-transformers, openvino": "sentence-transformers, OpenVINO",
+    "rerankers": "rerankers",
+    "FlashRank, int8": "FlashRank, int8",
+    "bm25s": "bm25s",
+}
+"""The systems of the README's table, in its order, with the names that it gives them."""
 
 Row = dict[str, Any]
 
 
 def readme_table(results: ResultFiles) -> str:
-    """The table as Markdown; empty if the benchmark has not been run."""
+    """Few systems, one list length; empty if the benchmark has not been run."""
+    by_system = {
+        row["system"]: row
+        for row in _rows(results, "rows")
+        if row["candidates"] == _README_COUNT and row["system"] in _README_NAMES
+    }
+    quality = {row["system"]: row for row in _rows(results, "quality")}
+    rows = [
+        [shown, _percent(quality.get(name)), _time(by_system[name]), f"{by_system[name]['MB']:.0f}"]
+        for name, shown in _README_NAMES.items()
+        if name in by_system
+    ]
+    return _markdown(["ranker", "P@1", "ms", "MB"], rows)
+
+
+def peers_table(results: ResultFiles) -> str:
+    """Every system and list length; empty if the benchmark has not been run."""
     times = _rows(results, "rows")
     quality = {row["system"]: row for row in _rows(results, "quality")}
-    judged = ["P@1 / MAP"] if quality else []
-    heads = ["ranker", *judged, *(f"ms of {count:,}" for count in _COUNTS), "MB"]
-    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
+    rows = []
     for name in dict.fromkeys(row["system"] for row in times):
         own = [row for row in times if row["system"] == name]
-        cells = [name, *([_quality(quality.get(name))] if quality else []), *_times(own)]
-        lines.append(f"| {' | '.join(cells)} | {own[0]['MB']:.0f} |")
-    return "\n".join(lines) + "\n" if times else ""
+        rows.append([name, _quality(quality.get(name)), *_times(own), f"{own[0]['MB']:.0f}"])
+    heads = ["ranker", "P@1 / MAP", *(f"ms, {count:,}" for count in _COUNTS), "MB"]
+    return _markdown(heads, rows)
 
 
-def with_readme_table(text: str, results: ResultFiles) -> str:
-    """The page with a new table between its two marks; unchanged if it has no marks."""
-    table = readme_table(results)
+def with_table(text: str, table: str) -> str:
+    """The page with a new table between its two marks; unchanged without table or marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (table and begin and end):
@@ -47,9 +72,20 @@ def with_readme_table(text: str, results: ResultFiles) -> str:
     return f"{before}{BEGIN}\n\n{table}\n{END}{after}"
 
 
+def _markdown(heads: list[str], rows: list[list[str]]) -> str:
+    if not rows:
+        return ""
+    lines = [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+
+
 def _rows(results: ResultFiles, key: str) -> list[Row]:
     found = results.at("peers", key)
     return found[0] if found else []
+
+
+def _percent(row: Row | None) -> str:
+    return f"{row['P@1']:.1f}" if row else "–"
 
 
 def _quality(row: Row | None) -> str:
@@ -69,6 +105,7 @@ def _time(row: Row | None) -> str:
 
 
 if __name__ == "__main__":
+    results = ResultFiles(RESULTS)
     TARGET.write_text(page(RESULTS), encoding="utf-8")
-    text = README.read_text("utf-8")
-    README.write_text(with_readme_table(text, ResultFiles(RESULTS)), encoding="utf-8")
+    for path, table in ((README, readme_table(results)), (PEERS, peers_table(results))):
+        path.write_text(with_table(path.read_text("utf-8"), table), encoding="utf-8")

@@ -48,9 +48,28 @@ def test_http_reference_is_up_to_date() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_within_the_project_exist(page: Path) -> None:
-    links = re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text("utf-8"))
-    missing = [link for link in links if not (page.parent / link).exists()]
+    missing = []
+    for link in re.findall(r"\]\((?!https?:)([^)\s]+)", _without_code(page)):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if not target.exists() or (anchor and anchor not in _anchors(target)):
+            missing.append(link)
     assert missing == []
+
+
+def test_the_readme_links_every_page_of_the_docs() -> None:
+    links = set(re.findall(r"\]\((docs/[^)#]+)", (ROOT / "README.md").read_text("utf-8")))
+    assert links == {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")}
+
+
+def _without_code(page: Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors that code hosts give the headings."""
+    headings = re.findall(r"^#+ (.+)$", _without_code(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def commands(page: Path) -> list[list[str]]:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from research.make_results import with_readme_table
+from research.make_results import PEERS, README, peers_table, readme_table, with_table
 from research.tables import ResultFiles, page, published
 
 ROOT = Path(__file__).parent.parent
@@ -106,11 +106,16 @@ def test_the_page_of_results_is_made_from_the_files() -> None:
     assert MADE.read_text("utf-8") == page(ROOT / "research" / "results"), "run: make docs"
 
 
-def test_the_readmes_table_is_made_from_the_files() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    assert with_readme_table(text, ResultFiles(ROOT / "research" / "results")) == text, (
-        "run: make docs"
-    )
+@pytest.mark.parametrize(
+    ("path", "table"), [(README, readme_table), (PEERS, peers_table)], ids=["readme", "peers"]
+)
+def test_the_tables_of_peers_are_made_from_the_files(
+    path: Path, table: Callable[[ResultFiles], str]
+) -> None:
+    text = path.read_text("utf-8")
+    made = table(ResultFiles(ROOT / "research" / "results"))
+    assert made
+    assert with_table(text, made) == text, "run: make docs"
 
 
 @pytest.mark.parametrize(

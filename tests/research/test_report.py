@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from askline.errors import UnknownNameError
-from research.make_results import BEGIN, END, with_readme_table
+from research.make_results import BEGIN, END, peers_table, readme_table, with_table
 from research.tables import Cell, Figure, ResultFiles, papers, report_tables, write_report
 from research.tables.charts import Axis, Chart, Series
 from research.tables.report_rows import (
@@ -155,22 +155,45 @@ def test_names_in_a_chart_are_escaped() -> None:
     ET.fromstring(chart.svg())
 
 
-def test_the_readme_table_is_replaced_between_its_marks(tmp_path: Path) -> None:
-    quality = [{"system": "bm25", "P@1": 36.6, "MAP": 50.04, "MB": 0.0}]
+@pytest.fixture
+def peers(tmp_path: Path) -> ResultFiles:
+    quality = [
+        {"system": "bm25s", "P@1": 36.6, "MAP": 50.04, "MB": 0.0},
+        {"system": "jaccard", "P@1": 30.0, "MAP": 40.0, "MB": 0.0},
+    ]
     rows = [
-        {"system": "bm25", "candidates": 100, "ms p50": 3.25, "MB": 0.0},
-        {"system": "bm25", "candidates": 1300, "ms p50": 1250, "MB": 0.0},
+        {"system": "jaccard", "candidates": 100, "ms p50": 1.0, "MB": 0.0},
+        {"system": "bm25s", "candidates": 100, "ms p50": 3.25, "MB": 0.0},
+        {"system": "bm25s", "candidates": 1300, "ms p50": 1250, "MB": 0.0},
     ]
     (tmp_path / "peers.json").write_text(json.dumps({"quality": quality, "rows": rows}))
+    return ResultFiles(tmp_path)
+
+
+def test_the_table_of_peers_has_every_system_and_list_length(peers: ResultFiles) -> None:
+    lines = peers_table(peers).splitlines()
+    assert lines[2:] == [
+        "| jaccard | 30.0 / 40.0 | – | 1.0 | – | – | 0 |",
+        "| bm25s | 36.6 / 50.0 | – | 3.2 | – | 1,250 | 0 |",
+    ]
+
+
+def test_the_readme_table_has_few_systems_and_one_list_length(peers: ResultFiles) -> None:
+    assert readme_table(peers).splitlines()[2:] == ["| bm25s | 36.6 | 3.2 | 0 |"]
+
+
+def test_a_table_is_replaced_between_its_marks(peers: ResultFiles, tmp_path: Path) -> None:
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
-    made = with_readme_table(page, ResultFiles(tmp_path))
-    assert "| bm25 | 36.6 / 50.0 | – | 3.2 | – | 1,250 | 0 |" in made
+    made = with_table(page, peers_table(peers))
+    assert "| bm25s |" in made
     assert "old" not in made
     assert made.startswith("before\n")
     assert made.endswith(f"{END}\nafter\n")
-    assert with_readme_table(made, ResultFiles(tmp_path)) == made
-    assert with_readme_table("no marks", ResultFiles(tmp_path)) == "no marks"
-    assert with_readme_table(page, ResultFiles(tmp_path / "none")) == page
+    assert with_table(made, peers_table(peers)) == made
+    assert with_table("no marks", peers_table(peers)) == "no marks"
+    missing = ResultFiles(tmp_path / "none")
+    assert with_table(page, peers_table(missing)) == page
+    assert with_table(page, readme_table(missing)) == page
 
 
 def test_more_series_than_colors_are_distinguishable() -> None:
