@@ -1,32 +1,37 @@
-"""`askline export`: a trained folder as one that runs without torch."""
+"""`askline export`: write a trained folder again, to run without torch."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import require_extra
-from .options import complete_set, data_option
+from .options import POSITIVE_INTEGER, complete_set, data_option
+
+if TYPE_CHECKING:
+    from ..models.cascade_config import Precision
+    from ..training.cascade.cascade_export import Format
 
 __all__ = ["export"]
 
 
 @click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--out",
     required=True,
+    metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder to write.",
+    help="Folder to write.",
 )
 @click.option(
     "--precision",
     type=click.Choice(["int8", "float32"]),
     default="int8",
     show_default=True,
-    help="Of the encoder's layers.",
+    help="Precision of the encoder layers.",
 )
 @click.option(
     "--format",
@@ -34,12 +39,12 @@ __all__ = ["export"]
     type=click.Choice(["askline", "onnx"]),
     default="askline",
     show_default=True,
-    help="askline's own runtime folder, or an ONNX file of standard operators.",
+    help="An askline model folder, or a folder with an ONNX file of standard operators.",
 )
 @click.option(
     "--last-depth",
-    type=click.IntRange(min=1),
-    help="Leave out the classifiers behind that layer. The layers stay, for a reader.",
+    type=POSITIVE_INTEGER,
+    help="Leave out the classifiers after layer N. The layers are kept, for a reader.",
 )
 @click.option(
     "--on",
@@ -47,35 +52,50 @@ __all__ = ["export"]
     show_default=True,
     metavar="SET",
     shell_complete=complete_set,
-    help="Questions and candidates to fit int8 to and to check the scores on.",
+    help="Question set that int8 scales are fitted to and that the scores are checked on.",
 )
 @click.option(
     "--pairs",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INTEGER,
     default=100,
     show_default=True,
-    help="How many of them.",
+    help="Number of (question, candidate) pairs of --on to use.",
 )
 @data_option
-def export(folder: Path, *, out: Path, on: str, pairs: int, root: Path | None, **how: Any) -> None:
+def export(
+    folder: Path,
+    *,
+    out: Path,
+    precision: Precision,
+    to_format: Format,
+    last_depth: int | None,
+    on: str,
+    pairs: int,
+    root: Path | None,
+) -> None:
     """
-    Write a trained folder anew, to run without torch.
+    Export a trained BERT cascade or cross-encoder, so that it runs without torch.
 
-    FOLDER is what `askline train cascade` or `askline train transformer` wrote (BERT encoders). Its
-    scores are compared with torch's, and an export that differs is refused.
+    DIR is a folder that `askline train cascade` or `askline train transformer` wrote. The exported
+    scores are compared with those of torch, and an export that differs is refused.
+    `askline train cascade` exports by itself; this command writes another format or precision.
 
     \b
-    askline export runs/cascade --out models/cascade
-    askline export runs/cascade --out models/onnx --format onnx --precision float32
+    Example:
+      askline export DIR --out DIR --precision float32
+      askline export DIR --out ONNX --format onnx --precision float32
     """
     require_extra("torch", purpose="Exporting", extra="train")
     from .. import data
-    from ..training.cascade.cascade_export import export as write
-    from ..training.post_training_quantization import some_pairs
+    from ..training.cascade.cascade_export import export_cascade
+    from ..training.post_training_quantization import sample_pairs
 
-    made = write(folder, out, pairs=some_pairs(data.load_dataset(on, root=root), pairs), **how)
-    click.echo(
-        f"{made.path}: {made.bytes / 1e6:.1f} MB. Against torch: correlation "
-        f"{made.agreement.correlation:.5f}, largest difference {made.agreement.largest:.2g}.",
-        err=True,
+    made = export_cascade(
+        folder,
+        out,
+        precision=precision,
+        to_format=to_format,
+        last_depth=last_depth,
+        pairs=sample_pairs(data.load_dataset(on, root=root), pairs),
     )
+    click.echo(made.summary, err=True)

@@ -1,13 +1,12 @@
-"""`askline train`: a network trained on labelled sets, written as a model folder."""
+"""`askline train`: train a network on labeled sets and write it as a model folder."""
 
 from __future__ import annotations
 
 import click
 
-from .train_cascade import cascade
+from .train_cascade import cascade, reader
 from .train_light import light_commands
 from .train_phrases import extractor, phrases
-from .train_reader import reader
 from .train_transformer import transformer
 
 __all__ = ["train"]

@@ -1,18 +1,19 @@
-"""`askline train cascade`: an encoder with classifiers at several depths and a reader."""
+"""`askline train cascade`, and `askline train reader` for a finished cascade."""
 
 from __future__ import annotations
 
-import json
+import math
 import shlex
-import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from .options import (
+    POSITIVE_INTEGER,
     adapt_option,
+    complete_set,
     data_option,
     dev_option,
     device_option,
@@ -20,18 +21,33 @@ from .options import (
     require_torch,
     transfer_option,
 )
-from .progress import step_logger
+from .train_common import (
+    batch_size_option,
+    command_line,
+    epochs_option,
+    learning_rate_option,
+    minutes_option,
+    print_progress,
+    seeds_option,
+    share_option,
+)
 
 if TYPE_CHECKING:
-    from ..training.cascade.cascade_run import Made, Making, Say
-    from ..training.checkpoint import Epoch
+    from ..models.cascade_config import Head, Precision
+    from ..training.cascade.cascade_network import CascadeShape
+    from ..training.cascade.cascade_run import CascadeData, CascadePlan
 
-__all__ = ["cascade"]
+__all__ = ["cascade", "reader"]
+
+_CALIBRATION_PAIRS = 100
 
 
 @click.command()
 @click.option(
-    "--init", required=True, help="A folder or hub name: an encoder, a cross-encoder or a cascade."
+    "--init",
+    required=True,
+    metavar="DIR",
+    help="Encoder, cross-encoder or cascade to start from: a folder or a hub name.",
 )
 @transfer_option
 @adapt_option
@@ -40,157 +56,330 @@ __all__ = ["cascade"]
 @data_option
 @click.option(
     "--depths",
+    metavar="N,N,…",
     default="2,3,4,6,8,10,12",
     show_default=True,
-    help="The layers behind which classifiers stand.",
+    help="Layers after which there is a classifier.",
 )
 @click.option(
     "--head",
     type=click.Choice(["first", "mean", "mixed"]),
     default="mean",
     show_default=True,
-    help="What a classifier reads: the first token, the mean of all, or the mean and at the last "
-    "depth the first token.",
+    help="What a classifier reads: the first token, the mean of all tokens, or the mean and only "
+    "at the last depth the first token.",
 )
 @click.option(
-    "--reader/--no-reader", default=True, show_default=True, help="Learn to mark the answer, too."
+    "--reader/--no-reader", default=True, show_default=True, help="Train a reader of answer spans."
 )
 @click.option(
     "--loss",
     type=click.Choice(["joint", "drawn"]),
     default="joint",
     show_default=True,
-    help="All classifiers in every step, or one drawn for each, as in the paper.",
+    help="Train all classifiers in each step, or one drawn at random, as in the paper.",
 )
-@click.option("--teacher", help="A cross-encoder whose scores are learnt in the transfer step.")
 @click.option(
-    "--anchored/--free",
+    "--teacher", metavar="DIR", help="Cross-encoder whose scores are learned during the transfer."
+)
+@click.option(
+    "--anchored/--no-anchored",
     default=False,
     show_default=True,
-    help="Hold full depth to the start, which must be a cross-encoder and the --teacher too.",
+    help="Hold full depth to --init, which must be a cross-encoder and the --teacher as well.",
 )
 @click.option(
     "--negatives",
+    metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where sentences from elsewhere are kept; made if missing.  [default: beside --out]",
+    help="File of mined negatives, created if it does not exist.  [default: beside --out]",
 )
-@click.option("--transfer-epochs", type=click.IntRange(min=1), help="[default: 2]")
 @click.option(
-    "--minutes",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Of the transfer step for each seed: the rate falls to its lowest by then.",
+    "--transfer-epochs", type=POSITIVE_INTEGER, help="Passes over --transfer.  [default: 2]"
 )
-@click.option("--adapt-epochs", type=click.IntRange(min=1), help="[default: 3]")
+@minutes_option("Time limit of the transfer for each seed; the learning rate ends by then.")
+@click.option("--adapt-epochs", type=POSITIVE_INTEGER, help="Passes over --adapt.  [default: 3]")
+@share_option
+@seeds_option
 @click.option(
-    "--share",
-    type=click.FloatRange(0, 1),
-    default=1.0,
+    "--export/--no-export",
+    "exports",
+    default=True,
     show_default=True,
-    help="Write weights this far on the way from the start to what was trained.",
+    help="Export the trained cascade, so that it runs without torch.",
 )
 @click.option(
-    "--seed",
-    "seeds",
-    type=click.IntRange(min=0),
-    multiple=True,
-    default=(0,),
+    "--precision",
+    type=click.Choice(["int8", "float32"]),
+    default="int8",
     show_default=True,
-    help="May be given again: then the mean of the weights is written.",
+    help="Precision of the exported encoder layers.",
+)
+@click.option(
+    "--calibrate-on",
+    metavar="SET",
+    shell_complete=complete_set,
+    help="Question set that int8 scales are fitted to and that the export is checked on.  "
+    "[default: --dev, else --adapt, else --transfer]",
 )
 @device_option
-def cascade(init: str, out: Path, **options: Any) -> None:
+def cascade(
+    init: str,
+    *,
+    transfer: tuple[str, ...],
+    adapt: str | None,
+    dev: str | None,
+    out: Path,
+    root: Path | None,
+    depths: str,
+    head: Head,
+    reader: bool,
+    loss: Literal["joint", "drawn"],
+    teacher: str | None,
+    anchored: bool,
+    negatives: Path | None,
+    transfer_epochs: int | None,
+    minutes: float | None,
+    adapt_epochs: int | None,
+    share: float,
+    seeds: tuple[int, ...],
+    exports: bool,
+    precision: Precision,
+    calibrate_on: str | None,
+    device: str,
+) -> None:
     """
-    Train a cascade: transfer from large sets, then adapt to one.
+    Train a cascade: transfer from large sets, then adapt to one. Then export it.
 
-    Measures on the dev set come at every depth. A training that was broken off goes on after its
-    last whole epoch when the same command is given again.
+    The result is a model folder that `cascade('DIR')` runs without torch. The float weights are
+    kept in DIR/torch, for `--init` and for `askline export`. Measures on the dev set are printed
+    for every depth. Run the same command again to resume an interrupted training after its last
+    complete epoch.
 
     \b
-    askline train cascade --init DIR --transfer squadshifts --dev wikiqa:dev --out DIR
+    Example:
+      askline train cascade --init DIR --transfer squadshifts:train \\
+          --dev wikiqa:dev --out DIR
     """
-    require_torch(options["device"])
-    from ..training.cascade.cascade_network import save_cascade
-    from ..training.cascade.cascade_run import Sets, cascade_card, make_cascade
-
-    how = _how(options)
-    sets = Sets(
-        options["transfer"],
-        options["adapt"],
-        options["dev"],
-        options["root"],
-        options["negatives"] or out.with_name(f"{out.name}.negatives.npz"),
+    require_torch(device)
+    from ..training.cascade.cascade_network import (
+        TORCH_FOLDER,
+        CascadeShape,
+        parse_depths,
     )
+    from ..training.cascade.cascade_run import (
+        CascadeData,
+        build_cascade,
+        check_exportable,
+        remove_checkpoints,
+        save_trained_cascade,
+    )
+
+    shape = CascadeShape(parse_depths(depths), head, reader)
+    plan = _cascade_plan(shape, loss, transfer_epochs, adapt_epochs, minutes)
+    plan = replace(plan, seeds=seeds, share=share, anchored=anchored)
+    mined = negatives or out.with_name(f"{out.name}.negatives.npz")
+    sets = CascadeData(transfer, adapt, dev, root, mined)
+    if exports:
+        check_exportable(init)
     out.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = out.with_name(f"{out.name}.checkpoint")
-    teacher = options["teacher"]
-    made = make_cascade(
+    trained = build_cascade(
         init,
-        how,
+        plan,
         sets,
         teacher=teacher,
-        device=options["device"],
+        device=device,
         checkpoint=checkpoint,
-        say=_say(),
+        progress=print_progress(),
     )
-    save_cascade(made.network, made.tokeniser, out)
-    command = shlex.join(["askline", *sys.argv[1:]])
-    text = cascade_card(
-        made,
-        how,
+    save_trained_cascade(
+        trained,
+        out / TORCH_FOLDER,
+        plan,
         sets,
         start=Path(init).name,
         teacher=Path(teacher).name if teacher else "",
-        command=command,
+        command=command_line(),
     )
-    (out / "README.md").write_text(text, encoding="utf-8")
-    _write_history(made, out)
-    for name in ("fit", *how.seeds):
-        checkpoint.with_name(f"{checkpoint.name}.{name}.pt").unlink(missing_ok=True)
-    click.echo(f"Trained: {out}", err=True)
+    remove_checkpoints(checkpoint, plan)
+    if not exports:
+        click.echo(f"Trained: {out / TORCH_FOLDER}", err=True)
+        return
+    calibration_set = calibrate_on or dev or adapt or transfer[0]
+    _export(out, precision, calibration_set, root)
+    _print_next_steps(out, sets)
 
 
-def _how(options: dict[str, Any]) -> Making:
-    from ..training.cascade.cascade_network import CascadeShape, depths_of
-    from ..training.cascade.cascade_run import Making
+def _cascade_plan(
+    shape: CascadeShape,
+    loss: Literal["joint", "drawn"],
+    transfer_epochs: int | None,
+    adapt_epochs: int | None,
+    minutes: float | None,
+) -> CascadePlan:
+    from ..training.cascade.cascade_run import CascadePlan
     from ..training.cascade.cascade_training import ADAPT, TRANSFER
 
-    recipes = [
-        replace(
-            recipe,
-            epochs=options[f"{name}_epochs"] or recipe.epochs,
-            objective=replace(recipe.objective, kind=options["loss"]),
-        )
-        for name, recipe in (("transfer", TRANSFER), ("adapt", ADAPT))
-    ]
-    if options["minutes"]:
-        recipes[0] = replace(recipes[0], seconds=60 * options["minutes"])
-    shape = CascadeShape(depths_of(options["depths"]), options["head"], options["reader"])
-    return Making(
+    return CascadePlan(
         shape,
-        recipes[0],
-        recipes[1],
-        seeds=tuple(options["seeds"]),
-        share=options["share"],
-        anchored=options["anchored"],
+        replace(
+            TRANSFER,
+            epochs=transfer_epochs or TRANSFER.epochs,
+            objective=replace(TRANSFER.objective, kind=loss),
+            max_seconds=60 * minutes if minutes else math.inf,
+        ),
+        replace(
+            ADAPT,
+            epochs=adapt_epochs or ADAPT.epochs,
+            objective=replace(ADAPT.objective, kind=loss),
+        ),
     )
 
 
-def _say() -> Say:
-    from ..training.cascade.cascade_run import Say
+def _export(out: Path, precision: Precision, calibration_set: str, root: Path | None) -> None:
+    """Write the model folder from the torch weights that are inside of it."""
+    from .. import data
+    from ..training.cascade.cascade_export import export_cascade
+    from ..training.post_training_quantization import sample_pairs
 
-    def epoch(seed: int, epoch: Epoch) -> None:
-        measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
-        click.echo(f"seed {seed}  epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
-
-    said = step_logger()
-
-    def step(seed: int, done: int, of: int) -> None:
-        said(f"seed {seed}", done, of)
-
-    return Say(epoch, step, lambda note: click.echo(note, err=True))
+    pairs = sample_pairs(data.load_dataset(calibration_set, root=root), _CALIBRATION_PAIRS)
+    made = export_cascade(out, out, precision=precision, pairs=pairs)
+    click.echo(f"Exported {made.summary}", err=True)
 
 
-def _write_history(made: Made, out: Path) -> None:
-    """The epochs of every seed as JSON, for plots."""
-    rows = {str(seed): [asdict(epoch) for epoch in epochs] for seed, epochs in made.history.items()}
-    (out / "training.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+def _print_next_steps(out: Path, sets: CascadeData) -> None:
+    folder, root = str(out), [] if sets.root is None else ["--data", str(sets.root)]
+    labeled = sets.dev or sets.adapt or sets.transfer[0]
+    tune = ["askline", "tune", "cascade", folder, "--on", labeled, *root]
+    lines = [
+        f"Trained. Use it as: cascade({folder!r})",
+        "Optional next steps:",
+        f"  {shlex.join(tune)}",
+        "    chooses how many candidates are kept at each depth, and calibrates the scores",
+    ]
+    if sets.transfer:
+        on = [part for name in sets.transfer for part in ("--on", name)]
+        train = ["askline", "train", "reader", "--model", folder, *on, *root]
+        lines += [
+            f"  {shlex.join([*train, '--out', f'{folder}-reader'])}",
+            "    trains a more accurate reader of answer spans; rankings do not change",
+        ]
+    click.echo("\n".join(lines), err=True)
+
+
+@click.command()
+@click.option(
+    "--model",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the cascade, as `askline train cascade` writes it.  "
+    "[default: the cascade that ships with askline]",
+)
+@click.option(
+    "--on",
+    "sets",
+    multiple=True,
+    required=True,
+    metavar="SET",
+    shell_complete=complete_set,
+    help="Paragraphs in SQuAD format to train on: NAME:SPLIT. Repeatable.",
+)
+@out_option
+@data_option
+@click.option(
+    "--rank",
+    type=POSITIVE_INTEGER,
+    default=22,
+    show_default=True,
+    help="Rank of the matrices that are added to the weights.",
+)
+@click.option(
+    "--from-layer",
+    type=POSITIVE_INTEGER,
+    default=1,
+    show_default=True,
+    help="First layer with weights of its own for the reader.",
+)
+@click.option(
+    "--init",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    help="Folder of another cascade whose reader is the start.",
+)
+@click.option(
+    "--teacher",
+    "teachers",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    multiple=True,
+    help="Folder that this command wrote, whose reader is learned from as well. Repeatable.",
+)
+@epochs_option(3)
+@batch_size_option(32, "Questions")
+@learning_rate_option(1e-3)
+@minutes_option("Time limit for each seed; the learning rate ends by then.")
+@seeds_option
+@device_option
+def reader(
+    model: Path | None,
+    *,
+    sets: tuple[str, ...],
+    out: Path,
+    root: Path | None,
+    rank: int,
+    from_layer: int,
+    init: Path | None,
+    teachers: tuple[Path, ...],
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    minutes: float | None,
+    seeds: tuple[int, ...],
+    device: str,
+) -> None:
+    """
+    Train a reader for a cascade, and write the folder of the cascade with the reader.
+
+    The weights of the cascade, and therefore its rankings, do not change. Run the same command
+    again to resume an interrupted training after its last complete epoch.
+
+    \b
+    Example:
+      askline train reader --on squadshifts:train --on squad1:train \\
+          --device cuda --out DIR
+    """
+    require_torch(device)
+    from ..models.cascade_config import Adapter
+    from ..rankers.cascade import shipped_folder
+    from ..training.reader.reader_training import (
+        ReaderPlan,
+        ReaderRecipe,
+        build_reader,
+        seed_checkpoint,
+    )
+
+    recipe = ReaderRecipe(
+        epochs=epochs,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        max_seconds=60 * minutes if minutes else math.inf,
+    )
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    build_reader(
+        model or shipped_folder(),
+        ReaderPlan(Adapter(from_layer - 1, rank), recipe, seeds),
+        sets,
+        out,
+        init=init,
+        teachers=teachers,
+        root=root,
+        device=device,
+        command=command_line(),
+        checkpoint=checkpoint,
+        progress=print_progress(),
+    )
+    for seed in seeds:
+        seed_checkpoint(checkpoint, seed).unlink(missing_ok=True)
+    click.echo(f"Trained. Use it as: cascade({str(out)!r})", err=True)

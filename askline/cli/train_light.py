@@ -1,13 +1,11 @@
-"""`askline train cosinet` and its like: a light network trained on a labelled set."""
+"""`askline train cosinet`, `compare-aggregate` and `relational-cnn`: the light rankers."""
 
 from __future__ import annotations
 
 import os
-import shlex
-import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -22,18 +20,27 @@ from .options import (
     seed_option,
 )
 from .progress import progress_bar
+from .train_common import (
+    batch_size_option,
+    command_line,
+    epochs_option,
+    learning_rate_option,
+    print_epoch,
+)
 
 if TYPE_CHECKING:
-    from ..models.light_config import LightConfig
+    from torch import Tensor
+
+    from ..models.light_config import LightConfig, ListLayerKind
     from ..models.word_vectors import WordVectors
-    from ..training.checkpoint import Epoch
-    from ..training.light.light_training import DevSet, Recipe
+    from ..training.light.light_training import LightDevSet, LightRecipe
+    from ..training.losses import Loss
     from ..types import QuestionSet
 
 __all__ = ["light_commands"]
 
 _NETWORKS = ("cosinet", "compare-aggregate", "relational-cnn")
-_VARIANTS = ("none", "rnn", "birnn", "lstm", "bilstm")
+_LIST_LAYERS = ("none", "rnn", "birnn", "lstm", "bilstm")
 
 
 _OPTIONS = [
@@ -42,150 +49,152 @@ _OPTIONS = [
         required=True,
         metavar="SET",
         shell_complete=complete_set,
-        help="Train on this: NAME:SPLIT or a JSONL file.",
+        help="Question set to train on: NAME:SPLIT or a JSONL file.",
     ),
     dev_option,
     out_option,
     data_option,
     click.option(
         "--variant",
-        type=click.Choice(_VARIANTS),
+        type=click.Choice(_LIST_LAYERS),
         default="none",
         show_default=True,
-        help="The layer that reads the list of candidates.",
+        help="Recurrent layer over the list of candidates.",
     ),
     click.option(
         "--channel",
         "channels",
+        metavar="NAME",
         multiple=True,
-        help="What stands beside each word of cosinet; may be given again.  [default: related]",
+        help="Match feature added to each word vector (cosinet only). Repeatable.  "
+        "[default: related]",
     ),
     click.option(
         "--loss",
         type=click.Choice(["list", "point"]),
         default="list",
         show_default=True,
-        help="One distribution a question, or one decision a candidate.",
+        help="Softmax over the candidates of a question, or one decision per candidate.",
     ),
-    click.option(
-        "--epochs",
-        type=click.IntRange(min=1),
-        default=3,
-        show_default=True,
-        help="How often to go through the questions.",
-    ),
-    click.option(
-        "--rate",
-        type=click.FloatRange(min=0, min_open=True),
-        help="Peak of the learning rate.  [default: by network]",
-    ),
-    click.option(
-        "--batch", type=click.IntRange(min=1), help="Questions a step.  [default: by network]"
-    ),
+    epochs_option(3),
+    learning_rate_option(None),
+    batch_size_option(None, "Questions"),
     click.option(
         "--dropout",
+        metavar="X",
         type=click.FloatRange(0, 1, max_open=True),
         default=0.0,
         show_default=True,
-        help="The share of a pair's numbers left out at each step.",
+        help="Dropout probability.",
     ),
     click.option(
         "--keep",
         type=click.Choice(["last", "best"]),
         default="last",
         show_default=True,
-        help="Which epoch's weights to write; best is by MAP on --dev.",
+        help="Epoch whose weights are written. The best has the highest MAP on --dev.",
     ),
     seed_option,
     click.option(
         "--vectors",
+        metavar="FILE",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="A .safetensors set, or a word2vec, GloVe or Numberbatch file; else those of --start, "
-        "else askline's own.",
+        help="Word vectors: a .safetensors set, or a word2vec, GloVe or Numberbatch file.  "
+        "[default: those of --init, else those that ship with askline]",
     ),
     click.option(
-        "--start",
+        "--init",
+        metavar="DIR",
         type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="A model folder of the same layout to go on from.",
+        help="Model folder of the same network to start from.",
     ),
     device_option,
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LightOptions:
+    """The options of one command."""
+
+    on: str
+    dev: str | None
+    out: Path
+    root: Path | None
+    variant: ListLayerKind
+    channels: tuple[str, ...]
+    loss: Loss
+    epochs: int
+    learning_rate: float | None
+    batch_size: int | None
+    dropout: float
+    keep: Literal["last", "best"]
+    seed: int
+    vectors: Path | None
+    init: Path | None
+    device: str
+
+
 def light_commands() -> list[click.Command]:
-    """A command for each of the light networks."""
+    """One command per light network."""
     return [_command(network) for network in _NETWORKS]
 
 
 def _command(network: str) -> click.Command:
-    """The commands differ in their network alone, and in what it takes."""
+    # Click passes the values of the options, whose types the options check.
+    def run(**values: Any) -> None:
+        _train(network, _LightOptions(**values))
 
-    def train(**options: Any) -> None:
-        _train(network, **options)
+    run.__doc__ = f"""
+    Train {network}, a light ranker.
 
-    train.__doc__ = f"""
-    Train {network}, a light network.
-
-    Questions without an answer are left out. A training that was broken off goes on after its last
-    whole epoch when the same command is given again.
+    Questions without an answer are left out. Run the same command again to resume an interrupted
+    training after its last complete epoch.
 
     \b
-    askline train {network} --on wikiqa:train --dev wikiqa:dev --out DIR
+    Example:
+      askline train {network} --on wikiqa:train --dev wikiqa:dev --out DIR
     """
     for option in reversed(_OPTIONS):
-        train = option(train)
-    return click.command(network)(train)
+        run = option(run)
+    return click.command(network)(run)
 
 
-def _train(
-    network: str, *, on: str, dev: str | None, out: Path, root: Path | None, **options: Any
-) -> None:
-    # Read when torch is loaded. Steps are short: threads that wait by spinning take the processor
-    # from the one that works as soon as anything else runs beside them.
+def _train(network: str, options: _LightOptions) -> None:
+    # Torch reads this when it is imported. Steps are short: threads that wait by spinning would
+    # take the processor from the working thread.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    require_torch(options["device"])
-    _check_out(out)
-    from ..training.light.encoded_questions import encode
-    from ..training.light.light_training import export, train
+    require_torch(options.device)
+    out = options.out
+    if out.exists() and any(out.iterdir()) and not (out / "config.json").exists():
+        raise InputError(f"{out} exists and is not a model folder. Name a new folder for --out.")
+    from ..training.light.encoded_questions import encode_questions
+    from ..training.light.light_training import export_light_ranker, train_light_ranker
 
-    vectors = _vectors(network, options["vectors"], options["start"])
-    layout = _layout(network, vectors, options)
-    recipe = _recipe(layout, options)
-    questions = _questions(on, root)
-    encoded = encode(questions, vectors, layout, device=options["device"])
-    held = _dev_set(dev, root, vectors, layout, options["device"])
-    if recipe.keep == "best" and held is None:
-        raise InputError("--keep best needs --dev SET to tell the best epoch by.")
-    start = _start(options["start"], layout)
+    vectors = _vectors(network, options)
+    config = _config(network, vectors, options)
+    recipe = _recipe(config, options)
+    questions = _questions(options.on, options.root)
+    encoded = encode_questions(questions, vectors, config, device=options.device)
+    dev = _dev_set(options, vectors, config)
+    if recipe.keep == "best" and dev is None:
+        raise InputError("--keep best needs --dev SET to choose the best epoch.")
     checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
     out.parent.mkdir(parents=True, exist_ok=True)
-    steps = recipe.epochs * -(-len(questions) // recipe.batch)
-    with progress_bar(f"Training on {on}", steps) as step:
-        trained = train(
-            layout,
+    steps = recipe.epochs * -(-len(questions) // recipe.batch_size)
+    with progress_bar(f"Training on {options.on}", steps) as count_step:
+        trained = train_light_ranker(
+            config,
             encoded,
             recipe,
-            dev=held,
-            start=start,
+            dev=dev,
+            start=_initial_weights(options.init, config),
             checkpoint=checkpoint,
-            on_epoch=_say,
-            on_step=step,
+            on_epoch=print_epoch,
+            on_step=lambda _: count_step(),
         )
-    command = shlex.join(["askline", *sys.argv[1:]])
-    export(trained, out, vectors=vectors, dev=dev, command=command)
+    export_light_ranker(trained, out, vectors=vectors, dev=options.dev, command=command_line())
     checkpoint.unlink(missing_ok=True)
     click.echo(f"Trained in {trained.seconds:.1f} s. Use it as: {network}({str(out)!r})", err=True)
-
-
-def _say(epoch: Epoch) -> None:
-    measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
-    click.echo(f"epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
-
-
-def _check_out(out: Path) -> None:
-    """Now, not after the training."""
-    if out.exists() and any(out.iterdir()) and not (out / "config.json").exists():
-        raise InputError(f"{out} is there and is no model folder. Name a new folder for --out.")
 
 
 def _questions(name: str, root: Path | None) -> QuestionSet:
@@ -197,59 +206,67 @@ def _questions(name: str, root: Path | None) -> QuestionSet:
     return found
 
 
-def _vectors(network: str, path: Path | None, start: Path | None) -> WordVectors:
-    """The file's; else those that the weights to start from were trained over; else askline's."""
+def _vectors(network: str, options: _LightOptions) -> WordVectors:
     from ..models.folder import ModelFolder
     from ..models.word_vector_formats import read_vectors
     from ..models.word_vectors import WordVectors
 
-    if path is None and start is not None:
-        return ModelFolder.open(start, kind=network).vectors()
+    path = options.vectors
+    if path is None and options.init is not None:
+        return ModelFolder.open(options.init, kind=network).vectors()
     if path is None or path.suffix == ".safetensors":
         return WordVectors.load(path)
     return read_vectors(path)
 
 
-def _layout(network: str, vectors: WordVectors, options: dict[str, Any]) -> LightConfig:
+def _config(network: str, vectors: WordVectors, options: _LightOptions) -> LightConfig:
     from ..models import light_config
 
-    size = vectors.dimensions
-    if options["channels"] and network != "cosinet":
-        raise InputError(f"--channel is for cosinet; {network} has none to choose.")
+    size, list_layer = vectors.dimensions, options.variant
+    if options.channels and network != "cosinet":
+        raise InputError(f"--channel is for cosinet; {network} has no channels to choose.")
     if network == "cosinet":
-        channels = options["channels"] or ("related",)
-        return light_config.CosinetConfig(size, list_layer=options["variant"], channels=channels)
+        channels = options.channels or ("related",)
+        return light_config.CosinetConfig(size, list_layer=list_layer, channels=channels)
     if network == "compare-aggregate":
-        return light_config.CompareAggregateConfig(size, list_layer=options["variant"])
-    if options["variant"] != "none":
-        raise InputError("relational-cnn reads no list: leave --variant out.")
+        return light_config.CompareAggregateConfig(size, list_layer=list_layer)
+    if list_layer != "none":
+        raise InputError("relational-cnn has no list layer: leave --variant out.")
     return light_config.RelationalCNNConfig(size)
 
 
-def _recipe(layout: LightConfig, options: dict[str, Any]) -> Recipe:
-    from ..training.light.light_training import recipe_for
+def _recipe(config: LightConfig, options: _LightOptions) -> LightRecipe:
+    from ..training.light.light_training import default_recipe
 
-    names = ("epochs", "rate", "batch", "dropout", "keep", "seed")
-    given = {name: options[name] for name in names if options[name] is not None}
-    return replace(recipe_for(layout, options["loss"]), **given)
+    recipe = default_recipe(config, options.loss)
+    return replace(
+        recipe,
+        epochs=options.epochs,
+        learning_rate=options.learning_rate or recipe.learning_rate,
+        batch_size=options.batch_size or recipe.batch_size,
+        dropout=options.dropout,
+        keep=options.keep,
+        seed=options.seed,
+    )
 
 
 def _dev_set(
-    name: str | None, root: Path | None, vectors: WordVectors, layout: LightConfig, device: str
-) -> DevSet | None:
-    if name is None:
+    options: _LightOptions, vectors: WordVectors, config: LightConfig
+) -> LightDevSet | None:
+    if options.dev is None:
         return None
-    from ..training.light.encoded_questions import encode
-    from ..training.light.light_training import DevSet
+    from ..training.light.encoded_questions import encode_questions
+    from ..training.light.light_training import LightDevSet
 
-    questions = _questions(name, root)
-    return DevSet(questions, encode(questions, vectors, layout, device=device))
+    questions = _questions(options.dev, options.root)
+    encoded = encode_questions(questions, vectors, config, device=options.device)
+    return LightDevSet(questions, encoded)
 
 
-def _start(folder: Path | None, layout: LightConfig) -> Any:
+def _initial_weights(folder: Path | None, config: LightConfig) -> dict[str, Tensor] | None:
     if folder is None:
         return None
     from ..models.folder import ModelFolder
-    from ..training.light.light_training import as_start
+    from ..training.light.light_training import initial_weights
 
-    return as_start(ModelFolder.open(folder, kind=layout.kind).tensors(), layout)
+    return initial_weights(ModelFolder.open(folder, kind=config.kind).tensors(), config)

@@ -1,17 +1,16 @@
-"""`askline train transformer`: an encoder transferred to answer selection and adapted to a set."""
+"""`askline train transformer`: a cross-encoder, transferred and then adapted to a set."""
 
 from __future__ import annotations
 
-import shlex
-import sys
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from .options import (
+    POSITIVE_INTEGER,
     adapt_option,
     data_option,
     dev_option,
@@ -21,11 +20,13 @@ from .options import (
     seed_option,
     transfer_option,
 )
+from .train_common import command_line, print_epoch, share_option
 
 if TYPE_CHECKING:
     from ..training.checkpoint import Epoch
-    from ..training.training_log import Journal, Step
-    from ..training.transformer.transformer_training import Tanda
+    from ..training.training_log import StepRecord
+    from ..training.transformer.pair_network import Head
+    from ..training.transformer.transformer_training import TransferAndAdapt
     from ..types import QuestionSet
 
 __all__ = ["transformer"]
@@ -35,7 +36,9 @@ _LOSSES = ("point", "list", "pair")
 
 
 @click.command()
-@click.option("--init", required=True, help="A Hugging Face folder or hub name to start from.")
+@click.option(
+    "--init", required=True, metavar="DIR", help="Encoder to start from: a folder or a hub name."
+)
 @transfer_option
 @adapt_option
 @dev_option
@@ -46,47 +49,38 @@ _LOSSES = ("point", "list", "pair")
     type=click.Choice(_HEADS),
     default="plain",
     show_default=True,
-    help="What makes a score of the encoding: one layer, [CLS] to 256 to 2, or the mean and three.",
+    help="Layers that make a score from the encoding: the encoder family's own classifier, the "
+    "first token with a hidden layer of 256, or the mean of all tokens with three layers.",
 )
 @click.option(
     "--loss",
     type=click.Choice(_LOSSES),
-    help="Over single candidates, whole lists or pairs.  [default: lists with 0.3 of points for "
-    "the transfer, points for the set adapted to]",
+    help="Loss over single candidates, whole lists or pairs.  [default: list plus 0.3 times point "
+    "for --transfer, point for --adapt]",
 )
-@click.option("--depth", type=click.IntRange(min=1), help="Keep this many of the lowest layers.")
+@click.option("--depth", type=POSITIVE_INTEGER, help="Keep the N lowest layers.  [default: all]")
 @click.option(
     "--pad-to",
-    type=click.IntRange(min=1),
-    help="Lengthen each list of the transfer sets with other questions' candidates.",
+    type=POSITIVE_INTEGER,
+    help="Add candidates of other questions to the transfer sets until each question has N.",
 )
 @click.option(
     "--negatives",
+    metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw the transfer lists anew for each step, with sentences from elsewhere: found by BM25 "
-    "(kept in this file), of the same article, and random ones that the network finds hard.",
+    help="Draw the transfer lists again for each step, with negatives from other texts: found by "
+    "BM25 (saved in FILE), from the same article, and random ones that the network scores highest.",
 )
 @click.option(
-    "--transfer-epochs",
-    type=click.IntRange(min=1),
-    help="How often to go through the transfer sets.  [default: 2]",
+    "--transfer-epochs", type=POSITIVE_INTEGER, help="Passes over --transfer.  [default: 2]"
 )
-@click.option(
-    "--adapt-epochs",
-    type=click.IntRange(min=1),
-    help="How often to go through the set adapted to.  [default: 3]",
-)
-@click.option(
-    "--share",
-    type=click.FloatRange(0, 1),
-    default=1.0,
-    show_default=True,
-    help="Write weights this far on the way from the start to what was trained.",
-)
+@click.option("--adapt-epochs", type=POSITIVE_INTEGER, help="Passes over --adapt.  [default: 3]")
+@share_option
 @click.option(
     "--plot",
+    metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Draw loss and dev measures into this file (.png, .svg or .pdf).",
+    help="Plot loss and dev measures into FILE (.png, .svg or .pdf).",
 )
 @seed_option
 @device_option
@@ -98,78 +92,109 @@ def transformer(
     dev: str | None,
     out: Path,
     root: Path | None,
-    **options: Any,
+    head: Head,
+    loss: str | None,
+    depth: int | None,
+    pad_to: int | None,
+    negatives: Path | None,
+    transfer_epochs: int | None,
+    adapt_epochs: int | None,
+    share: float,
+    plot: Path | None,
+    seed: int,
+    device: str,
 ) -> None:
     """
-    Train a transformer: transfer from large sets, then adapt to one.
+    Train a cross-encoder: transfer from large sets, then adapt to one.
 
-    A training that was broken off goes on after its last whole epoch when the same command is given
-    again. With the plain head the folder is one that sentence-transformers' CrossEncoder loads.
-    It also has the journal of the training, training.jsonl. On several GPUs, start it with
+    Run the same command again to resume an interrupted training after its last complete epoch. With
+    the plain head, sentence-transformers' CrossEncoder loads the folder. The folder also has the
+    training log, training.jsonl. On several GPUs, start the command with
     `accelerate launch "$(command -v askline)" train transformer --device cuda …`.
 
     \b
-    askline train transformer --init DIR --transfer squadshifts:train --adapt wikiqa:train \\
-        --dev wikiqa:dev --out DIR
+    Example:
+      askline train transformer --init DIR --transfer squadshifts:train \\
+          --adapt wikiqa:train --dev wikiqa:dev --out DIR
     """
-    torch = require_torch(options["device"])
-    from ..training.distributed import Crew
-    from ..training.training_log import Journal, check_plot, plot_journal
-    from ..training.transformer.cross_encoder_folder import load_tokeniser, save_network
+    torch = require_torch(device)
+    from ..training.distributed import Distributed
+    from ..training.training_log import TrainingLog, check_plot_path, plot_training_log
+    from ..training.transformer.cross_encoder_folder import load_tokenizer, save_network
     from ..training.transformer.pair_network import PairNetwork
-    from ..training.transformer.transformer_training import tanda
+    from ..training.transformer.transformer_training import transfer_and_adapt
 
-    if options["plot"]:
-        check_plot(options["plot"])
-    how = _how(options)
-    crew = Crew.assembled()
-    sets = [_load(name, root, options["pad_to"]) for name in transfer]
-    target, held = (_load(name, root, None) if name else None for name in (adapt, dev))
-    torch.manual_seed(options["seed"])  # a new head is drawn from it
-    network = PairNetwork.start(init, head=options["head"], depth=options["depth"])
-    tokeniser = load_tokeniser(init)
+    if plot is not None:
+        check_plot_path(plot)
+    settings = _settings(loss, transfer_epochs, adapt_epochs, share, seed)
+    distributed = Distributed.from_environment()
+    transfer_sets = [_load(name, root, pad_to) for name in transfer]
+    adapt_set, dev_set = (_load(name, root, None) if name else None for name in (adapt, dev))
+    torch.manual_seed(seed)  # a new head is drawn from it
+    network = PairNetwork.start(init, head=head, depth=depth)
+    tokenizer = load_tokenizer(init)
     out.parent.mkdir(parents=True, exist_ok=True)
     checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
-    journal = Journal(out.with_name(f"{out.name}.jsonl"))
-    history = tanda(
-        network.to(crew.device or options["device"]),
-        tokeniser,
-        how,
-        transfer=sets,
-        adapt=target,
-        dev=held,
-        negatives=options["negatives"],
+    log = TrainingLog(out.with_name(f"{out.name}.jsonl"))
+
+    def on_epoch(epoch: Epoch) -> None:
+        if distributed.is_main:
+            log.add_epoch(epoch)
+            print_epoch(epoch)
+
+    def on_step(step: StepRecord) -> None:
+        if distributed.is_main:
+            log.add_step(step)
+            click.echo(str(step), err=True)
+
+    def on_note(note: str) -> None:
+        if distributed.is_main:
+            click.echo(note, err=True)
+
+    history = transfer_and_adapt(
+        network.to(distributed.device or device),
+        tokenizer,
+        settings,
+        transfer=transfer_sets,
+        adapt=adapt_set,
+        dev=dev_set,
+        negatives=negatives,
         checkpoint=checkpoint,
-        crew=crew,
-        **(_listeners(journal) if crew.leads else {}),
+        distributed=distributed,
+        on_epoch=on_epoch,
+        on_step=on_step,
+        on_note=on_note,
     )
-    if not crew.leads:
+    if not distributed.is_main:
         return
-    save_network(network, tokeniser, out)
+    save_network(network, tokenizer, out)
     _write_card(out, init, [*transfer, *filter(None, [adapt])], dev, history)
-    if journal.path.exists():  # not where a kill came between this line and the next
-        journal.path.replace(out / "training.jsonl")
+    if log.path.exists():  # missing if the process was killed after this line in an earlier run
+        log.path.replace(out / "training.jsonl")
     checkpoint.unlink(missing_ok=True)
-    if options["plot"]:
-        plot_journal(out / "training.jsonl", options["plot"])
+    if plot is not None:
+        plot_training_log(out / "training.jsonl", plot)
     seconds = sum(epoch.seconds for epoch in history)
     click.echo(f"Trained in {seconds:.1f} s: {out}", err=True)
 
 
-def _how(options: dict[str, Any]) -> Tanda:
+def _settings(
+    loss: str | None,
+    transfer_epochs: int | None,
+    adapt_epochs: int | None,
+    share: float,
+    seed: int,
+) -> TransferAndAdapt:
     from ..training.losses import Objective
-    from ..training.transformer.transformer_training import ADAPT, TRANSFER, Tanda
+    from ..training.transformer.transformer_training import ADAPT, TRANSFER, TransferAndAdapt
 
-    how = Tanda(
-        replace(TRANSFER, epochs=options["transfer_epochs"] or TRANSFER.epochs),
-        replace(ADAPT, epochs=options["adapt_epochs"] or ADAPT.epochs),
-        share=options["share"],
-    ).with_seed(options["seed"])
-    if options["loss"] is None:
-        return how
-    loss = Objective(**{name: float(name == options["loss"]) for name in _LOSSES})
-    transfer, adapt = (replace(each, objective=loss) for each in (how.transfer, how.adapt))
-    return replace(how, transfer=transfer, adapt=adapt)
+    transfer = replace(TRANSFER, epochs=transfer_epochs or TRANSFER.epochs)
+    adapt = replace(ADAPT, epochs=adapt_epochs or ADAPT.epochs)
+    if loss is not None:
+        weights = [float(name == loss) for name in _LOSSES]
+        objective = Objective(*weights)
+        transfer, adapt = (replace(each, objective=objective) for each in (transfer, adapt))
+    return TransferAndAdapt(transfer, adapt, share=share).with_seed(seed)
 
 
 def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
@@ -179,48 +204,26 @@ def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
     return found if pad_to is None else data.pad(found, to=pad_to)
 
 
-def _listeners(journal: Journal) -> dict[str, Callable[[Any], None]]:
-    """What becomes of its news: epochs to stdout, steps and notes to stderr, all to the journal."""
-
-    def on_epoch(epoch: Epoch) -> None:
-        journal.epoch(epoch)
-        measured = "  ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
-        click.echo(f"epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}".rstrip())
-
-    def on_step(step: Step) -> None:
-        journal.step(step)
-        click.echo(str(step), err=True)
-
-    return {
-        "on_epoch": on_epoch,
-        "on_step": on_step,
-        "on_note": lambda note: click.echo(note, err=True),
-    }
-
-
 def _write_card(
-    out: Path, init: str, sets: list[str], dev: str | None, history: tuple[Epoch, ...]
+    out: Path, init: str, sets: Sequence[str], dev: str | None, history: Sequence[Epoch]
 ) -> None:
-    """The folder's README."""
+    from ..training.model_card import ModelCard
+
     rows = [
-        f"| {epoch.number} | {epoch.loss:.4f} | "
-        + " ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items())
-        + " |"
+        [
+            str(epoch.number),
+            f"{epoch.loss:.4f}",
+            " ".join(f"{name} {value:.2f}" for name, value in epoch.dev.items()),
+        ]
         for epoch in history
     ]
-    lines = [
-        "# transformer",
-        "",
-        f"- Started from: {Path(init).name}",
-        f"- Trained on: {', then '.join(sets)}. Their licences are those of the weights.",
-        "",
-        "```",
-        shlex.join(["askline", *sys.argv[1:]]),
-        "```",
-        "",
-        f"| epoch | loss | {dev or 'dev'} |",
-        "| --- | --- | --- |",
-        *rows,
-        "",
-    ]
-    (out / "README.md").write_text("\n".join(lines), encoding="utf-8")
+    card = ModelCard(
+        "transformer",
+        [
+            f"Started from: {Path(init).name}",
+            f"Trained on: {', then '.join(sets)}. Their licenses are those of the weights.",
+        ],
+        command=command_line(),
+        table=[["epoch", "loss", dev or "dev"], *rows],
+    )
+    (out / "README.md").write_text(card.to_markdown(), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Several processes, one GPU each, that train one network together; Accelerate starts them."""
+"""Training of one network by several processes with one GPU each, started by Accelerate."""
 
 from __future__ import annotations
 
@@ -14,33 +14,31 @@ from torch import Tensor
 
 from ..errors import require_extra
 
-__all__ = [
-    "Crew",
-]
+__all__ = ["Distributed"]
 
 
-def _alone(tensor: Tensor) -> Tensor:
+def _unchanged(tensor: Tensor) -> Tensor:
     return tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class Distributed:
     """
-    One process of several. They start alike, share out each step, and add up their gradients.
+    One process of several. They start with the same weights, divide each step and sum gradients.
 
-    As every process then takes the same step, their weights stay alike and need no sending.
+    Every process then takes the same optimizer step, so the weights stay equal and are never sent.
     """
 
     rank: int = 0
     size: int = 1
     device: torch.device | None = None
-    """The device that this process was given; None leaves it to the caller."""
-    total: Callable[[Tensor], Tensor] = _alone
-    """A tensor added up over all processes."""
+    """The device of this process; None leaves the choice to the caller."""
+    sum: Callable[[Tensor], Tensor] = _unchanged
+    """Sums a tensor over all processes."""
 
     @classmethod
-    def assembled(cls) -> Crew:
-        """The crew that `accelerate launch` (or torchrun) started; a single process without it."""
+    def from_environment(cls) -> Distributed:
+        """The processes that `accelerate launch` or torchrun started; else a single process."""
         if "WORLD_SIZE" not in os.environ:
             return cls()
         library = require_extra("accelerate", purpose="Training on several GPUs", extra="train")
@@ -49,21 +47,21 @@ class Crew:
         return cls(worker.process_index, worker.num_processes, worker.device, total)
 
     @property
-    def leads(self) -> bool:
-        """Whether this is the process that writes files and speaks."""
+    def is_main(self) -> bool:
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
-    def own(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """This process's share of a step."""
-        return chosen[self.rank :: self.size]
+    def own_share(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The part of a batch that this process computes."""
+        return batch[self.rank :: self.size]
 
-    def add_up_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
-        """One message for all of them. A process without a share of the step brings zeros."""
+    def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Sum in one message. A process without a part of the step contributes zeros."""
         if self.size == 1:
             return
         trained = [p for p in parameters if p.requires_grad]
         own = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
-        flat = self.total(torch.cat([gradient.flatten() for gradient in own]))
+        flat = self.sum(torch.cat([gradient.flatten() for gradient in own]))
         parts = torch.split(flat, [p.numel() for p in trained])
         for parameter, part in zip(trained, parts, strict=True):
             parameter.grad = part.view_as(parameter)

@@ -29,10 +29,10 @@ from torch.nn import functional as F  # noqa: N812
 from ..errors import ModelError
 
 __all__ = [
-    "Packed",
+    "PackedBatch",
     "PairTemplate",
+    "TokenRange",
     "TokenTable",
-    "Window",
     "attend_padded",
     "bert_embed",
     "bert_layer",
@@ -124,7 +124,7 @@ class TokenTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Window:
+class TokenRange:
     """Which tokens of each second text to take: `length` from `start`."""
 
     start: Rows
@@ -132,7 +132,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Packed:
+class PackedBatch:
     """Sequences end to end. All on one device."""
 
     tokens: Tensor  # (tokens,)
@@ -164,7 +164,7 @@ class Packed:
             batch["token_type_ids"] = segments
         return batch
 
-    def keep(self, rows: Tensor) -> tuple[Packed, Tensor]:
+    def keep(self, rows: Tensor) -> tuple[PackedBatch, Tensor]:
         """Only these sequences, in this order, and which tokens of all are theirs."""
         counts = (self.starts[1:] - self.starts[:-1])[rows].long()
         ends = counts.cumsum(0)
@@ -174,7 +174,7 @@ class Packed:
         )
         starts = torch.cat([ends.new_zeros(1), ends]).int()
         owners = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), counts)
-        part = Packed(
+        part = PackedBatch(
             self.tokens[chosen],
             self.segments[chosen],
             self.places[chosen],
@@ -197,9 +197,9 @@ def pack(
     *,
     limit: int = 256,
     first_limit: int = 64,
-    window: Window | None = None,
+    window: TokenRange | None = None,
     device: torch.device | str = "cpu",
-) -> Packed:
+) -> PackedBatch:
     """
     Pairs of texts of a table. Of one that is too long, the end is cut.
 
@@ -234,7 +234,7 @@ def pack(
     on = [
         torch.from_numpy(array.astype(np.int64)).to(device, non_blocking=True) for array in arrays
     ]
-    return Packed(
+    return PackedBatch(
         on[0],
         on[1],
         on[2],
@@ -269,17 +269,17 @@ def is_bert(encoder: nn.Module) -> bool:
     return type(encoder).__name__ == "BertModel" and kind == "absolute"
 
 
-def bert_embed(encoder: Any, batch: Packed) -> Tensor:
+def bert_embed(encoder: Any, batch: PackedBatch) -> Tensor:
     """(tokens, width)"""
     table = encoder.embeddings
     states = table.word_embeddings(batch.tokens) + table.position_embeddings(batch.places)
     states = states + table.token_type_embeddings(batch.segments)
     if states.device.type == "cuda":
         states = states.bfloat16()
-    return _dropped(_norm(states, table.LayerNorm), table.dropout)
+    return _dropout(_norm(states, table.LayerNorm), table.dropout)
 
 
-def bert_layer(layer: Any, states: Tensor, batch: Packed) -> Tensor:
+def bert_layer(layer: Any, states: Tensor, batch: PackedBatch) -> Tensor:
     """(tokens, width) → (tokens, width)"""
     own = layer.attention.self
     projections = [own.query, own.key, own.value]
@@ -290,14 +290,14 @@ def bert_layer(layer: Any, states: Tensor, batch: Packed) -> Tensor:
     mixed = _attend(heads, batch).reshape(states.shape)
     output = layer.attention.output
     states = _norm(
-        states + _dropped(_linear(mixed, output.dense), output.dropout), output.LayerNorm
+        states + _dropout(_linear(mixed, output.dense), output.dropout), output.LayerNorm
     )
     inner = layer.intermediate.intermediate_act_fn(_linear(states, layer.intermediate.dense))
-    outer = _dropped(_linear(inner, layer.output.dense), layer.output.dropout)
+    outer = _dropout(_linear(inner, layer.output.dense), layer.output.dropout)
     return _norm(states + outer, layer.output.LayerNorm)
 
 
-def _attend(heads: Tensor, batch: Packed) -> Tensor:
+def _attend(heads: Tensor, batch: PackedBatch) -> Tensor:
     """(tokens, 3, heads, size) → (tokens, heads, size)"""
     if heads.device.type == "cuda" and varlen_attention is not None:
         query, key, value = (part.contiguous() for part in heads.unbind(1))
@@ -330,5 +330,5 @@ def _norm(states: Tensor, layer: nn.LayerNorm) -> Tensor:
     return F.layer_norm(states, layer.normalized_shape, weight, bias, layer.eps)
 
 
-def _dropped(states: Tensor, layer: nn.Dropout) -> Tensor:
+def _dropout(states: Tensor, layer: nn.Dropout) -> Tensor:
     return F.dropout(states, layer.p, layer.training)

@@ -28,17 +28,17 @@ from ..models.encoder_config import DENSE_INPUTS
 from ..types import QuestionSet
 
 __all__ = [
-    "observe",
-    "quantised",
-    "quantised_layer",
-    "some_pairs",
+    "activation_statistics",
+    "quantize_cascade",
+    "quantize_layer",
+    "sample_pairs",
 ]
 
 FloatArray = NDArray[np.float32]
 Pair = tuple[str, str]
 
 
-def some_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[Pair]:
+def sample_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[Pair]:
     """Questions, each with one of its candidates: the answer for every other one that has one."""
     random = np.random.default_rng(seed)
     kept = [question for question in questions if question.candidates]
@@ -52,7 +52,7 @@ def some_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[Pai
     return pairs
 
 
-def observe(
+def activation_statistics(
     layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
     tokeniser: WordPiece,
@@ -96,7 +96,7 @@ def _flat(batches: Iterator[FloatArray] | Sequence[FloatArray]) -> FloatArray:
 Tensors = dict[str, NDArray[Any]]
 
 
-def quantised(
+def quantize_cascade(
     layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
     tokeniser: WordPiece,
@@ -114,12 +114,12 @@ def quantised(
     for name in ("words", *hidden):
         weight = tensors[f"{name}.weight"]
         made[f"{name}.weight"], made[f"{name}.scale"] = quantize_rows(weight)
-    for layer, read in enumerate(observe(layout, tensors, tokeniser, pairs)):
-        made |= quantised_layer(f"layers.{layer}", tensors, read)
+    for layer, read in enumerate(activation_statistics(layout, tensors, tokeniser, pairs)):
+        made |= quantize_layer(f"layers.{layer}", tensors, read)
     return replace(layout, precision="int8"), made
 
 
-def quantised_layer(
+def quantize_layer(
     stem: str, tensors: Mapping[str, FloatArray], read: Mapping[str, FloatArray]
 ) -> Tensors:
     """The dense layers of one layer in int8, by what they read: (tokens, channels) by its name."""

@@ -34,7 +34,7 @@ from askline.rankers.schedule import DropFraction, KeepCounts, Schedule, Step, T
 from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
 from askline.training.packing import TokenTable
 from askline.training.reader.reader_network import float_tensors
-from askline.training.transformer.pair_network import transformers
+from askline.training.transformer.pair_network import import_transformers
 from research.torch_engine.torch_encoder import TorchEncoder, TorchRun
 
 from .common import save
@@ -44,7 +44,7 @@ def torch_network(path: Path) -> CascadeNetwork:
     """The exported cascade as a torch network, without its reader."""
     folder = ModelFolder.open(path, kind="cascade")
     layout = CascadeConfig.from_config(folder.config, path=path)
-    library, own = transformers(), layout.encoder
+    library, own = import_transformers(), layout.encoder
     config = library.BertConfig(
         vocab_size=own.vocabulary,
         hidden_size=own.width,
@@ -74,7 +74,7 @@ def torch_network(path: Path) -> CascadeNetwork:
 
 def torch_tokenizer(path: Path) -> Any:
     """The folder's tokenizer as a Hugging Face tokenizer."""
-    return transformers().PreTrainedTokenizerFast(
+    return import_transformers().PreTrainedTokenizerFast(
         tokenizer_file=str(path / "tokenizer.json"),
         unk_token="[UNK]",
         cls_token="[CLS]",

@@ -40,11 +40,11 @@ from askline.evaluation import Run, make_qrels, score_phrases, score_run
 from askline.models.cascade_config import Adapter
 from askline.models.huggingface import CascadeCheckpoint
 from askline.rankers.requests import sort_by_score
-from askline.training.cascade.cascade_examples import WholeSource, transfer_sets
+from askline.training.cascade.cascade_examples import WholeCandidateLists, load_transfer_sets
 from askline.training.cascade.cascade_network import (
+    CascadeDevSet,
     CascadeNetwork,
     CascadeShape,
-    Dev,
     save_cascade,
     score_pairs,
 )
@@ -52,24 +52,24 @@ from askline.training.cascade.cascade_training import (
     ADAPT,
     FIT,
     TRANSFER,
+    CascadePhase,
     CascadeRecipe,
-    Phase,
     anchored,
     train_cascade,
 )
-from askline.training.cascade.span_reading import read
-from askline.training.checkpoint import average, blend
+from askline.training.cascade.span_reading import read_spans
+from askline.training.checkpoint import average_weights, interpolate_weights
 from askline.training.losses import CascadeObjective
 from askline.training.packing import TokenTable
-from askline.training.reader.reader_network import AdaptedReader
+from askline.training.reader.reader_network import AdapterReader
 from askline.training.reader.reader_training import (
-    Pieces,
     ReaderRecipe,
-    every_answer,
-    fit_reader,
-    template_of,
+    WordPieceTokenizer,
+    answer_examples,
+    train_reader,
+    word_piece_template,
 )
-from askline.training.transformer.cross_encoder_folder import load_tokeniser
+from askline.training.transformer.cross_encoder_folder import load_tokenizer
 from research.benchmarks.span_answers import measure_reading
 from research.recipes.general import SETS
 
@@ -127,24 +127,26 @@ class World:
 
     @cached_property
     def tokeniser(self) -> Any:
-        return load_tokeniser(self.general)
+        return load_tokenizer(self.general)
 
     @cached_property
     def transfer(self) -> Any:
-        return transfer_sets(SETS, self.tokeniser, self.work / "negatives.npz", root=self.root)
+        return load_transfer_sets(SETS, self.tokeniser, self.work / "negatives.npz", root=self.root)
 
     @cached_property
-    def dev_sets(self) -> dict[str, Dev]:
+    def dev_sets(self) -> dict[str, CascadeDevSet]:
         return self.dev(DEV)
 
-    def dev(self, specs: Mapping[str, Spec]) -> dict[str, Dev]:
+    def dev(self, specs: Mapping[str, Spec]) -> dict[str, CascadeDevSet]:
         found = {}
         for name, (source, which, padded, most) in specs.items():
             questions = data.load_dataset(source, root=self.root)
             if padded:
                 questions = data.pad(questions, to=PADDED_TO, same_topic=True)  # the harder lists
             kept = data.filter_questions(questions, which)
-            found[name] = Dev.of(kept if most is None else sample(kept, most), self.tokeniser)
+            found[name] = CascadeDevSet.of(
+                kept if most is None else sample(kept, most), self.tokeniser
+            )
         return found
 
     def teacher(self) -> CascadeNetwork:
@@ -165,9 +167,9 @@ class World:
         if stem.endswith("-mean") and not path.is_file():
             variant = stem.removesuffix("-mean")
             runs = sorted(self.work.glob(f"{variant}-[0-9].safetensors"))
-            save_file(average([load_file(one) for one in runs]), path)
+            save_file(average_weights([load_file(one) for one in runs]), path)
         found = load_file(path)
-        return blend(self.state("start"), found, float(share)) if share else found
+        return interpolate_weights(self.state("start"), found, float(share)) if share else found
 
     def keep(self, name: str, network: CascadeNetwork) -> None:
         found = {key: value.cpu().contiguous() for key, value in network.state_dict().items()}
@@ -184,7 +186,7 @@ def fit(world: World, seconds: float) -> None:
     network = world.network()
     start = time.perf_counter()
     recipe = replace(FIT, objective=TAUGHT, keep_last=True, seconds=seconds)
-    train_cascade(network, [Phase(lists, recipe, reading, world.teacher())])
+    train_cascade(network, [CascadePhase(lists, recipe, reading, world.teacher())])
     world.keep("start", network)
     world.put("train-start", {"seconds": round(time.perf_counter() - start)})
 
@@ -194,7 +196,9 @@ def refit(world: World, name: str, seconds: float) -> None:
     lists, _ = world.transfer
     network = world.network(world.state(name))
     recipe = replace(FIT, objective=VARIANTS["unread"].objective, keep_last=True, paragraphs=0)
-    phase = Phase(lists, replace(recipe, rate=3e-4, seconds=seconds), None, world.teacher())
+    phase = CascadePhase(
+        lists, replace(recipe, learning_rate=3e-4, max_seconds=seconds), None, world.teacher()
+    )
     train_cascade(network, [phase])
     world.keep(f"{name.replace('@', '-')}-refit", network)
 
@@ -204,14 +208,14 @@ def train(world: World, variant: str, seed: int, seconds: float) -> None:
     recipe = replace(VARIANTS[variant], seed=seed, seconds=seconds)
     network, teacher = world.network(world.state("start")), world.teacher()
     steps: list[int] = []
-    phase = Phase(lists, recipe, reading if recipe.paragraphs else None, teacher)
+    phase = CascadePhase(lists, recipe, reading if recipe.paragraphs else None, teacher)
     history = train_cascade(network, [phase], on_step=lambda *at: steps.append(at[1]))
     world.keep(f"{variant}-{seed}", network)
     row = {"steps": len(steps), "of": steps[-1], "loss": [round(one.loss, 4) for one in history]}
     world.put(f"train-{variant}-{seed}", row)
 
 
-def candidate(world: World, name: str, sets: Mapping[str, Dev]) -> None:
+def candidate(world: World, name: str, sets: Mapping[str, CascadeDevSet]) -> None:
     """Figures by depth, and full depth compared with the general model per question."""
     network = world.network(world.state(name))
     beside = world.teacher()
@@ -228,11 +232,11 @@ def candidate(world: World, name: str, sets: Mapping[str, Dev]) -> None:
     world.put(f"cand-{name}", figures)
 
 
-def _scores(network: CascadeNetwork, dev: Dev) -> np.ndarray:
+def _scores(network: CascadeNetwork, dev: CascadeDevSet) -> np.ndarray:
     return score_pairs(network, dev.table, dev.template, dev.first, dev.second, limit=dev.limit)
 
 
-def _scored(dev: Dev, scores: np.ndarray) -> dict[str, Any]:
+def _scored(dev: CascadeDevSet, scores: np.ndarray) -> dict[str, Any]:
     cuts = np.cumsum([len(question.candidates) for question in dev.questions])[:-1]
     hits = map(sort_by_score, np.split(scores.astype(np.float64), cuts))
     run = Run.from_hits("network", zip(dev.questions, hits, strict=True))
@@ -243,7 +247,7 @@ def _percent(found: Mapping[str, Any]) -> list[float]:
     return [round(100 * float(found[name].mean()), 2) for name in MEASURES]
 
 
-def _by_depth(dev: Dev, scores: Mapping[int, np.ndarray]) -> Figures:
+def _by_depth(dev: CascadeDevSet, scores: Mapping[int, np.ndarray]) -> Figures:
     figures: Figures = {str(d): _percent(_scored(dev, row)) for d, row in scores.items()}
     for alpha in ALPHAS:
         row, cost = _dropped(dev, scores, alpha)
@@ -251,7 +255,9 @@ def _by_depth(dev: Dev, scores: Mapping[int, np.ndarray]) -> Figures:
     return figures
 
 
-def _dropped(dev: Dev, scores: Mapping[int, np.ndarray], alpha: float) -> tuple[np.ndarray, float]:
+def _dropped(
+    dev: CascadeDevSet, scores: Mapping[int, np.ndarray], alpha: float
+) -> tuple[np.ndarray, float]:
     """Scores that rank dropped candidates below kept ones, and the cost relative to full depth."""
     sizes = [len(question.candidates) for question in dev.questions]
     ends = np.cumsum(sizes)
@@ -270,7 +276,7 @@ def _dropped(dev: Dev, scores: Mapping[int, np.ndarray], alpha: float) -> tuple[
 class _Reading(nn.Module):
     """A linear reader on the last layer of an encoder."""
 
-    def __init__(self, reader: AdaptedReader) -> None:
+    def __init__(self, reader: AdapterReader) -> None:
         super().__init__()
         self.reader = reader
 
@@ -284,14 +290,18 @@ def reader(world: World, name: str, rank: int, seconds: float) -> None:
     source = CascadeCheckpoint.read(folder)
     tokeniser = WordPiece.load(folder / "tokenizer.json")
     paragraphs = [one for own in SETS[:2] for one in data.load_paragraphs(own, root=world.root)]
-    examples = every_answer(paragraphs, tokeniser, positions=source.config.encoder.positions)
+    examples = answer_examples(paragraphs, tokeniser, positions=source.config.encoder.positions)
     layout = replace(source.config, adapter=Adapter(0, rank))
     torch.manual_seed(1)
-    made = AdaptedReader(layout, source.tensors).to(world.device)
+    made = AdapterReader(layout, source.tensors).to(world.device)
     steps: list[int] = []
-    recipe = ReaderRecipe(seconds=seconds, seed=1)
-    fit_reader(
-        made, examples, template_of(tokeniser), recipe, on_step=lambda *at: steps.append(at[0])
+    recipe = ReaderRecipe(max_seconds=seconds, seed=1)
+    train_reader(
+        made,
+        examples,
+        word_piece_template(tokeniser),
+        recipe,
+        on_step=lambda *at: steps.append(at[0]),
     )
     figures = read_held_out(world, made, tokeniser)
     world.put(f"reader-{name}-{rank}", {"steps": len(steps), "rank": rank, **figures})
@@ -299,17 +309,17 @@ def reader(world: World, name: str, rank: int, seconds: float) -> None:
               world.work / f"reader-{name}-{rank}.safetensors")  # fmt: skip
 
 
-def read_held_out(world: World, made: AdaptedReader, tokeniser: WordPiece) -> Figures:
+def read_held_out(world: World, made: AdapterReader, tokeniser: WordPiece) -> Figures:
     held = data.load_paragraphs(HELD_OUT, root=world.root)
     asked = [(q, one.text) for one in held for q in one.questions if q.answers]
     numbers: dict[str, int] = {}
     rows = [[numbers.setdefault(text, len(numbers)) for text in (q.text, of)] for q, of in asked]
     texts = list(numbers)
     first, second = np.array(rows, np.int64).T
-    pieces = Pieces(tokeniser)
+    pieces = WordPieceTokenizer(tokeniser)
     table = TokenTable.of(texts, pieces)
     network: Any = _Reading(made)
-    found = read(network, table, template_of(tokeniser), first, second)
+    found = read_spans(network, table, word_piece_template(tokeniser), first, second)
     said = {}
     for (question, text), (begin, end, _, _) in zip(asked, found, strict=True):
         places = tokeniser.tokens_with_offsets(text)
@@ -318,7 +328,9 @@ def read_held_out(world: World, made: AdaptedReader, tokeniser: WordPiece) -> Fi
     return dict(score_phrases(said, golds).percent)
 
 
-def adapt(world: World, name: str | Path, kind: str, seed: int, sets: Mapping[str, Dev]) -> None:
+def adapt(
+    world: World, name: str | Path, kind: str, seed: int, sets: Mapping[str, CascadeDevSet]
+) -> None:
     """Adapt a state, or an exported folder, to WikiQA or TrecQA."""
     objective = replace(ADAPT.objective, kind="drawn" if kind == "drawn" else "joint")
     train = "trecqa:train-all" if kind == "trecqa" else "wikiqa:train"
@@ -326,9 +338,9 @@ def adapt(world: World, name: str | Path, kind: str, seed: int, sets: Mapping[st
         network = torch_network(name).to(world.device)
     else:
         network = world.network(world.state(name))
-    source = WholeSource(data.load_dataset(train, root=world.root), world.tokeniser)
+    source = WholeCandidateLists(data.load_dataset(train, root=world.root), world.tokeniser)
     start = time.perf_counter()
-    train_cascade(network, [Phase(source, replace(ADAPT, objective=objective, seed=seed))])
+    train_cascade(network, [CascadePhase(source, replace(ADAPT, objective=objective, seed=seed))])
     figures: Figures = {"seconds": round(time.perf_counter() - start)}
     for own, dev in sets.items():
         scores = dict(zip(network.shape.depths, _scores(network, dev), strict=True))
@@ -421,7 +433,7 @@ def _readers(world: World, given: argparse.Namespace) -> None:
     together([(reader, (world, name, given.rank, given.seconds)) for name in given.state])
 
 
-def tests(world: World, folder: Path, sets: Mapping[str, Dev]) -> None:
+def tests(world: World, folder: Path, sets: Mapping[str, CascadeDevSet]) -> None:
     """An exported folder in torch, at every depth and with drop rates."""
     network = torch_network(folder).to(world.device)
     depths = network.shape.depths

@@ -31,7 +31,7 @@ from askline.engine.onnx_writer import OnnxGraph
 from askline.engine.quantization import quantize_rows
 from askline.engine.sequences import TokenSequences
 from askline.models.folder import ModelFolder
-from askline.training.cascade.cascade_export import Standard
+from askline.training.cascade.cascade_export import StandardOnnxGraph
 
 from .common import data_root, save
 
@@ -103,12 +103,12 @@ def _graph(encoder: OnnxEncoder) -> bytes:
 
 
 @dataclass(slots=True, eq=False)
-class _Dynamic(Standard):
+class _Dynamic(StandardOnnxGraph):
     """Every product in int8 with dynamic quantization."""
 
     def dense(self, name: str, inputs: str) -> str:
         if not name.startswith("layers."):
-            return Standard.dense(self, name, inputs)
+            return StandardOnnxGraph.dense(self, name, inputs)
         node, const = self.graph.node, self.graph.constant
         whole, scale = quantize_rows(self.tensors[f"{name}.weight"], 64)
         arguments: list[Any] = [

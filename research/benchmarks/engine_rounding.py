@@ -25,7 +25,7 @@ from askline.engine import quantization
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.models.folder import ModelFolder
 from askline.training import post_training_quantization as quantised
-from askline.training.post_training_quantization import some_pairs
+from askline.training.post_training_quantization import sample_pairs
 from askline.types import Question
 
 from .common import data_root, evenly, save
@@ -62,7 +62,7 @@ def main() -> None:
     kept = data.filter_questions(data.load_dataset(given.on, root=data_root()), "answerable")
     questions = evenly(kept, given.questions).questions
     source = data.load_dataset(given.fit, root=data_root())
-    pairs = some_pairs(source, PAIRS)
+    pairs = sample_pairs(source, PAIRS)
     wanted = _logits(exact, questions)
     figures: dict[str, Any] = {
         "fitted to": given.fit,

@@ -28,8 +28,8 @@ from askline.models.light_config import (
     LightConfig,
     RelationalCNNConfig,
 )
-from askline.training.light.encoded_questions import encode
-from askline.training.light.light_training import DevSet, Recipe, train
+from askline.training.light.encoded_questions import encode_questions
+from askline.training.light.light_training import LightDevSet, LightRecipe, train_light_ranker
 from askline.types import QuestionSet
 
 from .common import save
@@ -42,8 +42,8 @@ class Case:
 
     label: str
     layout: LightConfig
-    first: Recipe | None = None
-    then: tuple[Recipe, ...] = ()
+    first: LightRecipe | None = None
+    then: tuple[LightRecipe, ...] = ()
 
     @property
     def encoding(self) -> LightConfig:
@@ -56,12 +56,12 @@ class Case:
 _ALONE, _CA = CosinetConfig(), CompareAggregateConfig()
 _BI, _CA_BI = replace(_ALONE, list_layer="birnn"), replace(_CA, list_layer="birnn")
 _RICH = replace(_BI, channels=("related", "exact", "idf"))
-_LONG = Recipe(rate=1e-3, batch=32, epochs=2, dropout=0.2)
-_ADAPT = Recipe(rate=5e-4, batch=16, dropout=0.4)
+_LONG = LightRecipe(learning_rate=1e-3, batch_size=32, epochs=2, dropout=0.2)
+_ADAPT = LightRecipe(learning_rate=5e-4, batch_size=16, dropout=0.4)
 
 
-def _rates(recipe: Recipe, *rates: float) -> tuple[Recipe, ...]:
-    return tuple(replace(recipe, rate=rate) for rate in rates)
+def _rates(recipe: LightRecipe, *rates: float) -> tuple[LightRecipe, ...]:
+    return tuple(replace(recipe, learning_rate=rate) for rate in rates)
 
 
 CASES: tuple[Case, ...] = (
@@ -69,31 +69,31 @@ CASES: tuple[Case, ...] = (
     Case(
         "CA list + BiRNN, transfer",
         _CA_BI,
-        replace(_LONG, rate=5e-4, dropout=0.0),
+        replace(_LONG, learning_rate=5e-4, dropout=0.0),
         _rates(replace(_ADAPT, dropout=0.2), 1e-4, 2e-4, 5e-4),
     ),
     Case(
         "CA list, transfer",
         _CA,
-        replace(_LONG, rate=5e-4, dropout=0.2),
+        replace(_LONG, learning_rate=5e-4, dropout=0.2),
         _rates(replace(_ADAPT, dropout=0.2), 2e-4, 5e-4, 1e-3),
     ),
     Case(
         "CA point, transfer",
         _CA,
-        replace(_LONG, loss="point", rate=5e-4, dropout=0.2),
+        replace(_LONG, loss="point", learning_rate=5e-4, dropout=0.2),
         _rates(replace(_ADAPT, loss="point", dropout=0.2), 2e-4, 5e-4, 1e-3),
     ),
     Case(
         "Cosinet list, transfer",
         _ALONE,
-        replace(_LONG, rate=2e-3),
+        replace(_LONG, learning_rate=2e-3),
         _rates(_ADAPT, 5e-4, 1e-3, 2e-3),
     ),
     Case(
         "Cosinet point, transfer",
         _ALONE,
-        replace(_LONG, loss="point", rate=2e-3),
+        replace(_LONG, loss="point", learning_rate=2e-3),
         _rates(replace(_ADAPT, loss="point"), 5e-4, 1e-3, 2e-3),
     ),
     Case(
@@ -114,17 +114,22 @@ CASES: tuple[Case, ...] = (
         replace(_LONG, epochs=4, dropout=0.4),
         _rates(_ADAPT, 5e-4),
     ),
-    Case("Cosinet list + BiRNN, rate 2e-3", _BI, replace(_LONG, rate=2e-3), _rates(_ADAPT, 5e-4)),
+    Case(
+        "Cosinet list + BiRNN, rate 2e-3",
+        _BI,
+        replace(_LONG, learning_rate=2e-3),
+        _rates(_ADAPT, 5e-4),
+    ),
     Case(
         "Cosinet list + BiRNN, rate 5e-4, batch 16",
         _BI,
-        replace(_LONG, rate=5e-4, batch=16),
+        replace(_LONG, learning_rate=5e-4, batch_size=16),
         _rates(_ADAPT, 5e-4),
     ),
     Case(
         "Cosinet point, dropout 0.4, 3 epochs",
         _ALONE,
-        replace(_LONG, loss="point", rate=2e-3, dropout=0.4, epochs=3),
+        replace(_LONG, loss="point", learning_rate=2e-3, dropout=0.4, epochs=3),
     ),
     Case("Cosinet list + BiRNN, three channels", _RICH, _LONG, _rates(_ADAPT, 5e-4)),
     Case(
@@ -135,43 +140,65 @@ CASES: tuple[Case, ...] = (
     ),
     Case("CA point, rate 1e-3", _CA, replace(_LONG, loss="point", dropout=0.2)),
     Case("CA list, rate 1e-3", _CA, _LONG),
-    Case("Rel-CNN, rate 2e-3", RelationalCNNConfig(), replace(_LONG, loss="point", rate=2e-3)),
+    Case(
+        "Rel-CNN, rate 2e-3",
+        RelationalCNNConfig(),
+        replace(_LONG, loss="point", learning_rate=2e-3),
+    ),
     Case(
         "Cosinet list + BiRNN, plain",
         _BI,
         None,
-        (Recipe(), Recipe(rate=2e-4, batch=1), Recipe(dropout=0.2), Recipe(rate=5e-4, batch=8)),
+        (
+            LightRecipe(),
+            LightRecipe(learning_rate=2e-4, batch_size=1),
+            LightRecipe(dropout=0.2),
+            LightRecipe(learning_rate=5e-4, batch_size=8),
+        ),
     ),
     Case(
-        "Cosinet list + BiRNN, plain, three channels", _RICH, None, (Recipe(), Recipe(dropout=0.2))
+        "Cosinet list + BiRNN, plain, three channels",
+        _RICH,
+        None,
+        (LightRecipe(), LightRecipe(dropout=0.2)),
     ),
     Case(
         "Cosinet list + BiRNN, plain, vectors of length 3",
         replace(_BI, vector_scale=3.0),
         None,
-        (Recipe(),),
+        (LightRecipe(),),
     ),
-    Case("Cosinet list, plain", _ALONE, None, _rates(Recipe(batch=4), 1e-3, 2e-3, 4e-3)),
+    Case("Cosinet list, plain", _ALONE, None, _rates(LightRecipe(batch_size=4), 1e-3, 2e-3, 4e-3)),
     Case(
         "Cosinet point, plain",
         _ALONE,
         None,
-        _rates(Recipe(loss="point", batch=4), 1e-3, 2e-3, 4e-3),
+        _rates(LightRecipe(loss="point", batch_size=4), 1e-3, 2e-3, 4e-3),
     ),
-    Case("CA list, plain", _CA, None, _rates(Recipe(batch=4), 5e-4, 1e-3, 2e-3)),
-    Case("CA point, plain", _CA, None, _rates(Recipe(loss="point", batch=4), 5e-4, 1e-3, 2e-3)),
-    Case("CA list + BiRNN, plain", _CA_BI, None, _rates(Recipe(batch=4), 2.5e-4, 5e-4, 1e-3)),
+    Case("CA list, plain", _CA, None, _rates(LightRecipe(batch_size=4), 5e-4, 1e-3, 2e-3)),
+    Case(
+        "CA point, plain",
+        _CA,
+        None,
+        _rates(LightRecipe(loss="point", batch_size=4), 5e-4, 1e-3, 2e-3),
+    ),
+    Case(
+        "CA list + BiRNN, plain",
+        _CA_BI,
+        None,
+        _rates(LightRecipe(batch_size=4), 2.5e-4, 5e-4, 1e-3),
+    ),
     Case(
         "CA list + BiRNN, plain, vectors of length 1",
         replace(_CA_BI, vector_scale=1.0),
         None,
-        _rates(Recipe(batch=4), 5e-4),
+        _rates(LightRecipe(batch_size=4), 5e-4),
     ),
     Case(
         "Rel-CNN, plain",
         RelationalCNNConfig(),
         None,
-        _rates(Recipe(loss="point", batch=4), 5e-4, 1e-3, 2e-3),
+        _rates(LightRecipe(loss="point", batch_size=4), 5e-4, 1e-3, 2e-3),
     ),
 )
 
@@ -189,15 +216,15 @@ class Job:
 
 
 @cache
-def folds(layout: LightConfig, source: Source) -> tuple[tuple[Any, DevSet], ...]:
+def folds(layout: LightConfig, source: Source) -> tuple[tuple[Any, LightDevSet], ...]:
     """Encoded training and test questions of each fold."""
     every = [one for name in ("wikiqa:train", "wikiqa:dev") for one in questions(name)]
     order = np.random.default_rng(1).permutation(len(every)).tolist()
 
-    def numbers(chosen: list[int]) -> DevSet:
+    def numbers(chosen: list[int]) -> LightDevSet:
         some = QuestionSet("fold", tuple(every[place] for place in sorted(chosen)))
         table = word_vectors(source.vectors)
-        return DevSet(some, encode(some, table, layout, device=source.device))
+        return LightDevSet(some, encode_questions(some, table, layout, device=source.device))
 
     held = [order[fold::FOLDS] for fold in range(FOLDS)]
     return tuple(
@@ -215,15 +242,19 @@ def run(job: Job) -> list[dict[str, Any]]:
     case, state, done = job.case, None, []
     if case.first is not None:
         numbers = encoded(SQUAD_TRAIN, case.encoding, job.source)
-        trained = train(case.layout, numbers, case.first)
+        trained = train_light_ranker(case.layout, numbers, case.first)
         held = questions("squadshifts:dev")
-        dev = DevSet(held, encoded(held.name, case.encoding, job.source)).measure(trained.network)
+        dev = LightDevSet(held, encoded(held.name, case.encoding, job.source)).measure(
+            trained.network
+        )
         done.append(_line(case, case.first, "squadshifts:dev", [dev], trained.seconds))
         state = trained.network.state_dict()
     for recipe in case.then:
         results, seconds = [], 0.0
         for fold, (numbers, held_out) in enumerate(folds(case.encoding, job.source)):
-            trained = train(case.layout, numbers, replace(recipe, seed=fold), start=state)
+            trained = train_light_ranker(
+                case.layout, numbers, replace(recipe, seed=fold), start=state
+            )
             results.append(held_out.measure(trained.network))
             seconds += trained.seconds
         done.append(_line(case, recipe, "wikiqa, cross-validated", results, seconds))
@@ -231,7 +262,7 @@ def run(job: Job) -> list[dict[str, Any]]:
 
 
 def _line(
-    case: Case, recipe: Recipe, on: str, results: list[dict[str, float]], seconds: float
+    case: Case, recipe: LightRecipe, on: str, results: list[dict[str, float]], seconds: float
 ) -> dict[str, Any]:
     means = {name: round(fmean(one[name] for one in results), 2) for name in results[0]}
     first = str(case.first) if case.first is not None else None

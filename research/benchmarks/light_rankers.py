@@ -35,9 +35,15 @@ from askline.models.light_config import (
     RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
-from askline.training.light.encoded_questions import EncodedSet, encode
+from askline.training.light.encoded_questions import EncodedQuestions, encode_questions
 from askline.training.light.light_networks import parameter_count
-from askline.training.light.light_training import DevSet, Recipe, Trained, export, train
+from askline.training.light.light_training import (
+    LightDevSet,
+    LightRecipe,
+    TrainedLightRanker,
+    export_light_ranker,
+    train_light_ranker,
+)
 from askline.types import QuestionSet
 
 from .common import data_root, load, save
@@ -69,16 +75,16 @@ def word_vectors(path: str) -> WordVectors:
 
 
 @cache
-def encoded(name: str, layout: LightConfig, source: Source) -> EncodedSet:
+def encoded(name: str, layout: LightConfig, source: Source) -> EncodedQuestions:
     """An encoded set on the device; the first process that needs it writes the cache."""
     reads = "_".join(layout.input_channels) or "words"
     file = Path(source.folder) / f"{name.replace(':', '-')}_{reads}_{layout.vector_scale:g}.pt"
     if not file.exists():
-        found = encode(questions(name), word_vectors(source.vectors), layout)
+        found = encode_questions(questions(name), word_vectors(source.vectors), layout)
         half = file.with_suffix(f".{os.getpid()}")
         torch.save(found, half)
         half.replace(file)
-    kept: EncodedSet = torch.load(file, weights_only=False)
+    kept: EncodedQuestions = torch.load(file, weights_only=False)
     return kept.to(source.device)
 
 
@@ -88,9 +94,9 @@ class Row:
 
     label: str
     layout: LightConfig
-    recipe: Recipe
+    recipe: LightRecipe
     published: tuple[float, float] | None = None
-    adapt: Recipe | None = None
+    adapt: LightRecipe | None = None
     """For SQuAD rows: recipe of a further training on WikiQA, which is a separate row there."""
     turn: int = 0
     """Rows with a lower turn are started first."""
@@ -123,13 +129,13 @@ COSINET, CA = CosinetConfig(), CompareAggregateConfig()
 RICH = CosinetConfig(channels=("related", "exact", "idf"))
 
 # Learning rates by cross-validation: research/notes/light-rankers.md.
-POINT = Recipe(loss="point", rate=4e-3, batch=4)
-ALONE = Recipe(rate=4e-3, batch=4)
-LISTS = Recipe(rate=1e-3, batch=16)
-CA_POINT = Recipe(loss="point", rate=2e-3, batch=4)
-CA_ALONE = Recipe(rate=2e-3, batch=4)
-CA_LISTS = Recipe(rate=5e-4, batch=4)
-REL = Recipe(loss="point", rate=1e-3, batch=4)
+POINT = LightRecipe(loss="point", learning_rate=4e-3, batch_size=4)
+ALONE = LightRecipe(learning_rate=4e-3, batch_size=4)
+LISTS = LightRecipe(learning_rate=1e-3, batch_size=16)
+CA_POINT = LightRecipe(loss="point", learning_rate=2e-3, batch_size=4)
+CA_ALONE = LightRecipe(learning_rate=2e-3, batch_size=4)
+CA_LISTS = LightRecipe(learning_rate=5e-4, batch_size=4)
+REL = LightRecipe(loss="point", learning_rate=1e-3, batch_size=4)
 
 _NAMES: dict[ListLayerKind, str] = {
     "rnn": "RNN",
@@ -161,10 +167,10 @@ REPORTED = {
 def _lists(
     name: str,
     layout: CosinetConfig | CompareAggregateConfig,
-    recipe: Recipe,
+    recipe: LightRecipe,
     published: Mapping[ListLayerKind, tuple[float, float]],
     *,
-    adapt: Recipe | None = None,
+    adapt: LightRecipe | None = None,
     turn: int = 0,
     later: int = 0,
 ) -> tuple[Row, ...]:
@@ -202,12 +208,15 @@ WIKIQA: tuple[Row, ...] = (
 SQUAD_TRAIN = "squadshifts:train+squad1:train"
 
 # Chosen by research/results/light_choosing.json, as are the rates of adaptation.
-_LONG = Recipe(rate=2e-3, batch=32, epochs=2, dropout=0.2)
-_ADAPT = Recipe(rate=2e-3, batch=16, dropout=0.4)
-_CA_LONG = Recipe(rate=5e-4, batch=32, epochs=2)
-_CA_ADAPT = Recipe(rate=1e-3, batch=16, dropout=0.2)
+_LONG = LightRecipe(learning_rate=2e-3, batch_size=32, epochs=2, dropout=0.2)
+_ADAPT = LightRecipe(learning_rate=2e-3, batch_size=16, dropout=0.4)
+_CA_LONG = LightRecipe(learning_rate=5e-4, batch_size=32, epochs=2)
+_CA_ADAPT = LightRecipe(learning_rate=1e-3, batch_size=16, dropout=0.2)
 # Networks that read the list need a lower rate.
-_ADAPT_LISTS, _CA_ADAPT_LISTS = replace(_ADAPT, rate=5e-4), replace(_CA_ADAPT, rate=2e-4)
+_ADAPT_LISTS, _CA_ADAPT_LISTS = (
+    replace(_ADAPT, learning_rate=5e-4),
+    replace(_CA_ADAPT, learning_rate=2e-4),
+)
 _COSINET_SQUAD: dict[ListLayerKind, tuple[float, float]] = {"birnn": (86.18, 91.97)}
 _CA_SQUAD: dict[ListLayerKind, tuple[float, float]] = {"birnn": (86.32, 92.05)}
 
@@ -235,8 +244,8 @@ SQUAD: tuple[Row, ...] = (
     Row(
         "Rel-CNN",
         RelationalCNNConfig(),
-        replace(_LONG, loss="point", rate=1e-3),
-        adapt=replace(_ADAPT, loss="point", rate=1e-3),
+        replace(_LONG, loss="point", learning_rate=1e-3),
+        adapt=replace(_ADAPT, loss="point", learning_rate=1e-3),
         turn=2,
     ),
     Row(
@@ -292,7 +301,7 @@ def run(job: Job) -> list[Figures]:
     done = [_figures(job, job.table, row.label, trained)]
     if job.keep and job.table == "squad" and job.seed == 0:
         folder = Path(job.keep) / row.label.replace(" ", "-").lower()
-        export(trained, folder, vectors=word_vectors(job.source.vectors))
+        export_light_ranker(trained, folder, vectors=word_vectors(job.source.vectors))
     if row.adapt is not None:
         trained = _trained(job, "wikiqa", row.adapt, trained.network.state_dict())
         done.append(_figures(job, "wikiqa", f"{row.label}, {TRANSFERRED}", trained))
@@ -300,15 +309,15 @@ def run(job: Job) -> list[Figures]:
 
 
 def _trained(
-    job: Job, table: str, recipe: Recipe, start: Mapping[str, torch.Tensor] | None = None
-) -> Trained:
+    job: Job, table: str, recipe: LightRecipe, start: Mapping[str, torch.Tensor] | None = None
+) -> TrainedLightRanker:
     numbers = encoded(TRAIN[table], job.row.encoding, job.source)
-    return train(job.row.layout, numbers, replace(recipe, seed=job.seed), start=start)
+    return train_light_ranker(job.row.layout, numbers, replace(recipe, seed=job.seed), start=start)
 
 
-def _figures(job: Job, table: str, label: str, trained: Trained) -> Figures:
+def _figures(job: Job, table: str, label: str, trained: TrainedLightRanker) -> Figures:
     dev, test = (
-        DevSet(questions(name), encoded(name, job.row.encoding, job.source)).measure(
+        LightDevSet(questions(name), encoded(name, job.row.encoding, job.source)).measure(
             trained.network
         )
         for name in MEASURED[table]
@@ -435,8 +444,8 @@ def timed(vectors: str, device: str, times: int) -> Figures:
     row = next(row for row in WIKIQA if row.label == "Cosinet list + BiRNN")
     start = time.perf_counter()
     table, (on, dev) = word_vectors(vectors), map(questions, ("wikiqa:train", "wikiqa:dev"))
-    numbers = encode(on, table, row.encoding, device=device)
-    held = DevSet(dev, encode(dev, table, row.encoding, device=device))
+    numbers = encode_questions(on, table, row.encoding, device=device)
+    held = LightDevSet(dev, encode_questions(dev, table, row.encoding, device=device))
     figures: Figures = {"device": device, "encoding": round(time.perf_counter() - start, 2)}
     for threads in (2, 1):
         torch.set_num_threads(threads)
@@ -448,10 +457,10 @@ def timed(vectors: str, device: str, times: int) -> Figures:
     return figures
 
 
-def _clocked(row: Row, numbers: EncodedSet, dev: DevSet) -> dict[str, float]:
+def _clocked(row: Row, numbers: EncodedQuestions, dev: LightDevSet) -> dict[str, float]:
     """Seconds of one training, without and with the dev measures."""
     wall, cpu = time.perf_counter(), time.process_time()
-    trained = train(row.layout, numbers, row.recipe, dev=dev)
+    trained = train_light_ranker(row.layout, numbers, row.recipe, dev=dev)
     return {
         "training": round(trained.seconds, 2),
         "with dev measures": round(time.perf_counter() - wall, 2),

@@ -18,8 +18,8 @@ from typing import get_args
 from askline.data.squad import Paragraph, read_paragraphs
 from askline.phrases.extraction import Decoding
 from askline.phrases.tokenization import load_tokenizer
-from askline.training.phrases.phrase_extractor import Ends
-from askline.training.phrases.phrase_run import Means, candidate_recall, fit_extractor
+from askline.training.phrases.phrase_extractor import SpanEnds
+from askline.training.phrases.phrase_run import PhraseRun, build_extractor, candidate_recall
 from askline.training.phrases.phrase_training import PhraseRecipe
 
 from .common import data_root, load_or_empty, save
@@ -32,11 +32,11 @@ def main() -> None:
     given = _arguments()
     train, dev = split(data_root())
     test = read_paragraphs(data_root() / "squad/dev-v1.1.json").paragraphs
-    means = Means(load_tokenizer(given.init), given.device, note=print)
-    recipe = PhraseRecipe(given.epochs, given.rate, seed=given.seed)
+    means = PhraseRun(load_tokenizer(given.init), given.device, note=print)
+    recipe = PhraseRecipe(epochs=given.epochs, learning_rate=given.rate, seed=given.seed)
     rows = _known()
-    for ends in get_args(Ends):
-        network, _ = fit_extractor(given.init, train, recipe, means, ends=ends)
+    for ends in get_args(SpanEnds):
+        network, _ = build_extractor(given.init, train, recipe, means, ends=ends)
         row: Row = {}
         for name, paragraphs in (("dev", dev), ("SQuAD v1.1 dev", test)):
             material = means.material(paragraphs)

@@ -10,7 +10,7 @@ import numpy as np
 from askline.data import Paragraph
 from askline.evaluation import score_phrases
 from askline.training.cascade.cascade_network import CascadeNetwork
-from askline.training.cascade.span_reading import read
+from askline.training.cascade.span_reading import read_spans
 from askline.training.packing import PairTemplate, TokenTable
 
 __all__ = [
@@ -42,7 +42,7 @@ def read_texts(
     texts = list(numbers)
     questions, paragraphs = np.array(rows, np.int64).T
     table, template = TokenTable.of(texts, tokeniser), PairTemplate.of(tokeniser)
-    found = read(network, table, template, questions, paragraphs)
+    found = read_spans(network, table, template, questions, paragraphs)
     places = _places({row: texts[row] for row in paragraphs.tolist()}, tokeniser)
     answers = []
     for row, (first, last, score, none) in zip(paragraphs.tolist(), found, strict=True):

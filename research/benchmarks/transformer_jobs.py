@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
 from askline import data
-from askline.training.checkpoint import average
+from askline.training.checkpoint import average_weights
 from askline.training.losses import Objective
 from askline.training.transformer.cross_encoder_folder import load_network, save_network
 from askline.training.transformer.pair_network import PairNetwork, list_scores, measure
 from askline.training.transformer.pair_sets import PairSet, encode_pairs
-from askline.training.transformer.sampled_lists import Plan, SampledLists
+from askline.training.transformer.sampled_lists import SampledLists, SamplingPlan
 from askline.training.transformer.transformer_training import (
-    Dev,
-    Phase,
+    TransformerDevSet,
+    TransformerPhase,
     TransformerRecipe,
     train_transformer,
 )
@@ -262,7 +262,7 @@ def blend_on_test(world: World) -> Row:
 
 COMPARED = {
     "chosen": PLANS["chosen"],
-    "elsewhere": Plan(elsewhere=5, drawn=48),
+    "elsewhere": SamplingPlan(elsewhere=5, drawn=48),
 }
 """The network selects among all kinds of negatives, or among more random sentences."""
 SHARES = (1.0, 0.9, 0.8, 0.7)
@@ -372,8 +372,8 @@ def _trained(
 ) -> Row:
     """Adapt in place, keep the best epoch on dev, then measure once on the test set."""
     held = world.sets.measured(DEV[target])
-    dev = Dev(held.questions, held.pairs)
-    history = train_transformer(network, [Phase(train.pairs, recipe)], dev=dev)
+    dev = TransformerDevSet(held.questions, held.pairs)
+    history = train_transformer(network, [TransformerPhase(train.pairs, recipe)], dev=dev)
     return {
         "seconds": round(sum(epoch.seconds for epoch in history), 1),
         "epochs": [{name: round(x, 2) for name, x in epoch.dev.items()} for epoch in history],
@@ -451,7 +451,7 @@ def cross_mean(world: World) -> Row:
     """The mean of the three adapted weights."""
     network = world.blended(world.share)
     states = [load_file(world.work / f"cross-adapted-{seed}.safetensors") for seed in SEEDS]
-    network.load_state_dict(average(states))
+    network.load_state_dict(average_weights(states))
     return {"way": _choice(world), "weights": len(SEEDS)} | _measures(world, network.eval())
 
 
@@ -467,7 +467,7 @@ def _measures(world: World, network: PairNetwork) -> Row:
 def _to_last_epoch(world: World, loss: str, rows: NDArray[np.int64], *, seed: int) -> PairNetwork:
     recipe = replace(world.adapt, objective=LOSSES[loss], seed=seed, keep="last")
     network = world.blended(world.share)
-    train_transformer(network, [Phase(world.wikiqa.pairs.take(rows), recipe)])
+    train_transformer(network, [TransformerPhase(world.wikiqa.pairs.take(rows), recipe)])
     return network.eval()
 
 

@@ -32,13 +32,13 @@ from typing import Any
 
 import torch
 
-from askline.training.transformer.cross_encoder_folder import load_tokeniser
+from askline.training.transformer.cross_encoder_folder import load_tokenizer
 from askline.training.transformer.sampled_lists import (
     CONVERSATION_PLAN,
     Negatives,
-    Part,
     SampledLists,
-    mine,
+    SamplingPart,
+    mine_negatives,
 )
 from askline.training.transformer.transformer_training import TransformerRecipe
 from research.recipes.general import SETS, GeneralRecipe, general_parts
@@ -196,7 +196,7 @@ def _depths() -> Iterator[Job]:
 def world(options: argparse.Namespace) -> World:
     """Read and tokenize everything before forking, because tokenizer threads do not survive it."""
     start = time.monotonic()
-    tokeniser = load_tokeniser(options.init)
+    tokeniser = load_tokenizer(options.init)
     lists, others = _lists(options, tokeniser)
     print(f"{time.monotonic() - start:.1f} s  {len(lists)} questions to transfer from", flush=True)
     sets = Sets(options.data, tokeniser, options.few)
@@ -207,7 +207,7 @@ def world(options: argparse.Namespace) -> World:
         print(f"{time.monotonic() - start:.1f} s  {line}", flush=True)
     for name in jobs.UNANSWERABLE if whole else ():
         sets.measured((name, "all", False, None))
-    transfer = replace(GeneralRecipe().transfer, tokens=32_768, seconds=options.seconds)
+    transfer = replace(GeneralRecipe().transfer, max_tokens=32_768, max_seconds=options.seconds)
     return World(
         init=options.init,
         tokeniser=tokeniser,
@@ -219,7 +219,9 @@ def world(options: argparse.Namespace) -> World:
         work=options.work,
         device=options.device,
         recipe=replace(GeneralRecipe(), transfer=transfer),
-        adapt=TransformerRecipe(jobs.POINT, epochs=3, rate=3e-5, batch=16, tokens=32_768),
+        adapt=TransformerRecipe(
+            objective=jobs.POINT, epochs=3, learning_rate=3e-5, batch_size=16, max_tokens=32_768
+        ),
         general=options.general,
     )
 
@@ -228,7 +230,7 @@ def _lists(
     options: argparse.Namespace, tokeniser: Any
 ) -> tuple[SampledLists, dict[str, SampledLists]]:
     """Training lists by the recipe's plan and, with the part `plans`, by the other plans."""
-    parts: tuple[Part, ...] = general_parts(options.data)
+    parts: tuple[SamplingPart, ...] = general_parts(options.data)
     if options.few:
         parts = tuple(replace(part, questions=part.questions[: options.few]) for part in parts)
     mined, name = _mined(options, parts), " + ".join(SETS)
@@ -242,13 +244,13 @@ def _lists(
     return lists, others
 
 
-def _mined(options: argparse.Namespace, parts: Sequence[Part]) -> Negatives:
+def _mined(options: argparse.Namespace, parts: Sequence[SamplingPart]) -> Negatives:
     """BM25 negatives, kept in a file because mining takes half a minute."""
     questions = [question for part in parts for question in part.questions]
     path = options.negatives or options.work / "negatives-bm25.npz"
     if options.few or not path.exists():
         path = options.work / "negatives-bm25.npz"
-        mine(questions).save(path)
+        mine_negatives(questions).save(path)
     return Negatives.load(path, questions)
 
 

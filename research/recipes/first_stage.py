@@ -33,9 +33,10 @@ from askline.models.light_config import (
     FirstStageConfig,
 )
 from askline.models.word_vectors import WordVectors
-from askline.training.light.encoded_questions import Texts
+from askline.training.light.encoded_questions import PaddedTexts
 from askline.training.light.light_layers import PooledConvolution
-from askline.training.optimizer import slanted_triangular
+from askline.training.loop import SeededOnceTask, Step, TrainingRecipe, run_training
+from askline.training.optimizer import AdamW, Optimizer, ParameterGroup
 from askline.types import QuestionSet
 
 from .first_stage_examples import Example, Vocabulary, examples
@@ -170,23 +171,59 @@ class Filter(nn.Module):
         rare = rarity[words] * inside
         beside = torch.stack([related, exact, rare, exact * rare], 2)
         distinct, number = torch.unique(F.pad(words.flatten(), (1, 0)), return_inverse=True)
-        texts = Texts(vectors[distinct], number[1:].view_as(words), inside.sum(1).long())
+        texts = PaddedTexts(vectors[distinct], number[1:].view_as(words), inside.sum(1).long())
         found = self.candidate(texts, beside)  # (pairs, filters)
         pooled = vectors.new_zeros(*batch.present.shape, found.shape[1])
         pooled[batch.present] = found
         return pooled
 
 
-@dataclass(frozen=True, slots=True)
-class FilterRecipe:
-    """The values that the shipped filter was made with; chosen on dev sets."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterRecipe(TrainingRecipe):
+    """The values that the shipped filter was trained with; chosen on dev sets."""
 
     epochs: int = 2
-    rate: float = 2e-3
-    batch: int = 32
+    learning_rate: float = 2e-3
+    batch_size: int = 32
     dropout: float = 0.1
-    decay: float = 1e-4
-    seed: int = 0
+    weight_decay: float = 1e-4
+
+
+class _FilterTask(SeededOnceTask[list[int]]):
+    """Lists of similar size are batched together."""
+
+    recipe: FilterRecipe
+    network: Filter
+
+    def __init__(
+        self,
+        network: Filter,
+        lists: Sequence[Example],
+        table: tuple[NDArray[np.float32], NDArray[np.float32]],
+        recipe: FilterRecipe,
+    ) -> None:
+        self.network, self.recipe, self._lists = network, recipe, lists
+        self._vectors, self._rarity = (torch.from_numpy(part) for part in table)
+        self._draw = random.Random(recipe.seed)
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return -(-len(self._lists) // self.recipe.batch_size)
+
+    def seed_run(self) -> np.random.Generator:
+        """Torch was seeded before the network was created."""
+        return np.random.default_rng(self.recipe.seed)
+
+    def new_optimizer(self) -> Optimizer:
+        rate, decay = self.recipe.learning_rate, self.recipe.weight_decay
+        return AdamW(self.network, [ParameterGroup(list(self.network.parameters()), rate, decay)])
+
+    def batches(self, epoch: int, random: np.random.Generator) -> list[list[int]]:  # noqa: ARG002
+        return _batches(self._lists, self.recipe.batch_size, self._draw)
+
+    def loss(self, part: list[int]) -> Tensor:
+        batch = FilterBatch.of([self._lists[place] for place in part])
+        return _loss(self.network(batch, self._vectors, self._rarity), batch)
 
 
 def fit(
@@ -195,31 +232,18 @@ def fit(
     layout: FirstStageConfig,
     recipe: FilterRecipe,
     *,
-    tell: Callable[[int, int, float], object] = lambda *_: None,
+    on_step: Callable[[Step], None] = lambda _: None,
 ) -> Filter:
     """
-    Minimise the negative log of the share that a list's answers get of its softmax.
+    Minimize the negative log of the share of a list's softmax that its answers have.
 
-    `table` holds the vectors and rarities of the lists' vocabulary; `tell` hears step, steps and
-    loss after every step. Lists of like size are taken together. CPU and one thread will do.
+    `table` holds the vectors and rarities of the lists' vocabulary. One CPU thread is enough.
     """
     torch.manual_seed(recipe.seed)
-    draw = random.Random(recipe.seed)
-    vectors, rarity = (torch.from_numpy(part) for part in table)
     network = Filter(layout, dropout=recipe.dropout)
-    _start(network, lists)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
-    steps = [batch for _ in range(recipe.epochs) for batch in _batches(lists, recipe.batch, draw)]
-    for step, chosen in enumerate(steps):
-        for group in optimiser.param_groups:
-            group["lr"] = recipe.rate * slanted_triangular(step, len(steps))
-        batch = FilterBatch.of([lists[place] for place in chosen])
-        loss = _loss(network(batch, vectors, rarity), batch)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        tell(step + 1, len(steps), loss.item())
-    return network.eval()
+    _initialize(network, lists)
+    run_training([_FilterTask(network, lists, table, recipe)], on_step=on_step)
+    return network
 
 
 def tensors_of(network: Filter) -> dict[str, NDArray[np.float32]]:
@@ -230,7 +254,7 @@ def tensors_of(network: Filter) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def _start(network: Filter, lists: Sequence[Example]) -> None:
+def _initialize(network: Filter, lists: Sequence[Example]) -> None:
     """Features at mean 0 and deviation 1, and a lexical ranker to start from."""
     seen = np.concatenate([one.features for one in lists])
     network.mean.copy_(torch.from_numpy(seen.mean(axis=0)))
@@ -325,8 +349,13 @@ def main(root: str, out: str, threads: int, seed: int) -> None:
             lists.extend(bar)
     layout = FirstStageConfig(dimensions=vectors.dimensions)
     with click.progressbar(length=100, label="Training") as bar:
-        tell = lambda step, steps, _: bar.update(100 * step // steps - bar.pos)  # noqa: E731
-        network = fit(lists, vocabulary.table(vectors), layout, recipe, tell=tell)
+        network = fit(
+            lists,
+            vocabulary.table(vectors),
+            layout,
+            recipe,
+            on_step=lambda step: bar.update(100 * step.done // step.total - bar.pos),
+        )
     names = [name for group in GROUPS for name in group]
     text = card(layout, recipe, questions=len(lists), sets=names)
     tensors = tensors_of(network)

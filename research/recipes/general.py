@@ -22,22 +22,22 @@ from safetensors.torch import load_file, save_file
 
 from askline import data
 from askline.errors import InputError
-from askline.training.checkpoint import Epoch, average, blend
-from askline.training.training_log import Journal, Step
-from askline.training.transformer.cross_encoder_folder import load_tokeniser, save_network
+from askline.training.checkpoint import Epoch, average_weights, interpolate_weights
+from askline.training.training_log import StepRecord, TrainingLog
+from askline.training.transformer.cross_encoder_folder import load_tokenizer, save_network
 from askline.training.transformer.pair_network import PairNetwork
 from askline.training.transformer.sampled_lists import (
     CONVERSATION_PLAN,
     REFERENCE_PLAN,
     ListSource,
     Negatives,
-    Part,
-    Plan,
     SampledLists,
+    SamplingPart,
+    SamplingPlan,
     is_conversation,
 )
 from askline.training.transformer.transformer_training import (
-    Phase,
+    TransformerPhase,
     TransformerRecipe,
     train_transformer,
 )
@@ -57,17 +57,19 @@ __all__ = [
 
 SETS = ("squadshifts:train", "squad1:train", "squad-pairs:train")
 
-PLANS = {"chosen": REFERENCE_PLAN, "first": Plan()}
+PLANS = {"chosen": REFERENCE_PLAN, "first": SamplingPlan()}
 """Of lists about encyclopedic text. With `first`, which the first general model was trained with,
 the network chose only the random sentences from elsewhere."""
 
 
-def general_parts(root: Path | None = None, *, plan: str = "chosen") -> tuple[Part, Part]:
+def general_parts(
+    root: Path | None = None, *, plan: str = "chosen"
+) -> tuple[SamplingPart, SamplingPart]:
     """The questions with an answer, those of encyclopaedias first, then those about talk."""
     questions = [question for name in SETS for question in _answerable(name, root)]
     talk = [question for question in questions if is_conversation(question)]
     rest = [question for question in questions if not is_conversation(question)]
-    return Part(tuple(rest), PLANS[plan]), Part(tuple(talk), CONVERSATION_PLAN)
+    return SamplingPart(tuple(rest), PLANS[plan]), SamplingPart(tuple(talk), CONVERSATION_PLAN)
 
 
 def general_lists(
@@ -76,7 +78,9 @@ def general_lists(
     """The lists to train on. The file `negatives` is made where it is not there yet."""
     parts = general_parts(root, plan=plan)
     questions = [question for part in parts for question in part.questions]
-    return SampledLists(" + ".join(SETS), parts, Negatives.at(negatives, questions), tokeniser)
+    return SampledLists(
+        " + ".join(SETS), parts, Negatives.load_or_mine(negatives, questions), tokeniser
+    )
 
 
 def _answerable(name: str, root: Path | None) -> QuestionSet:
@@ -112,7 +116,7 @@ def general_run(
     *,
     device: str = "cpu",
     depth: int | None = None,
-    on_step: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[StepRecord], None] = lambda _: None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> tuple[Epoch, ...]:
     """
@@ -124,19 +128,19 @@ def general_run(
     folder.mkdir(parents=True, exist_ok=True)
     out = run_file(folder, recipe.seed)
     checkpoint = out.with_suffix(".checkpoint.pt")
-    journal = Journal(out.with_suffix(".jsonl"))
+    log = TrainingLog(out.with_suffix(".jsonl"))
     network = PairNetwork.start(init, depth=depth).to(device)
 
-    def noted(step: Step) -> None:
-        journal.step(step)
+    def noted(step: StepRecord) -> None:
+        log.add_step(step)
         on_step(step)
 
     history = train_transformer(
         network,
-        [Phase(lists, recipe)],
+        [TransformerPhase(lists, recipe)],
         checkpoint=checkpoint,
         on_step=noted,
-        on_epoch=journal.epoch,
+        on_epoch=log.add_epoch,
         on_note=on_note,
     )
     draft = out.with_suffix(".tmp")
@@ -149,8 +153,8 @@ def general_run(
 def merged(network: PairNetwork, folder: Path, seeds: Sequence[int], share: float) -> None:
     """Give a network at the start the mean of finished runs, `share` of the way from the start."""
     start = {name: value.cpu() for name, value in network.state_dict().items()}
-    mean = average([load_file(run_file(folder, seed)) for seed in seeds])
-    network.load_state_dict(blend(start, mean, share))
+    mean = average_weights([load_file(run_file(folder, seed)) for seed in seeds])
+    network.load_state_dict(interpolate_weights(start, mean, share))
 
 
 def card(init: str, recipe: GeneralRecipe, plan: str = "chosen") -> str:
@@ -223,7 +227,7 @@ def main(
     """
     recipe = _recipe(seeds, epochs, share, tokens)
     work = work or out.with_name(f"{out.name}.runs")
-    tokeniser = load_tokeniser(init)
+    tokeniser = load_tokenizer(init)
     lists: SampledLists | None = None
     for seed in recipe.seeds:
         if run_file(work, seed).exists():
@@ -253,7 +257,7 @@ def _recipe(
     transfer = replace(
         usual.transfer,
         epochs=epochs or usual.transfer.epochs,
-        tokens=tokens or usual.transfer.tokens,
+        max_tokens=tokens or usual.transfer.max_tokens,
     )
     return GeneralRecipe(
         transfer, tuple(seeds) or usual.seeds, usual.share if share is None else share
@@ -264,7 +268,7 @@ def _say(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _say_step(seed: int, step: Step) -> None:
+def _say_step(seed: int, step: StepRecord) -> None:
     _say(f"Run {seed}: {step}")
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from askline.training.packing import Packed, attend_padded, varlen_attention
+from askline.training.packing import PackedBatch, attend_padded, varlen_attention
 
 __all__ = [
     "FrozenClassifier",
@@ -111,7 +111,7 @@ class FrozenEmbedding:
             torch.compile(_embedded) if compiled else _embedded,
         )
 
-    def __call__(self, batch: Packed) -> Tensor:
+    def __call__(self, batch: PackedBatch) -> Tensor:
         """(tokens, width)"""
         at = batch.places + self.positions * batch.segments
         return self.compute(self.words, self.places, batch.tokens, at, self.norm, self.kind)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from askline.training.packing import Packed, Rows
+from askline.training.packing import PackedBatch, Rows
 
 from .frozen_layers import Sequences
 
@@ -27,13 +27,13 @@ class Flight:
     windows: Rows
     lengths: Rows
     where: Sequences
-    packed: Packed | None = None
+    packed: PackedBatch | None = None
     """Their tokens, until they are embedded."""
     states: Tensor | None = None
     """(tokens, width), from then on."""
 
     @classmethod
-    def of(cls, windows: Rows, lengths: Rows, packed: Packed) -> Flight:
+    def of(cls, windows: Rows, lengths: Rows, packed: PackedBatch) -> Flight:
         """Before the first layer."""
         return cls(windows, lengths, Sequences(packed.starts, packed.longest), packed)
 

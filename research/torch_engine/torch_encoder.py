@@ -22,8 +22,16 @@ from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.engine.spans import Span
 from askline.errors import InputError, ModelError
 from askline.training.cascade.cascade_network import CascadeNetwork, load_cascade
-from askline.training.cascade.span_reading import best_spans, windows
-from askline.training.packing import Packed, PairTemplate, Rows, TokenTable, Window, is_bert, pack
+from askline.training.cascade.span_reading import best_spans, text_windows
+from askline.training.packing import (
+    PackedBatch,
+    PairTemplate,
+    Rows,
+    TokenRange,
+    TokenTable,
+    is_bert,
+    pack,
+)
 
 from .frozen_layers import FrozenClassifier, FrozenEmbedding, FrozenLayer, means
 from .packed_states import Fleet, Flight
@@ -102,7 +110,7 @@ class TorchRun(LayerwiseRun):
         self._encoder, self._table, self._candidates = encoder, table, candidates
         rows = np.arange(1, len(candidates) + 1)
         zeros = np.zeros_like(rows)
-        self._of, self._start, self._length = windows(
+        self._of, self._start, self._length = text_windows(
             table, zeros, rows, encoder.template, limit=encoder.limit
         )
         asked = min(int(table.lengths(zeros[:1])[0]), 64) if len(rows) else 0
@@ -196,15 +204,15 @@ class TorchRun(LayerwiseRun):
             return means(states, where)
         return states[where.starts[:-1].long()].float()
 
-    def _packed(self, windows: Rows) -> Fleet:
+    def _packed(self, text_windows: Rows) -> Fleet:
         """These windows, as many together as fit the budget."""
-        cost = self._cost[windows]
-        parts = (windows[some] for some in _runs(cost, self._encoder.budget))
+        cost = self._cost[text_windows]
+        parts = (text_windows[some] for some in _runs(cost, self._encoder.budget))
         return Fleet.of([Flight.of(part, self._cost[part], self._pack(part)) for part in parts])
 
-    def _pack(self, chosen: Rows) -> Packed:
+    def _pack(self, chosen: Rows) -> PackedBatch:
         first = np.zeros(len(chosen), np.int64)
-        window = Window(self._start[chosen], self._length[chosen])
+        window = TokenRange(self._start[chosen], self._length[chosen])
         own = self._encoder
         return pack(
             self._table,

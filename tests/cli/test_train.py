@@ -51,11 +51,11 @@ def test_train_writes_a_folder_that_a_spec_can_name(
 def test_train_goes_on_from_a_folder(run: Run, questions: Path, vectors: Path) -> None:
     given = ["--on", str(questions), "--vectors", str(vectors)]
     assert run("train", "relational-cnn", *given, "--out", "first").exit_code == 0
-    again = run("train", "relational-cnn", *given[:2], "--out", "second", "--start", "first")
+    again = run("train", "relational-cnn", *given[:2], "--out", "second", "--init", "first")
     assert again.exit_code == 0, again.output
     kept = WordVectors.load("second/vectors.safetensors")  # those of the folder it started from
     assert kept.words == WordVectors.load(vectors).words
-    other = run("train", "cosinet", *given, "--out", "third", "--start", "first")
+    other = run("train", "cosinet", *given, "--out", "third", "--init", "first")
     assert other.exit_code == 1
     assert "must hold a cosinet model" in other.stderr
 
@@ -66,7 +66,7 @@ def test_train_goes_on_from_a_folder(run: Run, questions: Path, vectors: Path) -
         (["--on", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--keep", "best"], "--keep best needs --dev SET"),
         (["--channel", "relate"], "No channel 'relate'"),
-        (["--out", "."], "is there and is no model folder"),
+        (["--out", "."], "exists and is not a model folder"),
         (["--epochs", "0"], "--epochs"),
         (["--vectors", "emma.jsonl"], "emma.jsonl"),
     ],
@@ -85,7 +85,7 @@ def test_train_refuses_what_it_cannot_use(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--variant", "rnn"], "relational-cnn reads no list"),
+        (["--variant", "rnn"], "relational-cnn has no list layer"),
         (["--channel", "exact"], "--channel is for cosinet"),
     ],
     ids=["variant", "channel"],

@@ -4,23 +4,29 @@ import pytest
 import torch
 
 from askline.errors import InputError
-from askline.training.losses import CascadeObjective, Lists, list_loss, log_shares, point_loss
+from askline.training.losses import (
+    CascadeObjective,
+    ListLabels,
+    list_loss,
+    point_loss,
+    segment_log_softmax,
+)
 
 OWNERS = torch.tensor([0, 0, 0, 1, 1])
 LABELS = torch.tensor([1.0, 0.0, 0.0, 0.0, 1.0])
 SCORES = torch.tensor([[0.5, 1.0, -1.0, 0.0, 2.0], [2.0, 0.1, -3.0, -0.5, 0.2]])
-LISTS = Lists(LABELS, OWNERS, 2)
+LISTS = ListLabels(LABELS, OWNERS, 2)
 
 
 def test_log_shares_are_log_softmax_within_owners() -> None:
-    found = log_shares(SCORES, OWNERS, 2)
+    found = segment_log_softmax(SCORES, OWNERS, 2)
     expected = torch.cat([SCORES[:, :3].log_softmax(1), SCORES[:, 3:].log_softmax(1)], 1)
     assert torch.allclose(found, expected, atol=1e-6)
 
 
 def test_log_shares_stay_finite() -> None:
     huge = torch.tensor([1e4, -1e4, 0.0], requires_grad=True)
-    found = log_shares(huge, torch.tensor([0, 0, 1]), 3)  # the last owner has nothing
+    found = segment_log_softmax(huge, torch.tensor([0, 0, 1]), 3)  # the last owner has nothing
     found.sum().backward()  # type: ignore[no-untyped-call]
     assert torch.isfinite(found).all()
     assert huge.grad is not None
@@ -60,9 +66,9 @@ def test_the_teacher_is_mixed_into_what_early_classifiers_learn() -> None:
 def test_the_anchor_is_how_far_states_are_from_the_teacher_s() -> None:
     teacher = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
     objective = CascadeObjective(anchor=10.0)
-    assert objective.apart(teacher, teacher) == 0
+    assert objective.anchor_loss(teacher, teacher) == 0
     off = teacher + torch.tensor([[0.0, 1.0], [0.0, 0.0]])
-    assert torch.allclose(objective.apart(off, teacher), torch.tensor(10 * (1 / 25) / 2))
+    assert torch.allclose(objective.anchor_loss(off, teacher), torch.tensor(10 * (1 / 25) / 2))
 
 
 def test_drawn_takes_one_classifier() -> None:
@@ -74,7 +80,7 @@ def test_drawn_takes_one_classifier() -> None:
 
 
 def test_questions_without_an_answer_teach_points_only() -> None:
-    lists = Lists(torch.zeros(5), OWNERS, 2)
+    lists = ListLabels(torch.zeros(5), OWNERS, 2)
     objective = CascadeObjective(early=0.0, point=1.0)
     assert torch.allclose(objective(SCORES, lists), point_loss(SCORES[1], torch.zeros(5)))
 
@@ -84,9 +90,9 @@ def test_questions_without_an_answer_teach_points_only() -> None:
     [
         ("kind", "all", "'joint' or 'drawn'"),
         ("distil", 1.5, "from 0 to 1"),
-        ("early", -1.0, "at least 0"),
-        ("anchor", -1.0, "at least 0"),
-        ("temperature", 0.0, "above 0"),
+        ("early", -1.0, "must not be negative"),
+        ("anchor", -1.0, "must not be negative"),
+        ("temperature", 0.0, "must be positive"),
     ],
 )
 def test_wrong_weights_are_refused(name: str, value: object, message: str) -> None:

@@ -14,9 +14,9 @@ from askline.models.light_config import (
     RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
-from askline.training.light.encoded_questions import encode
-from askline.training.light.light_training import Recipe, train
-from askline.training.optimizer import Hands, halves, hands
+from askline.training.light.encoded_questions import encode_questions
+from askline.training.light.light_training import LightRecipe, train_light_ranker
+from askline.training.optimizer import CpuThreads, cpu_threads, split_in_halves
 from askline.types import QuestionSet
 
 CPU = torch.device("cpu")
@@ -32,39 +32,44 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def test_pieces_come_back_in_their_order(threads: int) -> None:
-    with hands(CPU) as both:
-        assert both.each(lambda number: number * 2, range(50)) == [2 * n for n in range(50)]
+    with cpu_threads(CPU) as both:
+        assert both.map(lambda number: number * 2, range(50)) == [2 * n for n in range(50)]
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == threads
 
 
 def test_two_work_at_once_where_torch_has_several_threads(threads: int) -> None:
     together = threading.Barrier(min(threads, 2), timeout=10)
-    with hands(CPU) as both:
-        assert len(both.each(lambda _: together.wait(), range(min(threads, 2)))) == min(threads, 2)
+    with cpu_threads(CPU) as both:
+        assert len(both.map(lambda _: together.wait(), range(min(threads, 2)))) == min(threads, 2)
 
 
 def test_without_others_this_thread_does_all() -> None:
-    assert set(Hands().each(lambda _: threading.get_ident(), range(5))) == {threading.get_ident()}
+    assert set(CpuThreads().map(lambda _: threading.get_ident(), range(5))) == {
+        threading.get_ident()
+    }
 
 
 @pytest.mark.parametrize("bad", [0, 1], ids=["first", "last"])
 def test_a_failure_is_raised_and_torch_gets_its_threads_back(threads: int, bad: int) -> None:
-    with pytest.raises(ZeroDivisionError), hands(CPU) as both:
-        both.each(lambda number: 1 / (number - bad), range(2))
+    with pytest.raises(ZeroDivisionError), cpu_threads(CPU) as both:
+        both.map(lambda number: 1 / (number - bad), range(2))
     assert torch.get_num_threads() == threads
 
 
 def test_halves_have_about_as_much_work_and_every_row_once() -> None:
     work = np.array([5, 9, 1, 3, 7, 2])
-    first, second = halves(np.array([5, 1, 0, 3, 2]), work)
+    first, second = split_in_halves(np.array([5, 1, 0, 3, 2]), work)
     assert sorted([*first, *second]) == [0, 1, 2, 3, 5]
     assert abs(work[first].sum() - work[second].sum()) <= 2
 
 
 def test_rows_without_work_are_dealt_out_too_and_one_row_is_one_part() -> None:
-    assert [part.tolist() for part in halves(np.arange(2), np.zeros(2, np.int64))] == [[0], [1]]
-    assert [part.tolist() for part in halves(np.array([4]), np.arange(5))] == [[4]]
+    assert [part.tolist() for part in split_in_halves(np.arange(2), np.zeros(2, np.int64))] == [
+        [0],
+        [1],
+    ]
+    assert [part.tolist() for part in split_in_halves(np.array([4]), np.arange(5))] == [[4]]
 
 
 @pytest.mark.parametrize(
@@ -79,11 +84,11 @@ def test_rows_without_work_are_dealt_out_too_and_one_row_is_one_part() -> None:
 def test_the_weights_do_not_depend_on_the_number_of_threads(
     threads: int, layout: LightConfig, vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
-    numbers = encode(train_questions, vectors, layout)
-    recipe = Recipe(epochs=2, batch=16, dropout=0.2)
-    many = train(layout, numbers, recipe).network.state_dict()
+    numbers = encode_questions(train_questions, vectors, layout)
+    recipe = LightRecipe(epochs=2, batch_size=16, dropout=0.2)
+    many = train_light_ranker(layout, numbers, recipe).network.state_dict()
     torch.set_num_threads(1)
-    one = train(layout, numbers, recipe).network.state_dict()
+    one = train_light_ranker(layout, numbers, recipe).network.state_dict()
     assert all(torch.equal(many[name], one[name]) for name in one)
 
 
@@ -94,11 +99,13 @@ def test_the_halves_gradients_are_those_of_the_whole_step(
     train_questions: QuestionSet,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    numbers = encode(train_questions, vectors, SMALL)
-    recipe = Recipe(epochs=1, batch=7, loss=loss)  # type: ignore[arg-type]
-    halved = train(SMALL, numbers, recipe)
-    monkeypatch.setattr("askline.training.light.light_training.halves", lambda rows, _: [rows])
-    whole = train(SMALL, numbers, recipe)
+    numbers = encode_questions(train_questions, vectors, SMALL)
+    recipe = LightRecipe(epochs=1, batch_size=7, loss=loss)  # type: ignore[arg-type]
+    halved = train_light_ranker(SMALL, numbers, recipe)
+    monkeypatch.setattr(
+        "askline.training.light.light_training.split_in_halves", lambda rows, _: [rows]
+    )
+    whole = train_light_ranker(SMALL, numbers, recipe)
     assert halved.history[0].loss == pytest.approx(whole.history[0].loss, abs=1e-5)
     # A list's chances do not change with the bias of the score: its gradient is rounding alone.
     blind = {"score.bias"} if loss == "list" else set()

@@ -7,19 +7,19 @@ import pytest
 import torch
 
 from askline.errors import MissingExtraError
-from askline.training.distributed import Crew
+from askline.training.distributed import Distributed
 
 
 def test_one_process_is_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
-    crew = Crew.assembled()
-    assert (crew.leads, crew.size, crew.device) == (True, 1, None)
-    assert crew.own(np.arange(3)).tolist() == [0, 1, 2]
-    assert crew.total(torch.ones(2)).tolist() == [1, 1]
+    crew = Distributed.from_environment()
+    assert (crew.is_main, crew.size, crew.device) == (True, 1, None)
+    assert crew.own_share(np.arange(3)).tolist() == [0, 1, 2]
+    assert crew.sum(torch.ones(2)).tolist() == [1, 1]
 
 
 def test_a_step_is_shared_out_without_rest() -> None:
-    shares = [Crew(rank, 3).own(np.arange(7)).tolist() for rank in range(3)]
+    shares = [Distributed(rank, 3).own_share(np.arange(7)).tolist() for rank in range(3)]
     assert sorted(place for share in shares for place in share) == list(range(7))
 
 
@@ -27,7 +27,7 @@ def test_gradients_are_added_up_and_a_missing_one_is_zero() -> None:
     layer = torch.nn.Linear(2, 1)
     assert layer.weight.grad is None
     layer.bias.grad = torch.ones(1)
-    Crew(0, 2, total=lambda flat: 2 * flat).add_up_gradients(layer.parameters())
+    Distributed(0, 2, sum=lambda flat: 2 * flat).sum_gradients(layer.parameters())
     assert layer.weight.grad is not None
     assert layer.weight.grad.tolist() == [[0, 0]]
     assert layer.bias.grad.tolist() == [2]
@@ -37,9 +37,9 @@ def test_accelerate_makes_a_crew_of_one_on_a_cpu(monkeypatch: pytest.MonkeyPatch
     pytest.importorskip("accelerate", reason="accelerate is not installed")
     monkeypatch.setenv("WORLD_SIZE", "1")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
-    crew = Crew.assembled()
+    crew = Distributed.from_environment()
     assert (crew.rank, crew.size, crew.device) == (0, 1, torch.device("cpu"))
-    assert crew.total(torch.ones(2)).tolist() == [1, 1]
+    assert crew.sum(torch.ones(2)).tolist() == [1, 1]
 
 
 def test_several_processes_without_accelerate_say_which_extra(
@@ -48,4 +48,4 @@ def test_several_processes_without_accelerate_say_which_extra(
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[train\]'"):
-        Crew.assembled()
+        Distributed.from_environment()

@@ -38,7 +38,7 @@ def test_point_loss_is_the_mean_over_pairs() -> None:
 
 
 def test_rate_rises_over_a_tenth_and_falls_to_the_end() -> None:
-    shares = [slanted_triangular(step, 100) for step in range(100)]
+    shares = [slanted_triangular(step / 100) for step in range(100)]
     assert shares[0] == pytest.approx(1 / 32)
     assert max(shares) == shares[10] == 1.0
     assert shares[10:] == sorted(shares[10:], reverse=True)
@@ -72,5 +72,5 @@ def test_objective_is_the_weighted_sum() -> None:
 
 @pytest.mark.parametrize("weights", [(0.0, 0.0, 0.0), (-1.0, 1.0, 1.0)], ids=["none", "negative"])
 def test_objective_refuses(weights: tuple[float, float, float]) -> None:
-    with pytest.raises(InputError, match="Loss weights must be 0 or more"):
+    with pytest.raises(InputError, match="Loss weights must not be negative"):
         Objective(*weights)

@@ -35,7 +35,7 @@ def test_it_goes_on_where_its_state_was_taken() -> None:
         whole.step(_drawn(seed), rate)
     half.step(_drawn(1), RATES[0])
     rest = Adam(first)
-    rest.restore(half.state())
+    rest.load_state_dict(half.state_dict())
     for seed, rate in enumerate(RATES[1:], start=2):
         rest.step(_drawn(seed), rate)
     assert all(torch.equal(one, two) for one, two in zip(through, first, strict=True))

@@ -8,19 +8,24 @@ import pytest
 
 from askline.errors import InputError, MissingExtraError
 from askline.training.checkpoint import Epoch
-from askline.training.training_log import Journal, Step, check_plot, plot_journal
+from askline.training.training_log import (
+    StepRecord,
+    TrainingLog,
+    check_plot_path,
+    plot_training_log,
+)
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Two epochs; the second was broken off once after its first note."""
-    journal = Journal(tmp_path / "new" / "training.jsonl")
-    journal.step(Step(1, 50, 100, 0.9, 1e-5))
-    journal.epoch(Epoch(1, 0.8, 3.0, {"MAP": 70.0, "MRR": 71.0}))
+    log = TrainingLog(tmp_path / "new" / "training.jsonl")
+    log.add_step(StepRecord(1, 50, 100, 0.9, 1e-5))
+    log.add_epoch(Epoch(1, 0.8, 3.0, {"MAP": 70.0, "MRR": 71.0}))
     for loss in (0.7, 0.6):
-        journal.step(Step(2, 50, 100, loss, 2e-5))
-    journal.epoch(Epoch(2, 0.5, 3.0, {"MAP": 72.0, "MRR": 73.0}))
-    return journal.path
+        log.add_step(StepRecord(2, 50, 100, loss, 2e-5))
+    log.add_epoch(Epoch(2, 0.5, 3.0, {"MAP": 72.0, "MRR": 73.0}))
+    return log.path
 
 
 def test_lines_come_in_the_order_of_the_training(path: Path) -> None:
@@ -37,9 +42,9 @@ def test_lines_come_in_the_order_of_the_training(path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
-def test_a_journal_is_plotted(path: Path, tmp_path: Path, ending: str) -> None:
+def test_a_training_log_is_plotted(path: Path, tmp_path: Path, ending: str) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    out = plot_journal(path, tmp_path / "plots" / f"training.{ending}")
+    out = plot_training_log(path, tmp_path / "plots" / f"training.{ending}")
     assert out.stat().st_size > 1000
 
 
@@ -48,23 +53,28 @@ def test_a_plot_without_matplotlib_says_which_extra(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"pip install .*\[plots\]'"):
-        plot_journal(path, tmp_path / "training.png")
+        plot_training_log(path, tmp_path / "training.png")
 
 
 def test_a_plot_of_an_unknown_kind_is_refused_before_a_training(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     with pytest.raises(InputError, match=r"end with \.png, \.svg or \.pdf, got 'plot\.xyz'"):
-        check_plot(tmp_path / "plot.xyz")
-    check_plot(tmp_path / "plot.PNG")
+        check_plot_path(tmp_path / "plot.xyz")
+    check_plot_path(tmp_path / "plot.PNG")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("", "nothing to plot"), ("{", "no journal"), ("[1]", "no journal"), ("{}", "no journal")],
+    [
+        ("", "nothing to plot"),
+        ("{", "cannot be read as a training log"),
+        ("[1]", "cannot be read as a training log"),
+        ("{}", "cannot be read as a training log"),
+    ],
     ids=["empty", "cut", "list", "other"],
 )
 def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "training.jsonl"
     path.write_text(content)
     with pytest.raises(InputError, match=message):
-        plot_journal(path, tmp_path / "training.png")
+        plot_training_log(path, tmp_path / "training.png")

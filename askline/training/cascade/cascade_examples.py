@@ -28,29 +28,29 @@ from ..transformer.sampled_lists import (
     CONVERSATION_PLAN,
     REFERENCE_PLAN,
     Negatives,
-    Part,
     SampledLists,
+    SamplingPart,
     is_conversation,
-    mine,
+    mine_negatives,
 )
-from .span_reading import ReadingSet
+from .span_reading import SpanExamples
 
 __all__ = [
-    "Drawn",
-    "ListSource",
-    "SampledSource",
-    "WholeSource",
+    "CandidateList",
+    "CandidateLists",
+    "SampledCandidateLists",
+    "WholeCandidateLists",
     "answer_spans",
-    "reading_set",
+    "load_transfer_sets",
+    "span_examples",
     "token_spans",
-    "transfer_sets",
 ]
 
-LIMIT = 160
+MAX_PAIR_LENGTH = 160
 """Tokens of a pair in training; what is beyond is cut: 0.1 % of the sets' sentences."""
 
 
-class Drawn(NamedTuple):
+class CandidateList(NamedTuple):
     """One list."""
 
     question: int
@@ -61,9 +61,9 @@ class Drawn(NamedTuple):
     pools: tuple[tuple[Rows, int], ...] = ()
     """Texts, and how many of them, the hardest, are still to be added."""
 
-    def plus(self, chosen: Rows) -> Drawn:
-        """With more texts that are no answer, and no pools."""
-        return Drawn(
+    def with_negatives(self, chosen: Rows) -> CandidateList:
+        """The list with more texts that are not answers, and without pools."""
+        return CandidateList(
             self.question,
             np.concatenate([self.candidates, chosen]),
             np.concatenate([self.labels, np.zeros(len(chosen), np.float32)]),
@@ -71,7 +71,7 @@ class Drawn(NamedTuple):
         )
 
 
-class ListSource(Protocol):
+class CandidateLists(Protocol):
     """Questions in order, a list for each whenever it is asked for."""
 
     name: str
@@ -82,12 +82,12 @@ class ListSource(Protocol):
         """The number of questions."""
         ...
 
-    def draw(self, place: int, random: np.random.Generator) -> Drawn:
+    def draw(self, place: int, random: np.random.Generator) -> CandidateList:
         """A list of the question at that place."""
         ...
 
 
-class SampledSource:
+class SampledCandidateLists:
     """Lists with texts from elsewhere; the network's hardest are chosen from pools."""
 
     def __init__(self, lists: SampledLists, spans: Sequence[NDArray[np.int64]] = ()) -> None:
@@ -100,13 +100,13 @@ class SampledSource:
     def __len__(self) -> int:
         return len(self.lists)
 
-    def draw(self, place: int, random: np.random.Generator) -> Drawn:
+    def draw(self, place: int, random: np.random.Generator) -> CandidateList:
         found = self.lists.one(place, random)
         spans = np.full((len(found.candidates), 2), -1)
         if self.spans:
             own = self.spans[place]  # answers come first in every list
             spans[: len(own)] = own
-        return Drawn(
+        return CandidateList(
             found.question,
             np.array(found.candidates, np.int64),
             np.array(found.labels, np.float32),
@@ -115,7 +115,7 @@ class SampledSource:
         )
 
 
-class WholeSource:
+class WholeCandidateLists:
     """Every question's own candidates, at most `most` of them, all answers among those."""
 
     def __init__(self, questions: QuestionSet, tokeniser: Any, *, most: int = 30) -> None:
@@ -138,14 +138,14 @@ class WholeSource:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def draw(self, place: int, random: np.random.Generator) -> Drawn:
+    def draw(self, place: int, random: np.random.Generator) -> CandidateList:
         question, candidates, labels = self._rows[place]
         if len(candidates) > self.most:
             order = np.argsort(labels + random.random(len(labels)))[::-1]  # answers first
             chosen = np.sort(order[: self.most])
             candidates, labels = candidates[chosen], labels[chosen]
         spans = np.full((len(candidates), 2), -1)
-        return Drawn(question, candidates, labels, spans)
+        return CandidateList(question, candidates, labels, spans)
 
 
 Span = tuple[int, int]
@@ -199,7 +199,7 @@ def answer_spans(
     return np.split(spans, np.cumsum(sizes)[:-1])
 
 
-def reading_set(paragraphs: Sequence[Paragraph], tokeniser: Any) -> ReadingSet:
+def span_examples(paragraphs: Sequence[Paragraph], tokeniser: Any) -> SpanExamples:
     """
     Every question with its paragraph, its first gold span, and a paragraph without the answer.
 
@@ -229,7 +229,7 @@ def reading_set(paragraphs: Sequence[Paragraph], tokeniser: Any) -> ReadingSet:
         for at, question in asked
     ]
     asking = [numbers.setdefault(question.text, len(numbers)) for _, question in asked]
-    return ReadingSet(
+    return SpanExamples(
         TokenTable.of(list(numbers), tokeniser),
         np.array(asking)[known],
         np.array([rows[at] for at, _ in asked])[known],
@@ -263,9 +263,9 @@ def _neighbours(paragraphs: Sequence[Paragraph]) -> list[int]:
     return found
 
 
-def transfer_sets(
+def load_transfer_sets(
     names: Sequence[str], tokeniser: Any, negatives: Path, *, root: Path | None = None
-) -> tuple[SampledSource, ReadingSet | None]:
+) -> tuple[SampledCandidateLists, SpanExamples | None]:
     """
     What the transfer step learns from: questions with an answer, and paragraphs, if any.
 
@@ -275,13 +275,13 @@ def transfer_sets(
     if not found:
         raise InputError(f"No question of {', '.join(names)} has an answer to learn from.")
     parts = [
-        Part(tuple(each for each in found if is_conversation(each) == talk), plan)
+        SamplingPart(tuple(each for each in found if is_conversation(each) == talk), plan)
         for talk, plan in ((False, REFERENCE_PLAN), (True, CONVERSATION_PLAN))
     ]
     questions = [question for part in parts for question in part.questions]
     if not negatives.exists():
         negatives.parent.mkdir(parents=True, exist_ok=True)
-        mine(questions).save(negatives)
+        mine_negatives(questions).save(negatives)
     lists = SampledLists(
         " + ".join(names),
         [part for part in parts if part.questions],
@@ -290,8 +290,8 @@ def transfer_sets(
     )
     paragraphs = [each for name in names for each in data.load_paragraphs(name, root=root)]
     golds = {asked.id: asked.answers for each in paragraphs for asked in each.questions}
-    source = SampledSource(lists, answer_spans(questions, golds, tokeniser))
-    return source, reading_set(paragraphs, tokeniser) if paragraphs else None
+    source = SampledCandidateLists(lists, answer_spans(questions, golds, tokeniser))
+    return source, span_examples(paragraphs, tokeniser) if paragraphs else None
 
 
 def _answerable(name: str, root: Path | None) -> tuple[Question, ...]:

@@ -35,17 +35,18 @@ from ...models.cascade_config import CascadeConfig, Precision
 from ...models.folder import write_folder
 from ...models.huggingface import CascadeCheckpoint
 from ...text.atomic_write import atomic_write
-from ..post_training_quantization import Pair, quantised
-from ..transformer.pair_network import transformers
+from ..post_training_quantization import Pair, quantize_cascade
+from ..transformer.pair_network import import_transformers
+from .cascade_network import torch_folder
 
 __all__ = [
     "Agreement",
     "Exported",
     "Format",
-    "Standard",
+    "StandardOnnxGraph",
     "agreement",
     "check_tokens",
-    "export",
+    "export_cascade",
     "onnx_file",
     "torch_scores",
 ]
@@ -102,7 +103,7 @@ def torch_scores(
 
 
 def _bert(source: CascadeCheckpoint) -> Any:
-    library = transformers()
+    library = import_transformers()
     config = library.BertConfig.from_pretrained(source.path)
     encoder = library.BertModel(config, add_pooling_layer=False).eval()
     found = load_file(source.path / "model.safetensors")
@@ -130,7 +131,7 @@ def _dense(source: CascadeCheckpoint, name: str, inputs: torch.Tensor) -> torch.
 
 def onnx_file(layout: CascadeConfig, tensors: Mapping[str, NDArray[Any]]) -> bytes:
     """The whole network, all classifiers with it."""
-    builder = Standard(layout.encoder, tensors)
+    builder = StandardOnnxGraph(layout.encoder, tensors)
     graph = builder.graph
     numbers, mask, kinds = (
         graph.input(name, "int64", BATCH_AXES)
@@ -154,7 +155,7 @@ def onnx_file(layout: CascadeConfig, tensors: Mapping[str, NDArray[Any]]) -> byt
 
 
 @dataclass(slots=True, eq=False)
-class Standard(LayerBuilder):
+class StandardOnnxGraph(LayerBuilder):
     """No operator of one runtime's own; padding is left out of attention and means."""
 
     _shown: str = ""  # (pairs, tokens, 1): 1 for a token, 0 for padding
@@ -223,16 +224,24 @@ _KEPT = ("schedule", "calibration", "threshold")  # of the cascade's entry, wher
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What was written, and how near to torch it is."""
+    """The exported folder and its agreement with torch."""
 
     path: Path
     bytes: int
     agreement: Agreement
 
+    @property
+    def summary(self) -> str:
+        """One line for the terminal."""
+        return (
+            f"{self.path}: {self.bytes / 1e6:.1f} MB. Against torch: correlation "
+            f"{self.agreement.correlation:.5f}, largest difference {self.agreement.largest:.2g}."
+        )
 
-def export(
+
+def export_cascade(
     folder: str | PathLike[str],
-    to: str | PathLike[str],
+    out: str | PathLike[str],
     *,
     precision: Precision = "int8",
     to_format: Format = "askline",
@@ -246,7 +255,7 @@ def export(
     are scored by torch and by what was made, whose scores must agree. Classifiers behind
     `last_depth` are left out; their layers stay, and a reader may be trained on them.
     """
-    source, target = CascadeCheckpoint.read(folder), Path(to).expanduser()
+    source, target = CascadeCheckpoint.read(torch_folder(folder)), Path(out).expanduser()
     source = source if last_depth is None else source.up_to(last_depth)
     if target.exists() and target.resolve() == source.path.resolve():
         raise InputError(f"--out must be another folder than {source.path}, which is read.")
@@ -258,7 +267,7 @@ def export(
     wanted = torch_scores(source, tokeniser, checked)
     layout, tensors = source.config, dict[str, NDArray[Any]](source.tensors)
     if precision == "int8":
-        layout, tensors = quantised(layout, source.tensors, tokeniser, pairs)
+        layout, tensors = quantize_cascade(layout, source.tensors, tokeniser, pairs)
     if to_format == "onnx":
         file = onnx_file(layout, tensors)
         found = _by_file(file, layout, tokeniser, checked)

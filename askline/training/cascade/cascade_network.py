@@ -33,25 +33,34 @@ from ...evaluation import Run, make_qrels, score_run
 from ...models.cascade_config import Head, Pooling, pooling_at
 from ...rankers.requests import sort_by_score
 from ...types import QuestionSet
-from ..packing import Packed, PairTemplate, Rows, TokenTable, bert_embed, bert_layer, is_bert, pack
-from ..transformer.cross_encoder_folder import load_tokeniser
-from ..transformer.pair_network import autocast, encoder_layers, read_encoder, transformers
+from ..packing import (
+    PackedBatch,
+    PairTemplate,
+    Rows,
+    TokenTable,
+    bert_embed,
+    bert_layer,
+    is_bert,
+    pack,
+)
+from ..transformer.cross_encoder_folder import load_tokenizer
+from ..transformer.pair_network import autocast, encoder_layers, import_transformers, read_encoder
 
 __all__ = [
     "HEADS",
+    "CascadeDevSet",
     "CascadeNetwork",
+    "CascadeOutput",
     "CascadeShape",
-    "Dev",
     "FirstTokenClassifier",
     "Head",
     "MeanClassifier",
-    "Scored",
     "is_cascade",
     "load_cascade",
     "measure",
     "save_cascade",
     "score_pairs",
-    "token_parts",
+    "split_by_tokens",
 ]
 
 HEADS: tuple[str, ...] = get_args(Head)
@@ -71,7 +80,7 @@ class FirstTokenClassifier(nn.Module):
         """Its layers but the last."""
         return [self.dense]
 
-    def forward(self, states: Tensor, batch: Packed) -> Tensor:
+    def forward(self, states: Tensor, batch: PackedBatch) -> Tensor:
         """`states` (tokens, width) → (sequences,)"""
         return self.judge(states[batch.starts[:-1].long()].float())
 
@@ -95,7 +104,7 @@ class MeanClassifier(nn.Module):
         """Its layers but the last."""
         return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
-    def forward(self, states: Tensor, batch: Packed) -> Tensor:
+    def forward(self, states: Tensor, batch: PackedBatch) -> Tensor:
         """`states` (tokens, width) → (sequences,)"""
         counts = (batch.starts[1:] - batch.starts[:-1]).unsqueeze(1)
         total = states.new_zeros(len(batch), states.shape[1], dtype=torch.float32)
@@ -130,7 +139,7 @@ class CascadeShape:
         return pooling_at(self.head, depth, self.depths[-1])
 
 
-class Scored(NamedTuple):
+class CascadeOutput(NamedTuple):
     """What one pass gives."""
 
     scores: Tensor
@@ -181,7 +190,7 @@ class CascadeNetwork(nn.Module):
         encoder.pooler = None
         return network
 
-    def forward(self, batch: Packed, *, deepest: int | None = None) -> Scored:
+    def forward(self, batch: PackedBatch, *, deepest: int | None = None) -> CascadeOutput:
         """All classifiers up to `deepest`, and the reader where the last layer is reached."""
         scores = []
         for depth, states in self.states(batch, deepest=deepest):
@@ -190,9 +199,11 @@ class CascadeNetwork(nn.Module):
         ends = None
         if self.reader is not None and deepest is None:
             ends = self.reader(states.float())
-        return Scored(torch.stack(scores), ends, states[batch.starts[:-1].long()])
+        return CascadeOutput(torch.stack(scores), ends, states[batch.starts[:-1].long()])
 
-    def states(self, batch: Packed, *, deepest: int | None = None) -> Iterator[tuple[int, Tensor]]:
+    def states(
+        self, batch: PackedBatch, *, deepest: int | None = None
+    ) -> Iterator[tuple[int, Tensor]]:
         """Each layer's number, from 1, and what it gives: (tokens, width)."""
         deepest = deepest or self.shape.depths[-1]
         encoder: Any = self.encoder
@@ -225,7 +236,7 @@ def _copy(classifier: FirstTokenClassifier, dense: nn.Linear, out: nn.Linear) ->
     classifier.out.load_state_dict(out.state_dict())
 
 
-def depths_of(text: str) -> tuple[int, ...]:
+def parse_depths(text: str) -> tuple[int, ...]:
     """`4,6,8` as numbers."""
     try:
         return tuple(int(part) for part in text.split(","))
@@ -235,13 +246,21 @@ def depths_of(text: str) -> tuple[int, ...]:
         ) from None
 
 
+TORCH_FOLDER = "torch"
+"""Where `train cascade` keeps the float weights, inside the exported model folder."""
 _HEADS = "cascade.safetensors"
 _KEY = "askline_cascade"
 
 
 def is_cascade(folder: str | PathLike[str]) -> bool:
-    """Whether a folder is one that `save_cascade` wrote."""
-    return (Path(folder) / _HEADS).is_file()
+    """Whether `load_cascade` can read a folder."""
+    return (torch_folder(folder) / _HEADS).is_file()
+
+
+def torch_folder(folder: str | PathLike[str]) -> Path:
+    """The subfolder with the torch weights of a folder that `train cascade` wrote, or itself."""
+    path = Path(folder).expanduser()
+    return path / TORCH_FOLDER if (path / TORCH_FOLDER / _HEADS).is_file() else path
 
 
 def save_cascade(network: CascadeNetwork, tokeniser: Any, folder: str | PathLike[str]) -> Path:
@@ -268,9 +287,9 @@ def save_cascade(network: CascadeNetwork, tokeniser: Any, folder: str | PathLike
 
 def load_cascade(folder: str | PathLike[str]) -> tuple[CascadeNetwork, Any]:
     """A network and its tokeniser, with every weight checked."""
-    path = Path(folder).expanduser()
+    path = torch_folder(folder)
     if not is_cascade(path):
-        raise ModelError(f"No {_HEADS} in {path}. Name a folder that a cascade was written to.")
+        raise ModelError(f"No {_HEADS} in {path}. Name a folder that `train cascade` wrote.")
     network = CascadeNetwork(_bare_encoder(path), _shape(path))
     try:
         found = load_file(path / _HEADS)
@@ -283,12 +302,12 @@ def load_cascade(folder: str | PathLike[str]) -> tuple[CascadeNetwork, Any]:
             f"{path / _HEADS} does not fit config.json: missing {missing}, "
             f"too many {wrong.unexpected_keys}."
         )
-    return network.eval(), load_tokeniser(path)
+    return network.eval(), load_tokenizer(path)
 
 
 def _bare_encoder(path: Path) -> Any:
     """The encoder of the config, without the pooler that some families would add."""
-    library = transformers()
+    library = import_transformers()
     try:
         config = library.AutoConfig.from_pretrained(path)
         with torch.random.fork_rng(devices=[]):  # it is drawn first, then overwritten
@@ -313,12 +332,12 @@ def _shape(path: Path) -> CascadeShape:
         raise ModelError(f"config.json in {path} has no sound {_KEY!r}: {error!r}.") from error
 
 
-BUDGET = 32_768
+SCORING_TOKENS = 32_768
 """Tokens in one forward pass where no gradient is kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Dev:
+class CascadeDevSet:
     """A set to measure on after each epoch: its questions with an answer."""
 
     questions: QuestionSet
@@ -329,7 +348,7 @@ class Dev:
     limit: int = 256
 
     @classmethod
-    def of(cls, questions: QuestionSet, tokeniser: Any, *, limit: int = 256) -> Dev:
+    def of(cls, questions: QuestionSet, tokeniser: Any, *, limit: int = 256) -> CascadeDevSet:
         """Tokenise a set; questions without an answer are left out."""
         kept = filter_questions(questions, "answerable")
         if not kept.questions:
@@ -356,7 +375,7 @@ def score_pairs(
     *,
     limit: int = 256,
     deepest: int | None = None,
-    budget: int = BUDGET,
+    max_tokens: int = SCORING_TOKENS,
 ) -> NDArray[np.float32]:
     """(depths, pairs), whatever the batches are."""
     # A frozen encoder is not in training while its classifiers are: each part goes back alone.
@@ -364,7 +383,7 @@ def score_pairs(
     network.eval()
     device = next(network.parameters()).device
     lengths = np.minimum(table.lengths(first) + table.lengths(second) + template.extra, limit)
-    parts, places = [], token_parts(lengths, budget)
+    parts, places = [], split_by_tokens(lengths, max_tokens)
     for rows in places:
         batch = pack(table, first[rows], second[rows], template, limit=limit, device=device)
         parts.append(network(batch, deepest=deepest).scores.float())
@@ -375,15 +394,15 @@ def score_pairs(
     return found
 
 
-def token_parts(lengths: Rows, budget: int) -> list[Rows]:
-    """Places of like length together, while their tokens fit the budget; one at least."""
+def split_by_tokens(lengths: Rows, max_tokens: int) -> list[Rows]:
+    """Places of like length together, while their tokens fit the max_tokens; one at least."""
     order = np.argsort(lengths, kind="stable")
-    marks = np.cumsum(lengths[order]) // budget
+    marks = np.cumsum(lengths[order]) // max_tokens
     return [part for part in np.split(order, np.flatnonzero(np.diff(marks)) + 1) if len(part)]
 
 
 def measure(
-    network: CascadeNetwork, dev: Dev, *, measures: tuple[str, ...] = ("MAP", "P@1")
+    network: CascadeNetwork, dev: CascadeDevSet, *, measures: tuple[str, ...] = ("MAP", "P@1")
 ) -> dict[str, float]:
     """
     Measure → percent: the last classifier's under their own names, then the others' with a depth.

@@ -1,17 +1,17 @@
 """
-A cascade from a start and labelled sets: what `askline train cascade` runs.
+A cascade from an initial encoder and labeled sets: what `askline train cascade` runs.
 
 New classifiers are fitted to the encoder first. Then several seeds are trained one after another
-from there, and the mean of their weights is the result, or a point on the way to it: it ranks like
+from there, and the result is the mean of their weights, or a point on the way to it: it ranks like
 their ensemble at the cost of one model, and keeps more of what the start knew.
-
-The README of a trained cascade: data and their licences, measures by depth, the command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -21,37 +21,57 @@ from torch import Tensor
 
 from ... import data
 from ...errors import InputError
-from ..checkpoint import Epoch, average, blend
-from ..model_card import LICENCES
-from ..transformer.cross_encoder_folder import load_tokeniser
-from .cascade_examples import WholeSource, transfer_sets
-from .cascade_network import CascadeNetwork, CascadeShape, Dev, is_cascade, load_cascade
-from .cascade_training import ADAPT, FIT, TRANSFER, CascadeRecipe, Phase, anchored, train_cascade
+from ..checkpoint import Epoch, average_weights, interpolate_weights
+from ..loop import TrainingProgress
+from ..model_card import ModelCard, data_license
+from ..packing import is_bert
+from ..transformer.cross_encoder_folder import load_tokenizer
+from ..transformer.pair_network import encoder_layers, read_encoder
+from .cascade_examples import WholeCandidateLists, load_transfer_sets
+from .cascade_network import (
+    CascadeDevSet,
+    CascadeNetwork,
+    CascadeShape,
+    is_cascade,
+    load_cascade,
+    save_cascade,
+    torch_folder,
+)
+from .cascade_training import (
+    ADAPT,
+    FIT,
+    TRANSFER,
+    CascadePhase,
+    CascadeRecipe,
+    anchored,
+    train_cascade,
+)
 
 __all__ = [
-    "Made",
-    "Making",
-    "Say",
-    "Sets",
-    "cascade_card",
-    "make_cascade",
+    "CascadeData",
+    "CascadePlan",
+    "TrainedCascade",
+    "build_cascade",
+    "check_exportable",
+    "remove_checkpoints",
+    "save_trained_cascade",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Making:
-    """How a cascade is made."""
+class CascadePlan:
+    """The shape of a cascade, its recipes and its seeds."""
 
     shape: CascadeShape
     transfer: CascadeRecipe = TRANSFER
     adapt: CascadeRecipe = ADAPT
     fit: CascadeRecipe = FIT
-    """Before the transfer step, where the start is no cascade yet."""
+    """Before the transfer, unless the start is already a cascade."""
     seeds: tuple[int, ...] = (0,)
     share: float = 1.0
-    """How far to go from the fitted start to what was trained."""
+    """How far to go from the fitted start to the trained weights."""
     anchored: bool = False
-    """Whether full depth is held to the start, which is then the teacher too."""
+    """Whether full depth is held to the start, which is then the teacher as well."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.share <= 1:
@@ -60,106 +80,148 @@ class Making:
             raise InputError(f"Expected one seed or several different ones, got {self.seeds}.")
         if self.anchored and self.shape.reads(self.shape.depths[-1]) != "first":
             raise InputError(
-                "An anchored cascade keeps the start's own classifier, which reads the first "
+                "An anchored cascade keeps the classifier of the start, which reads the first "
                 f"token: head must be 'mixed' or 'first', got {self.shape.head!r}."
             )
         if self.anchored and self.shape.reader:
-            raise InputError("An anchored cascade learns to rank alone: train it without a reader.")
+            raise InputError("An anchored cascade cannot have a reader: train it without one.")
 
-    def recipes(self) -> Making:
-        """With the recipes of fit and transfer anchored, where that is asked for."""
+    def with_anchored_recipes(self) -> CascadePlan:
+        """With anchored recipes for fit and transfer, if the plan is anchored."""
         if not self.anchored:
             return self
         return replace(self, fit=anchored(self.fit), transfer=anchored(self.transfer))
 
 
 @dataclass(frozen=True, slots=True)
-class Sets:
-    """Names of labelled sets, and where they lie."""
+class CascadeData:
+    """Names of labeled sets, and where their files are."""
 
     transfer: Sequence[str] = ()
     adapt: str | None = None
     dev: str | None = None
     root: Path | None = None
     negatives: Path | None = None
-    """The file of sentences from elsewhere, made where it is not there; for the transfer step."""
-
-
-@dataclass(frozen=True, slots=True)
-class Say:
-    """Where progress goes. The first argument of `epoch` and `step` is the seed."""
-
-    epoch: Callable[[int, Epoch], None] = lambda _seed, _epoch: None
-    step: Callable[[int, int, int], None] = lambda _seed, _done, _of: None
-    note: Callable[[str], None] = lambda _note: None
+    """The file of mined negatives for the transfer, created if it does not exist."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Made:
+class TrainedCascade:
     """A trained cascade."""
 
     network: CascadeNetwork
-    tokeniser: Any
+    tokenizer: Any
     history: dict[int, tuple[Epoch, ...]]
     """By seed."""
 
 
-def make_cascade(
+def build_cascade(
     init: str | PathLike[str],
-    how: Making,
-    sets: Sets,
+    plan: CascadePlan,
+    sets: CascadeData,
     *,
     teacher: str | PathLike[str] | None = None,
     device: str = "cpu",
     checkpoint: Path | None = None,
-    say: Say = Say(),  # noqa: B008 it holds functions only, and is frozen
-) -> Made:
+    progress: TrainingProgress | None = None,
+) -> TrainedCascade:
     """
     Start from an encoder, a cross-encoder or a cascade, and train.
 
-    `teacher` is a cross-encoder whose scores the classifiers learn in the transfer step. With
-    `checkpoint`, a path, every seed keeps its state beside it and a training that was broken off
-    goes on.
+    `teacher` is a cross-encoder whose scores the classifiers learn during the transfer. With
+    `checkpoint`, a path, every seed keeps its state in a file beside it and can be resumed.
     """
-    if how.anchored and (teacher is None or is_cascade(init) or Path(teacher) != Path(init)):
+    progress = progress or TrainingProgress()
+    if plan.anchored and (teacher is None or is_cascade(init) or Path(teacher) != Path(init)):
         raise InputError(
             "An anchored cascade starts from a cross-encoder, which is its teacher as well: give "
             f"both the same folder, got {fspath(init)!r} and {fspath(teacher or '')!r}."
         )
-    how = how.recipes()
-    tokeniser = load_tokeniser(init)
-    told = _teacher(teacher, device)
-    phases = _phases(how, sets, tokeniser, told)
-    dev = Dev.of(data.load_dataset(sets.dev, root=sets.root), tokeniser) if sets.dev else None
-    torch.manual_seed(how.seeds[0])  # what is new in the network is drawn from it
-    network = _start(init, how.shape).to(device)
-    if how.anchored and not _same_end(network, told):
+    plan = plan.with_anchored_recipes()
+    tokenizer = load_tokenizer(torch_folder(init) if is_cascade(init) else init)
+    fixed_teacher = _load_teacher(teacher, device)
+    phases = _phases(plan, sets, tokenizer, fixed_teacher)
+    dev = (
+        CascadeDevSet.of(data.load_dataset(sets.dev, root=sets.root), tokenizer)
+        if sets.dev
+        else None
+    )
+    torch.manual_seed(plan.seeds[0])  # new layers are drawn from it
+    network = _initial_network(init, plan.shape).to(device)
+    if plan.anchored and not _same_last_classifier(network, fixed_teacher):
         raise InputError(f"{fspath(init)} has no classifier of its own that could be kept.")
 
-    def train(seed: int, chosen: Sequence[Phase], name: str) -> tuple[Epoch, ...]:
+    def train(seed: int, chosen: Sequence[CascadePhase], name: str) -> tuple[Epoch, ...]:
         return train_cascade(
             network,
             [replace(phase, recipe=replace(phase.recipe, seed=seed)) for phase in chosen],
             dev=dev,
-            checkpoint=checkpoint and checkpoint.with_name(f"{checkpoint.name}.{name}.pt"),
-            on_epoch=lambda epoch: say.epoch(seed, epoch),
-            on_step=lambda done, of: say.step(seed, done, of),
-            on_note=say.note,
+            checkpoint=None if checkpoint is None else _checkpoint_file(checkpoint, name),
+            on_epoch=partial(progress.on_epoch, f"seed {seed}"),
+            on_step=partial(progress.on_step, f"seed {seed}"),
+            on_note=progress.on_note,
         )
 
     if sets.transfer and not is_cascade(init):
-        train(how.seeds[0], [replace(phases[0], recipe=how.fit)], "fit")
-    start, states, history = _state(network), [], {}
-    for seed in how.seeds:
+        train(plan.seeds[0], [replace(phases[0], recipe=plan.fit)], "fit")
+    start, states, history = _cpu_state(network), [], {}
+    for seed in plan.seeds:
         network.load_state_dict(start)
         history[seed] = train(seed, phases, str(seed))
-        states.append(_state(network))
-    network.load_state_dict(blend(start, average(states), how.share))
-    return Made(network.eval(), tokeniser, history)
+        states.append(_cpu_state(network))
+    network.load_state_dict(interpolate_weights(start, average_weights(states), plan.share))
+    return TrainedCascade(network.eval(), tokenizer, history)
 
 
-def _same_end(network: CascadeNetwork, teacher: CascadeNetwork | None) -> bool:
-    """Whether both end in one classifier: where a folder has none, each has drawn its own."""
+def check_exportable(init: str | PathLike[str]) -> None:
+    """Raise InputError if the engine cannot run a cascade that starts from this encoder."""
+    encoder = load_cascade(init)[0].encoder if is_cascade(init) else _base_encoder(init)
+    if not is_bert(encoder):
+        raise InputError(
+            f"Only BERT encoders run without torch, got {type(encoder).__name__} in "
+            f"{fspath(init)}. Start from a BERT encoder, or train with --no-export."
+        )
+
+
+def _base_encoder(init: str | PathLike[str]) -> Any:
+    with torch.random.fork_rng(devices=[]):  # missing layers would be drawn
+        return read_encoder(init, plain=True)[0].base_model
+
+
+def save_trained_cascade(
+    trained: TrainedCascade,
+    folder: Path,
+    plan: CascadePlan,
+    sets: CascadeData,
+    *,
+    start: str,
+    teacher: str,
+    command: str,
+) -> Path:
+    """Write the network, its tokenizer, the card, and the history as training.json."""
+    save_cascade(trained.network, trained.tokenizer, folder)
+    card = _card(trained, plan, sets, start=start, teacher=teacher, command=command)
+    (folder / "README.md").write_text(card.to_markdown(), encoding="utf-8")
+    rows = {
+        str(seed): [asdict(epoch) for epoch in epochs] for seed, epochs in trained.history.items()
+    }
+    text = json.dumps(rows, indent=2) + "\n"
+    (folder / "training.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def remove_checkpoints(checkpoint: Path, plan: CascadePlan) -> None:
+    """Remove the files that `build_cascade` resumes from."""
+    for name in ("fit", *map(str, plan.seeds)):
+        _checkpoint_file(checkpoint, name).unlink(missing_ok=True)
+
+
+def _checkpoint_file(checkpoint: Path, name: str) -> Path:
+    return checkpoint.with_name(f"{checkpoint.name}.{name}.pt")
+
+
+def _same_last_classifier(network: CascadeNetwork, teacher: CascadeNetwork | None) -> bool:
+    """Whether both end in one classifier: if a folder has none, each has drawn its own."""
     ends = [
         {} if own is None else own.classifiers[str(own.shape.depths[-1])].state_dict()
         for own in (network, teacher)
@@ -167,11 +229,11 @@ def _same_end(network: CascadeNetwork, teacher: CascadeNetwork | None) -> bool:
     return all(torch.equal(value, ends[1][name]) for name, value in ends[0].items())
 
 
-def _state(network: CascadeNetwork) -> dict[str, Tensor]:
+def _cpu_state(network: CascadeNetwork) -> dict[str, Tensor]:
     return {name: value.detach().cpu().clone() for name, value in network.state_dict().items()}
 
 
-def _start(init: str | PathLike[str], shape: CascadeShape) -> CascadeNetwork:
+def _initial_network(init: str | PathLike[str], shape: CascadeShape) -> CascadeNetwork:
     if not is_cascade(init):
         return CascadeNetwork.start(init, shape)
     network, _ = load_cascade(init)
@@ -180,75 +242,70 @@ def _start(init: str | PathLike[str], shape: CascadeShape) -> CascadeNetwork:
     return network
 
 
-def _teacher(folder: str | PathLike[str] | None, device: str) -> CascadeNetwork | None:
+def _load_teacher(folder: str | PathLike[str] | None, device: str) -> CascadeNetwork | None:
     if folder is None:
         return None
-    from ..transformer.pair_network import encoder_layers, read_encoder
-
     layers = len(encoder_layers(read_encoder(folder, plain=True)[0]))
     return CascadeNetwork.start(folder, CascadeShape((layers,), reader=False)).to(device).eval()
 
 
-def _phases(how: Making, sets: Sets, tokeniser: Any, teacher: CascadeNetwork | None) -> list[Phase]:
+def _phases(
+    plan: CascadePlan, sets: CascadeData, tokenizer: Any, teacher: CascadeNetwork | None
+) -> list[CascadePhase]:
     phases = []
     if sets.transfer:
         if sets.negatives is None:
-            raise InputError("The transfer step needs a file for sentences from elsewhere.")
-        lists, reading = transfer_sets(sets.transfer, tokeniser, sets.negatives, root=sets.root)
-        wanted = reading if how.shape.reader else None
-        phases.append(Phase(lists, how.transfer, wanted, teacher))
+            raise InputError("The transfer needs a file for mined negatives.")
+        lists, paragraphs = load_transfer_sets(
+            sets.transfer, tokenizer, sets.negatives, root=sets.root
+        )
+        wanted = paragraphs if plan.shape.reader else None
+        phases.append(CascadePhase(lists, plan.transfer, wanted, teacher))
     if sets.adapt:
         target = data.load_dataset(sets.adapt, root=sets.root)
-        phases.append(Phase(WholeSource(target, tokeniser), how.adapt))
+        phases.append(CascadePhase(WholeCandidateLists(target, tokenizer), plan.adapt))
     if not phases:
         raise InputError("Expected a set to transfer from or to adapt to, got neither.")
     return phases
 
 
-def cascade_card(
-    made: Made, how: Making, sets: Sets, *, start: str, teacher: str, command: str
-) -> str:
-    """Markdown. Measures are those of each seed after its last epoch."""
-    shape = how.shape
+def _card(
+    trained: TrainedCascade,
+    plan: CascadePlan,
+    sets: CascadeData,
+    *,
+    start: str,
+    teacher: str,
+    command: str,
+) -> ModelCard:
+    """Measures are those of each seed after its last epoch."""
+    shape = plan.shape
+    weights = sum(weight.numel() for weight in trained.network.parameters())
     used = [*sets.transfer, *filter(None, [sets.adapt])]
-    weights = sum(weight.numel() for weight in made.network.parameters())
-    lines = [
-        "# cascade",
-        "",
-        f"- Classifiers after layers {', '.join(map(str, shape.depths))}, head `{shape.head}`"
+    facts = [
+        f"Classifiers after layers {', '.join(map(str, shape.depths))}, head `{shape.head}`"
         f"{', and a reader' if shape.reader else ''}: {weights:,} parameters",
-        f"- Started from: {start}" + (f"; taught by: {teacher}" if teacher else ""),
-        *(
-            ["- Full depth was held to the start, whose own classifier it is"]
-            if how.anchored
-            else []
-        ),
-        f"- Seeds: {', '.join(map(str, how.seeds))}"
-        f"{' (the mean of their weights)' if len(how.seeds) > 1 else ''}",
-        "- Trained on:",
-        *(f"  - {name} ({_licence(name)})" for name in used),
-        "",
-        "The weights are under the licences of the data, and of the start, that they come from.",
-        "",
-        "```",
-        command,
-        "```",
-        "",
-        *_measures(made, sets.dev),
+        f"Started from: {start}" + (f"; teacher: {teacher}" if teacher else ""),
+        f"Seeds: {', '.join(map(str, plan.seeds))}"
+        f"{' (the mean of their weights)' if len(plan.seeds) > 1 else ''}",
+        "Trained on:",
+        *(f"  {name} ({data_license(name)})" for name in used),
     ]
-    return "\n".join(lines)
+    if plan.anchored:
+        facts.insert(2, "Full depth was held to the start, whose own classifier it is")
+    return ModelCard(
+        "cascade",
+        facts,
+        "The weights are under the licenses of the data, and of the start, that they come from.",
+        command,
+        _measures(trained, sets.dev),
+    )
 
 
-def _licence(name: str) -> str:
-    return LICENCES.get(name.partition(":")[0], "see the data")
-
-
-def _measures(made: Made, dev: str | None) -> list[str]:
-    rows = {seed: epochs[-1].dev for seed, epochs in made.history.items()}
-    names = list(next(iter(rows.values())))
+def _measures(trained: TrainedCascade, dev: str | None) -> list[list[str]]:
+    last = {seed: epochs[-1].dev for seed, epochs in trained.history.items()}
+    names = list(next(iter(last.values())))
     if not names:
         return []
-    header = [dev or "dev", *(f"seed {seed}" for seed in rows)]
-    table = [header, ["---"] * len(header)]
-    table += [[name, *(f"{row[name]:.2f}" for row in rows.values())] for name in names]
-    return [f"| {' | '.join(row)} |" for row in table] + [""]
+    header = [dev or "dev", *(f"seed {seed}" for seed in last)]
+    return [header, *([name, *(f"{row[name]:.2f}" for row in last.values())] for name in names)]

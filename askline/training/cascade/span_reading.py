@@ -17,20 +17,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ..losses import log_shares
-from ..packing import Packed, PairTemplate, Rows, TokenTable, Window, pack
-from .cascade_network import CascadeNetwork, token_parts
+from ..losses import segment_log_softmax
+from ..packing import PackedBatch, PairTemplate, Rows, TokenRange, TokenTable, pack
+from .cascade_network import CascadeNetwork, split_by_tokens
 
 __all__ = [
     "QUESTION_LIMIT",
-    "Reading",
-    "ReadingSet",
+    "SpanBatch",
+    "SpanExamples",
     "best_spans",
-    "read",
-    "reading_loss",
+    "read_spans",
     "room_beside",
-    "taught_loss",
-    "windows",
+    "span_distillation_loss",
+    "span_loss",
+    "text_windows",
 ]
 
 QUESTION_LIMIT = 64
@@ -44,7 +44,7 @@ def room_beside(table: TokenTable, questions: Rows, template: PairTemplate, limi
     return found
 
 
-def windows(
+def text_windows(
     table: TokenTable,
     questions: Rows,
     texts: Rows,
@@ -77,21 +77,26 @@ LONGEST_ANSWER = 30
 """Tokens; 0.3 % of the answers in the training sets are longer."""
 
 
-class Reading(NamedTuple):
+class SpanBatch(NamedTuple):
     """Examples of one step: rows of texts, the part of the paragraph, the answer's place in it."""
 
     questions: Rows
     paragraphs: Rows
-    window: Window
+    window: TokenRange
     spans: NDArray[np.int64]  # (examples, 2) within the window, -1 for no answer
 
-    def after(self, texts: int) -> Reading:
-        """The same with all text numbers that much higher."""
+    def shifted(self, texts: int) -> SpanBatch:
+        """The same with `texts` added to all text numbers."""
         return self._replace(questions=self.questions + texts, paragraphs=self.paragraphs + texts)
+
+    def part(self, rows: slice) -> SpanBatch:
+        """Some of the examples."""
+        window = TokenRange(self.window.start[rows], self.window.length[rows])
+        return SpanBatch(self.questions[rows], self.paragraphs[rows], window, self.spans[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadingSet:
+class SpanExamples:
     """Questions about paragraphs."""
 
     table: TokenTable
@@ -107,7 +112,7 @@ class ReadingSet:
         """The number of examples."""
         return len(self.questions)
 
-    def draw(self, rows: Rows, random: np.random.Generator, *, wrong: float = 0.1) -> Reading:
+    def draw(self, rows: Rows, random: np.random.Generator, *, wrong: float = 0.1) -> SpanBatch:
         """These examples; a share of `wrong` of them with a paragraph that has no answer."""
         swapped = (random.random(len(rows)) < wrong) & (self.others[rows] >= 0)
         paragraphs = np.where(swapped, self.others[rows], self.paragraphs[rows])
@@ -121,10 +126,10 @@ class ReadingSet:
         high = np.minimum(np.maximum(spans[:, 0], 0), counts - length)
         start = random.integers(low, np.maximum(high, low) + 1)
         inside = np.where(spans >= 0, spans - start[:, None], -1)
-        return Reading(self.questions[rows], paragraphs, Window(start, length), inside)
+        return SpanBatch(self.questions[rows], paragraphs, TokenRange(start, length), inside)
 
 
-def end_shares(ends: torch.Tensor, batch: Packed) -> torch.Tensor:
+def span_log_probabilities(ends: torch.Tensor, batch: PackedBatch) -> torch.Tensor:
     """
     The log-chance of each token to start and to end the answer: (2, tokens).
 
@@ -133,19 +138,19 @@ def end_shares(ends: torch.Tensor, batch: Packed) -> torch.Tensor:
     shut = ~batch.in_second
     shut[batch.starts[:-1].long()] = False
     open_ends = ends.masked_fill(shut.unsqueeze(1), -1e4)
-    return log_shares(open_ends.T.contiguous(), batch.owners, len(batch))
+    return segment_log_softmax(open_ends.T.contiguous(), batch.owners, len(batch))
 
 
-def taught_loss(
-    ends: torch.Tensor, batch: Packed, teachers: Sequence[torch.Tensor]
+def span_distillation_loss(
+    ends: torch.Tensor, batch: PackedBatch, teachers: Sequence[torch.Tensor]
 ) -> torch.Tensor:
     """The mean over sequences of how unlikely the ends are that teachers hold for likely."""
-    chances = torch.stack([end_shares(one, batch).exp() for one in teachers]).mean(0)
-    return -(end_shares(ends, batch) * chances).sum() / (2 * len(batch))
+    chances = torch.stack([span_log_probabilities(one, batch).exp() for one in teachers]).mean(0)
+    return -(span_log_probabilities(ends, batch) * chances).sum() / (2 * len(batch))
 
 
-def reading_loss(
-    ends: torch.Tensor, batch: Packed, spans: torch.Tensor, weights: torch.Tensor
+def span_loss(
+    ends: torch.Tensor, batch: PackedBatch, spans: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
     """
     The weighted mean over sequences of how unlikely the true start and end are.
@@ -155,11 +160,11 @@ def reading_loss(
     """
     begin = batch.starts[:-1].long().unsqueeze(1)
     targets = torch.where(spans < 0, begin, begin + batch.second.unsqueeze(1) + spans)
-    taken = end_shares(ends, batch).gather(1, targets.T)  # (2, sequences)
+    taken = span_log_probabilities(ends, batch).gather(1, targets.T)  # (2, sequences)
     return -(taken.mean(0) * weights).sum() / weights.sum().clamp(min=1e-9)
 
 
-def best_spans(ends: torch.Tensor, batch: Packed) -> NDArray[np.float64]:
+def best_spans(ends: torch.Tensor, batch: PackedBatch) -> NDArray[np.float64]:
     """
     The best span of each sequence: (sequences, 4).
 
@@ -193,7 +198,7 @@ def best_spans(ends: torch.Tensor, batch: Packed) -> NDArray[np.float64]:
 
 
 @torch.inference_mode()
-def read(
+def read_spans(
     network: CascadeNetwork,
     table: TokenTable,
     template: PairTemplate,
@@ -202,7 +207,7 @@ def read(
     *,
     limit: int = 384,
     stride: int = 128,
-    budget: int = 32_768,
+    max_tokens: int = 32_768,
 ) -> NDArray[np.float64]:
     """
     `best_spans` of every (question, paragraph), token places counted through the paragraph.
@@ -212,14 +217,14 @@ def read(
     """
     network.eval()
     device = next(network.parameters()).device
-    owners, starts, lengths = windows(
+    owners, starts, lengths = text_windows(
         table, questions, paragraphs, template, limit=limit, overlap=stride
     )
     found = np.empty((len(owners), 4))
     sizes = lengths + np.minimum(table.lengths(questions[owners]), QUESTION_LIMIT)
-    for part in token_parts(sizes, budget):
+    for part in split_by_tokens(sizes, max_tokens):
         rows = owners[part]
-        window = Window(starts[part], lengths[part])
+        window = TokenRange(starts[part], lengths[part])
         batch = pack(
             table, questions[rows], paragraphs[rows], template,
             limit=limit, window=window, device=device,

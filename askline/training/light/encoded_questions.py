@@ -22,11 +22,11 @@ from ...text.words import split_words
 from ...types import QuestionSet
 
 __all__ = [
-    "Batch",
-    "EncodedSet",
+    "EncodedQuestions",
+    "PaddedTexts",
+    "QuestionBatch",
     "Ragged",
-    "Texts",
-    "encode",
+    "encode_questions",
 ]
 
 
@@ -66,7 +66,7 @@ class Ragged:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Texts:
+class PaddedTexts:
     """Texts over a table of their distinct words. Row 0 of the table is zero and pads."""
 
     vectors: Tensor  # (distinct, dimensions)
@@ -74,7 +74,7 @@ class Texts:
     lengths: Tensor  # (texts,)
 
     @classmethod
-    def of(cls, ragged: Ragged, rows: Tensor, vectors: Tensor) -> Texts:
+    def of(cls, ragged: Ragged, rows: Tensor, vectors: Tensor) -> PaddedTexts:
         """Some texts, their words numbered anew so that each distinct one stands once."""
         words = ragged.padded(rows)
         with_zero = torch.cat([words.new_zeros(1), words.flatten()])  # so that 0 stays 0
@@ -89,11 +89,11 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class QuestionBatch:
     """Some questions with all their candidates; a pair is a candidate with its question."""
 
-    questions: Texts
-    candidates: Texts  # one text a pair
+    questions: PaddedTexts
+    candidates: PaddedTexts  # one text a pair
     asked: Tensor  # (pairs, longest question, channels)
     said: Tensor  # (pairs, longest candidate, channels)
     owner: Tensor  # (pairs,) which of the questions
@@ -103,7 +103,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EncodedSet:
+class EncodedQuestions:
     """The questions of a set with their candidates, on one device. A pair is a candidate."""
 
     name: str
@@ -118,7 +118,7 @@ class EncodedSet:
     def __len__(self) -> int:
         return len(self.sizes)
 
-    def to(self, device: str) -> EncodedSet:
+    def to(self, device: str) -> EncodedQuestions:
         """The same on another device."""
         names = ("vectors", "questions", "candidates", "asked", "said", "labels")
         return replace(self, **{name: getattr(self, name).to(device) for name in names})
@@ -133,7 +133,7 @@ class EncodedSet:
 
     def batch(
         self, chosen: Sequence[int] | IntArray, random: torch.Generator | None = None
-    ) -> Batch:
+    ) -> QuestionBatch:
         """These questions with all their candidates."""
         rows = np.asarray(chosen)
         ends = np.cumsum(self.sizes)
@@ -142,9 +142,9 @@ class EncodedSet:
         device = self.vectors.device
         at, pair = torch.as_tensor(rows, device=device), torch.as_tensor(pairs, device=device)
         owner = torch.as_tensor(np.repeat(np.arange(len(rows)), sizes), device=device)
-        return Batch(
-            questions=Texts.of(self.questions, at, self.vectors),
-            candidates=Texts.of(self.candidates, pair, self.vectors),
+        return QuestionBatch(
+            questions=PaddedTexts.of(self.questions, at, self.vectors),
+            candidates=PaddedTexts.of(self.candidates, pair, self.vectors),
             asked=self.asked.padded(pair),
             said=self.said.padded(pair),
             owner=owner,
@@ -154,13 +154,13 @@ class EncodedSet:
         )
 
 
-def encode(
+def encode_questions(
     questions: QuestionSet,
     vectors: WordVectors,
     layout: LightConfig,
     *,
     device: str = "cpu",
-) -> EncodedSet:
+) -> EncodedQuestions:
     """
     Every word looked up and every channel computed, once and for all epochs.
 
@@ -183,7 +183,7 @@ def encode(
     rows = _channels(layout.input_channels, lexicon, ask, say, sizes)
     labels = [float(one.is_answer) for question in questions for one in question.candidates]
     pair_lengths = np.repeat([len(text) for text in ask], sizes)
-    return EncodedSet(
+    return EncodedQuestions(
         name=questions.name,
         vectors=torch.as_tensor(lexicon.unit * np.float32(layout.vector_scale), device=device),
         questions=Ragged.of(np.concatenate(ask), list(map(len, ask)), device),

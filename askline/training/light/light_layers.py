@@ -29,7 +29,7 @@ from torch.nn import functional as F  # noqa: N812
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ...models.light_config import ListLayerKind
-from .encoded_questions import Texts
+from .encoded_questions import PaddedTexts
 
 __all__ = [
     "Dropout",
@@ -167,7 +167,7 @@ class PooledConvolution(nn.Module):
         self.taps = nn.Parameter(weight.permute(2, 0, 1).contiguous())  # (width, filters, inputs)
         self.bias = nn.Parameter(torch.empty(filters).uniform_(-start, start))
 
-    def forward(self, texts: Texts, channels: Tensor, owner: Tensor | None = None) -> Tensor:
+    def forward(self, texts: PaddedTexts, channels: Tensor, owner: Tensor | None = None) -> Tensor:
         """
         Pairs' channels (pairs, longest, channels) → (pairs, filters).
 

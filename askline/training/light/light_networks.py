@@ -25,14 +25,14 @@ from ...models.light_config import (
     LightConfig,
     RelationalCNNConfig,
 )
-from .encoded_questions import Batch, Texts
+from .encoded_questions import PaddedTexts, QuestionBatch
 from .light_layers import Dropout, ListLayer, PooledConvolution
 
 __all__ = [
     "CompareAggregate",
     "Cosinet",
     "RelationalCNN",
-    "build",
+    "build_network",
     "parameter_count",
 ]
 
@@ -49,7 +49,7 @@ class Cosinet(nn.Module):
         self.score = nn.Linear(self.list.outputs, 1)
         self.dropout = Dropout(dropout)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: QuestionBatch) -> Tensor:
         """One score a pair."""
         asked = self.question(batch.questions, batch.asked, batch.owner)  # (pairs, filters)
         said = self.candidate(batch.candidates, batch.said)  # (pairs, filters)
@@ -72,7 +72,7 @@ class CompareAggregate(nn.Module):
         self.score = nn.Linear(self.list.outputs, 1)
         self.dropout = Dropout(dropout)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: QuestionBatch) -> Tensor:
         """One score a pair."""
         asked = self._gated(batch.questions)[batch.owner]  # (pairs, question words, gate)
         said = self._gated(batch.candidates)  # (pairs, candidate words, gate)
@@ -90,7 +90,7 @@ class CompareAggregate(nn.Module):
         scores: Tensor = self.score(read).squeeze(1)
         return scores
 
-    def _gated(self, texts: Texts) -> Tensor:
+    def _gated(self, texts: PaddedTexts) -> Tensor:
         """Content let through by the gate, computed once for each distinct word."""
         passed = self.gate(texts.vectors).sigmoid() * self.content(texts.vectors).tanh()
         words: Tensor = passed[texts.words]
@@ -174,7 +174,7 @@ class RelationalCNN(nn.Module):
         self.score = nn.Linear(layout.pair_size, 1)
         self.dropout = Dropout(dropout)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: QuestionBatch) -> Tensor:
         """One score a pair."""
         in_question = batch.questions.inside[batch.owner]
         marks = self._marks(batch.asked, in_question)
@@ -198,7 +198,7 @@ class RelationalCNN(nn.Module):
         return marks
 
 
-def build(layout: LightConfig, *, dropout: float = 0.0) -> nn.Module:
+def build_network(layout: LightConfig, *, dropout: float = 0.0) -> nn.Module:
     """The network of a layout, with fresh weights."""
     if isinstance(layout, CosinetConfig):
         return Cosinet(layout, dropout=dropout)

@@ -17,198 +17,226 @@ from torch.nn import functional
 
 from ...phrases.tokenization import TokenWindow
 from ..checkpoint import Epoch
-from .phrase_examples import Asked, Material, Spans, answer_spans, like_lengths, pad
-from .phrase_extractor import BARRED, Candidates
+from .phrase_examples import (
+    AnswerWindow,
+    Spans,
+    WindowQuestion,
+    answer_spans,
+    batches_of_similar_length,
+    pad,
+)
+from .phrase_extractor import MASKED, Candidates
 from .phrase_network import PhraseCodes, PhraseNetwork, QuestionCodes
-from .phrase_teacher import Reading, TeacherTables
-from .phrase_training import OnStep, PhraseRecipe, device_of, fit
+from .phrase_teacher import TeacherInput, TeacherTables
+from .phrase_training import (
+    PhraseRecipe,
+    TrainingCallbacks,
+    device_of,
+    train_phrase_network,
+)
 
 __all__ = [
-    "Lesson",
-    "LessonBatch",
+    "PhraseBatch",
+    "PhraseExample",
     "PhraseLoss",
     "collate",
-    "make_lesson",
+    "make_example",
     "score_batch",
     "train_phrases",
 ]
 
-Normalise = Callable[[str], str]
+Normalize = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lesson:
+class PhraseExample:
     """One window. Arrays with a row for each question have a column for each candidate."""
 
     window: TokenWindow
     spans: NDArray[np.int32]  # (candidates, 2)
-    chances: NDArray[np.float32]  # (candidates,): the extractor's log-probabilities
-    questions: tuple[Asked, ...]
-    right: NDArray[np.bool_]
-    unsure: NDArray[np.bool_]
+    log_probabilities: NDArray[np.float32]  # (candidates,): the extractor's log-probabilities
+    questions: tuple[WindowQuestion, ...]
+    correct: NDArray[np.bool_]
+    ambiguous: NDArray[np.bool_]
     """The answer's words at another place: neither right nor wrong."""
-    taught: NDArray[np.float32] | None
+    teacher_scores: NDArray[np.float32] | None
     """A reader's scores."""
 
-    def readings(self) -> list[Reading]:
+    def readings(self) -> list[TeacherInput]:
         """What a reader takes to teach this."""
-        return [Reading(asked.tokens, self.window, asked.spans) for asked in self.questions]
+        return [TeacherInput(asked.tokens, self.window, asked.spans) for asked in self.questions]
 
 
-def make_lesson(
-    material: Material,
+def make_example(
+    answer_window: AnswerWindow,
     candidates: Candidates,
     text: str,
     *,
-    normalise: Normalise,
+    normalize: Normalize,
     limit: int = 80,
     teacher: TeacherTables | None = None,
-) -> Lesson:
+) -> PhraseExample:
     """
     A window's lesson; spans that answer are added where the extractor missed them.
 
     A candidate is right where it says the same as an answer, as measures compare phrases, and
     overlaps it.
     """
-    spans, chances = _with_answers(material, candidates, limit)
-    window = material.window
-    says = [normalise(text[window.starts[a] : window.ends[b]]) for a, b in spans]
-    right = np.zeros((len(material.questions), len(spans)), bool)
-    unsure = np.zeros_like(right)
-    for row, asked in enumerate(material.questions):
-        answers = {normalise(text[window.starts[a] : window.ends[b]]) for a, b in asked.spans}
+    spans, log_probabilities = _with_answers(answer_window, candidates, limit)
+    window = answer_window.window
+    says = [normalize(text[window.starts[a] : window.ends[b]]) for a, b in spans]
+    correct = np.zeros((len(answer_window.questions), len(spans)), bool)
+    ambiguous = np.zeros_like(correct)
+    for row, asked in enumerate(answer_window.questions):
+        answers = {normalize(text[window.starts[a] : window.ends[b]]) for a, b in asked.spans}
         same = np.array([said in answers for said in says])
         near = (
             (spans[:, None, 0] <= asked.spans[:, 1]) & (spans[:, None, 1] >= asked.spans[:, 0])
         ).any(1)
         exact = (spans[:, None] == asked.spans).all(-1).any(1)
-        right[row] = exact | (same & near)
-        unsure[row] = same & ~right[row]
-    taught = None
+        correct[row] = exact | (same & near)
+        ambiguous[row] = same & ~correct[row]
+    teacher_scores = None
     if teacher is not None:
-        taught = np.stack([first[spans[:, 0]] + last[spans[:, 1]] for first, last in teacher])
-    return Lesson(window, spans, chances, material.questions, right, unsure, taught)
+        teacher_scores = np.stack(
+            [first[spans[:, 0]] + last[spans[:, 1]] for first, last in teacher]
+        )
+    return PhraseExample(
+        window,
+        spans,
+        log_probabilities,
+        answer_window.questions,
+        correct,
+        ambiguous,
+        teacher_scores,
+    )
 
 
-def _with_answers(material: Material, candidates: Candidates, limit: int) -> Candidates:
+def _with_answers(answer_window: AnswerWindow, candidates: Candidates, limit: int) -> Candidates:
     """Every span that answers something, and the likeliest others up to the limit."""
-    spans, chances = candidates
-    answers, _ = material.spans()
+    spans, log_probabilities = candidates
+    answers, _ = answer_window.spans()
     wanted = {tuple(span) for span in answers.tolist()}
     found = [tuple(span) for span in spans.tolist()]
     is_answer = np.array([span in wanted for span in found], bool)
     others = np.flatnonzero(~is_answer)[: max(0, limit - len(wanted))]
     kept = np.sort(np.concatenate([np.flatnonzero(is_answer), others]))
     missing = sorted(wanted.difference(found))
-    lowest = float(chances.min()) if len(chances) else -10.0
+    lowest = float(log_probabilities.min()) if len(log_probabilities) else -10.0
     return (
         np.concatenate([spans[kept], np.array(missing, np.int32).reshape(-1, 2)]),
-        np.concatenate([chances[kept], np.full(len(missing), lowest, np.float32)]),
+        np.concatenate([log_probabilities[kept], np.full(len(missing), lowest, np.float32)]),
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LessonBatch:
+class PhraseBatch:
     """Lessons side by side. P windows, A candidates of the longest, Q questions of all."""
 
     tokens: Tensor  # (P, tokens)
     inside: Tensor
     spans: Tensor  # (P, A, 2)
     filled: Tensor  # (P, A): whether there is a candidate
-    chances: Tensor  # (P, A)
+    log_probabilities: Tensor  # (P, A)
     questions: Tensor  # (Q, tokens)
     asked: Tensor  # (Q, tokens): whether there is a token
     home: Tensor  # (Q,): each question's window
-    right: Tensor  # (Q, A)
-    unsure: Tensor  # (Q, A)
+    correct: Tensor  # (Q, A)
+    ambiguous: Tensor  # (Q, A)
     windows: tuple[TokenWindow, ...]
     answers: tuple[tuple[Spans, NDArray[np.float32]], ...]
     """Of each window the spans that answer something, and their shares."""
-    taught: Tensor  # (Q, A): log-probabilities over the candidates; nan rows are untaught
+    teacher_scores: Tensor  # (Q, A): log-probabilities over the candidates; nan rows are untaught
 
 
 def collate(
-    lessons: Sequence[Lesson],
+    examples: Sequence[PhraseExample],
     device: torch.device | str,
     *,
     rng: np.random.Generator | None = None,
     questions: int | None = None,
     candidates: int | None = None,
-) -> LessonBatch:
+) -> PhraseBatch:
     """
     A batch; with `rng`, at most so many `questions` and `candidates` of each window.
 
     They are drawn anew each time, and candidates that answer something are always among them.
     """
     if rng is not None and candidates is not None:
-        lessons = [_thinned(lesson, candidates, rng) for lesson in lessons]
-    tokens, inside = pad([lesson.window.tokens for lesson in lessons], device)
-    most = max(len(lesson.spans) for lesson in lessons)
-    spans = np.zeros((len(lessons), most, 2), np.int64)
-    filled = np.zeros((len(lessons), most), bool)
-    chances = np.zeros((len(lessons), most), np.float32)
-    home, right, unsure, taught, rows = [], [], [], [], []
-    for place, lesson in enumerate(lessons):
-        size = len(lesson.spans)
-        spans[place, :size], filled[place, :size] = lesson.spans, True
-        chances[place, :size] = lesson.chances
+        examples = [_sample_candidates(example, candidates, rng) for example in examples]
+    tokens, inside = pad([example.window.tokens for example in examples], device)
+    most = max(len(example.spans) for example in examples)
+    spans = np.zeros((len(examples), most, 2), np.int64)
+    filled = np.zeros((len(examples), most), bool)
+    log_probabilities = np.zeros((len(examples), most), np.float32)
+    home, correct, ambiguous, teacher_scores, rows = [], [], [], [], []
+    for place, example in enumerate(examples):
+        size = len(example.spans)
+        spans[place, :size], filled[place, :size] = example.spans, True
+        log_probabilities[place, :size] = example.log_probabilities
         wide = (0, most - size)
-        for at in _drawn(len(lesson.questions), questions, rng):
+        for at in _sample_questions(len(example.questions), questions, rng):
             home.append(place)
-            rows.append(lesson.questions[at].tokens)
-            right.append(np.pad(lesson.right[at], wide))
-            unsure.append(np.pad(lesson.unsure[at], wide))
-            taught.append(_taught(lesson, at, wide))
+            rows.append(example.questions[at].tokens)
+            correct.append(np.pad(example.correct[at], wide))
+            ambiguous.append(np.pad(example.ambiguous[at], wide))
+            teacher_scores.append(_padded_teacher_scores(example, at, wide))
     asked_tokens, asked = pad(rows, device)
     arrays = {
         "spans": spans,
         "filled": filled,
-        "chances": chances,
+        "log_probabilities": log_probabilities,
         "home": np.array(home),
-        "right": np.stack(right),
-        "unsure": np.stack(unsure),
-        "taught": np.stack(taught),
+        "correct": np.stack(correct),
+        "ambiguous": np.stack(ambiguous),
+        "teacher_scores": np.stack(teacher_scores),
     }
-    return LessonBatch(
+    return PhraseBatch(
         tokens=tokens,
         inside=inside,
         questions=asked_tokens,
         asked=asked,
-        windows=tuple(lesson.window for lesson in lessons),
-        answers=tuple(answer_spans(lesson.questions) for lesson in lessons),
+        windows=tuple(example.window for example in examples),
+        answers=tuple(answer_spans(example.questions) for example in examples),
         **{name: torch.from_numpy(array).to(device) for name, array in arrays.items()},
     )
 
 
-def _thinned(lesson: Lesson, count: int, rng: np.random.Generator) -> Lesson:
+def _sample_candidates(
+    example: PhraseExample, count: int, rng: np.random.Generator
+) -> PhraseExample:
     """The lesson with so many of its candidates; of the wrong ones, likely ones rather stay."""
-    answers = lesson.right.any(0)
+    answers = example.correct.any(0)
     count = max(count, int(answers.sum()))
-    if len(lesson.spans) <= count:
-        return lesson
-    luck = lesson.chances / 2 + rng.gumbel(size=len(lesson.spans))
-    luck[answers] = np.inf
-    kept = np.sort(np.argsort(-luck, kind="stable")[:count])
+    if len(example.spans) <= count:
+        return example
+    keys = example.log_probabilities / 2 + rng.gumbel(size=len(example.spans))
+    keys[answers] = np.inf
+    kept = np.sort(np.argsort(-keys, kind="stable")[:count])
     return replace(
-        lesson,
-        spans=lesson.spans[kept],
-        chances=lesson.chances[kept],
-        right=lesson.right[:, kept],
-        unsure=lesson.unsure[:, kept],
-        taught=None if lesson.taught is None else lesson.taught[:, kept],
+        example,
+        spans=example.spans[kept],
+        log_probabilities=example.log_probabilities[kept],
+        correct=example.correct[:, kept],
+        ambiguous=example.ambiguous[:, kept],
+        teacher_scores=None if example.teacher_scores is None else example.teacher_scores[:, kept],
     )
 
 
-def _drawn(count: int, most: int | None, rng: np.random.Generator | None) -> Sequence[int]:
+def _sample_questions(
+    count: int, most: int | None, rng: np.random.Generator | None
+) -> Sequence[int]:
     if rng is None or most is None or count <= most:
         return range(count)
     return [int(at) for at in rng.permutation(count)[:most]]
 
 
-def _taught(lesson: Lesson, at: int, wide: tuple[int, int]) -> NDArray[np.float32]:
-    if lesson.taught is None:
-        return np.full(len(lesson.spans) + wide[1], np.nan, np.float32)
-    return np.pad(lesson.taught[at], wide, constant_values=-1e4).astype(np.float32)
+def _padded_teacher_scores(
+    example: PhraseExample, at: int, wide: tuple[int, int]
+) -> NDArray[np.float32]:
+    if example.teacher_scores is None:
+        return np.full(len(example.spans) + wide[1], np.nan, np.float32)
+    return np.pad(example.teacher_scores[at], wide, constant_values=-1e4).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,23 +247,23 @@ class PhraseLoss:
     """Softmax over all candidates of the batch: what an index over many texts asks."""
     dense: float = 0.5
     """The same without the lexical part, so that nearest neighbours alone find the phrase."""
-    taught: float = 1.0
+    teacher_scores: float = 1.0
     """Divergence from the reader's softmax over the window's own candidates."""
-    warmth: float = 1.0
+    temperature: float = 1.0
     """Above 1, the reader's second and third thoughts count more."""
     spans: float = 0.3
     """The extractor's loss on the same states: one encoder then does both."""
 
 
 def score_batch(
-    network: PhraseNetwork, batch: LessonBatch, phrases: PhraseCodes, questions: QuestionCodes
+    network: PhraseNetwork, batch: PhraseBatch, phrases: PhraseCodes, questions: QuestionCodes
 ) -> tuple[Tensor, Tensor]:
     """Scores (Q, P, A) of every question with every candidate: the dense part, and all of it."""
     dense = torch.einsum("qd,pad->qpa", questions.dense, phrases.dense).float()
-    dense = dense + questions.trust[:, None, None] * batch.chances
+    dense = dense + questions.trust[:, None, None] * batch.log_probabilities
     barred = ~batch.filled
     if network.lexical is None or phrases.words is None:
-        found = dense.masked_fill(barred, BARRED)
+        found = dense.masked_fill(barred, MASKED)
         return found, found
     assert questions.seeks is not None
     assert questions.own is not None
@@ -245,10 +273,10 @@ def score_batch(
         questions.seeks, questions.own, batch.questions, words, table
     )  # (Q, words)
     lexical = torch.einsum("qpt,pat->qpa", wanted[:, places], phrases.words.to(wanted.dtype))
-    return dense.masked_fill(barred, BARRED), (dense + lexical).masked_fill(barred, BARRED)
+    return dense.masked_fill(barred, MASKED), (dense + lexical).masked_fill(barred, MASKED)
 
 
-def phrase_loss(network: PhraseNetwork, batch: LessonBatch, how: PhraseLoss) -> Tensor:
+def phrase_loss(network: PhraseNetwork, batch: PhraseBatch, how: PhraseLoss) -> Tensor:
     """The mean over the batch's questions."""
     phrases = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
     questions = network.encode_questions(batch.questions, batch.asked)
@@ -256,63 +284,72 @@ def phrase_loss(network: PhraseNetwork, batch: LessonBatch, how: PhraseLoss) -> 
     total = _choices(whole, batch, how.elsewhere)
     if dense is not whole and how.dense:
         total = total + how.dense * _choices(dense, batch, how.elsewhere)
-    if how.taught:
-        total = total + how.taught * _divergence(whole, batch, how.warmth)
+    if how.teacher_scores:
+        total = total + how.teacher_scores * _divergence(whole, batch, how.temperature)
         if dense is not whole and how.dense:
-            total = total + how.taught * how.dense * _divergence(dense, batch, how.warmth)
+            total = total + how.teacher_scores * how.dense * _divergence(
+                dense, batch, how.temperature
+            )
     if how.spans and network.spans is not None and phrases.states is not None:
         found = network.spans.loss(phrases.states, batch.windows, batch.answers)
         total = total + how.spans * found
     return total
 
 
-def _choices(scores: Tensor, batch: LessonBatch, elsewhere: float) -> Tensor:
+def _choices(scores: Tensor, batch: PhraseBatch, elsewhere: float) -> Tensor:
     rows = torch.arange(len(scores), device=scores.device)
-    own = scores[rows, batch.home].masked_fill(batch.unsure, BARRED)  # (Q, A)
-    right = own.masked_fill(~batch.right, BARRED).logsumexp(-1)
+    own = scores[rows, batch.home].masked_fill(batch.ambiguous, MASKED)  # (Q, A)
+    correct = own.masked_fill(~batch.correct, MASKED).logsumexp(-1)
     here = own.logsumexp(-1)
-    loss = here - right
+    loss = here - correct
     if elsewhere:
         every = scores.clone()
         every[rows, batch.home] = own
-        loss = loss + elsewhere * (every.flatten(1).logsumexp(-1) - right)
-    known = batch.right.any(-1)  # a question without a right candidate has nothing to say
+        loss = loss + elsewhere * (every.flatten(1).logsumexp(-1) - correct)
+    known = batch.correct.any(-1)  # a question without a right candidate has nothing to say
     return (loss * known).sum() / known.sum().clamp(min=1)
 
 
-def _divergence(scores: Tensor, batch: LessonBatch, warmth: float) -> Tensor:
+def _divergence(scores: Tensor, batch: PhraseBatch, temperature: float) -> Tensor:
     rows = torch.arange(len(scores), device=scores.device)
-    own = functional.log_softmax(scores[rows, batch.home] / warmth, -1)
-    taught = ~batch.taught.isnan().any(-1)
-    if not taught.any():
+    own = functional.log_softmax(scores[rows, batch.home] / temperature, -1)
+    teacher_scores = ~batch.teacher_scores.isnan().any(-1)
+    if not teacher_scores.any():
         return own.sum() * 0
-    target = functional.log_softmax(batch.taught[taught] / warmth, -1)
-    return functional.kl_div(own[taught], target, log_target=True, reduction="batchmean")
+    target = functional.log_softmax(batch.teacher_scores[teacher_scores] / temperature, -1)
+    return functional.kl_div(own[teacher_scores], target, log_target=True, reduction="batchmean")
 
 
 def train_phrases(
     network: PhraseNetwork,
-    lessons: Sequence[Lesson],
+    examples: Sequence[PhraseExample],
     recipe: PhraseRecipe,
     *,
-    how: PhraseLoss | None = None,
+    weights: PhraseLoss | None = None,
     questions: int = 8,
     candidates: int = 48,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: OnStep | None = None,
-) -> list[Epoch]:
-    """Train in place; at most so many `questions` and `candidates` of a window count in a step."""
-    how = how or PhraseLoss()
-    useful = [lesson for lesson in lessons if lesson.questions]
+    callbacks: TrainingCallbacks | None = None,
+) -> tuple[Epoch, ...]:
+    """Train in place, on at most `questions` and `candidates` of each window in a step."""
+    loss_weights = weights or PhraseLoss()
+    useful = [example for example in examples if example.questions]
+    lengths = [len(example.window) for example in useful]
     device = device_of(network)
 
-    def batches(rng: np.random.Generator) -> Iterable[LessonBatch]:
-        for places in like_lengths([len(one.window) for one in useful], recipe.batch, rng):
+    def batches(rng: np.random.Generator) -> Iterable[PhraseBatch]:
+        for places in batches_of_similar_length(lengths, recipe.batch_size, rng):
             some = [useful[place] for place in places]
             yield collate(some, device, rng=rng, questions=questions, candidates=candidates)
 
-    def loss(batch: LessonBatch) -> Tensor:
-        return phrase_loss(network, batch, how)
+    def loss(batch: PhraseBatch) -> Tensor:
+        return phrase_loss(network, batch, loss_weights)
 
-    steps = -(-len(useful) // recipe.batch)
-    return fit(network, batches, loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step)
+    return train_phrase_network(
+        network,
+        batches,
+        loss,
+        recipe,
+        steps=-(-len(useful) // recipe.batch_size),
+        settings=f"phrase encoder with {loss_weights} on {len(useful)} windows",
+        callbacks=callbacks,
+    )

@@ -21,14 +21,14 @@ from ...data.squad import Paragraph, SpanQuestion
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow, cut_windows, tokenize_question
 
 __all__ = [
-    "Asked",
-    "Material",
+    "AnswerWindow",
     "Spans",
-    "ahead",
+    "WindowQuestion",
     "answer_spans",
-    "like_lengths",
-    "make_material",
+    "answer_windows",
+    "batches_of_similar_length",
     "pad",
+    "prefetch",
 ]
 
 _Item = TypeVar("_Item")
@@ -54,7 +54,7 @@ def pad(
     return torch.from_numpy(tokens).to(device), torch.from_numpy(inside).to(device)
 
 
-def like_lengths(
+def batches_of_similar_length(
     lengths: Sequence[int], size: int, rng: np.random.Generator, *, pool: int = 16
 ) -> Iterator[NDArray[np.int64]]:
     """
@@ -71,7 +71,7 @@ def like_lengths(
         yield from (batches[at] for at in rng.permutation(len(batches)))
 
 
-def ahead(items: Iterable[_Item], *, count: int = 3) -> Iterator[_Item]:
+def prefetch(items: Iterable[_Item], *, count: int = 3) -> Iterator[_Item]:
     """The same items, the next few made by a thread while one is worked on."""
     done = object()
     source = iter(items)
@@ -86,7 +86,7 @@ Spans = NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class WindowQuestion:
     """A question, and the spans of its window that answer it: first and last token, (n, 2)."""
 
     id: str
@@ -95,20 +95,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Material:
+class AnswerWindow:
     """A window of a paragraph with the questions that are answered in it."""
 
     paragraph: int
     """The place of its paragraph in what the material was made of."""
     window: TokenWindow
-    questions: tuple[Asked, ...]
+    questions: tuple[WindowQuestion, ...]
 
     def spans(self) -> tuple[Spans, NDArray[np.float32]]:
         """Every span that answers something, once, and how many answers it is, as shares of 1."""
         return answer_spans(self.questions)
 
 
-def answer_spans(questions: Sequence[Asked]) -> tuple[Spans, NDArray[np.float32]]:
+def answer_spans(questions: Sequence[WindowQuestion]) -> tuple[Spans, NDArray[np.float32]]:
     """Every span that answers one of them, once, and how many answers it is, as shares of 1."""
     counts = Counter(tuple(span) for asked in questions for span in asked.spans.tolist())
     found = sorted(counts)
@@ -116,9 +116,9 @@ def answer_spans(questions: Sequence[Asked]) -> tuple[Spans, NDArray[np.float32]
     return np.array(found, np.int32).reshape(-1, 2), shares / max(1.0, shares.sum())
 
 
-def make_material(
+def answer_windows(
     paragraphs: Iterable[Paragraph], tokeniser: Any, *, size: int = 384, overlap: int = 128
-) -> list[Material]:
+) -> list[AnswerWindow]:
     """
     The windows of all paragraphs, those without questions too.
 
@@ -130,10 +130,10 @@ def make_material(
         tokens = [tokenize_question(question.text, tokeniser) for question in paragraph.questions]
         for window in cut_windows(paragraph.text, tokeniser, size=size, overlap=overlap):
             asked = (
-                Asked(question.id, ids, _spans(window, question))
+                WindowQuestion(question.id, ids, _spans(window, question))
                 for question, ids in zip(paragraph.questions, tokens, strict=True)
             )
-            found.append(Material(place, window, tuple(one for one in asked if len(one.spans))))
+            found.append(AnswerWindow(place, window, tuple(one for one in asked if len(one.spans))))
     return found
 
 

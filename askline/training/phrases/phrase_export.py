@@ -32,20 +32,20 @@ from ...phrases.phrase_encoder import KeyValueCache, PhraseEncoder, marker_atten
 from ...phrases.phrase_model import PhraseConfig, PhraseModel, pack, write_phrase_folder
 from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
-from ..post_training_quantization import quantised_layer
+from ..post_training_quantization import quantize_layer
 from ..transformer.pair_network import read_encoder
-from .phrase_extractor import ENDS, Extractor
+from .phrase_extractor import SPAN_ENDS, Extractor
 from .phrase_network import PhraseNetwork, first_position
 
 __all__ = [
     "export_phrases",
-    "hold_words",
+    "freeze_words",
     "load_extractor",
+    "prune_positions",
+    "prune_words",
     "quantised_phrases",
-    "runtime_shape",
+    "runtime_config",
     "save_extractor",
-    "trim_positions",
-    "trim_words",
     "write_runtime",
 ]
 
@@ -55,7 +55,7 @@ _POSITIONS = "embeddings.position_embeddings.weight"
 _SPARE = re.compile(r"\[unused\d+\]")
 
 
-def trim_words(state: Mapping[str, Floats], tokeniser: str) -> tuple[dict[str, Floats], str]:
+def prune_words(state: Mapping[str, Floats], tokeniser: str) -> tuple[dict[str, Floats], str]:
     """
     The state and the tokeniser's JSON without BERT's spare words, all others numbered anew.
 
@@ -82,12 +82,12 @@ def trim_words(state: Mapping[str, Floats], tokeniser: str) -> tuple[dict[str, F
     return {**state, _WORDS: words}, said
 
 
-def trim_positions(state: Mapping[str, Floats], count: int) -> dict[str, Floats]:
+def prune_positions(state: Mapping[str, Floats], count: int) -> dict[str, Floats]:
     """The state with the first `count` positions; a window is no longer than that."""
     return {**state, _POSITIONS: state[_POSITIONS][:count]}
 
 
-def hold_words(network: PhraseNetwork) -> None:
+def freeze_words(network: PhraseNetwork) -> None:
     """Round the words' embeddings to 4 bits and train them no more; the layers learn around it."""
     table = network.encoder.get_input_embeddings().weight
     rounded = unpack_int4(*pack_int4(table.detach().float().cpu().numpy()))
@@ -126,7 +126,7 @@ def quantised_phrases(
     heads = {name: tensors[name] for name in config.heads()}
     model = PhraseModel(config, encoder, heads, tokeniser)
     for layer, read in enumerate(_observed(model, encoder, texts)):
-        made |= quantised_layer(f"layers.{layer}", tensors, read)
+        made |= quantize_layer(f"layers.{layer}", tensors, read)
     return made
 
 
@@ -231,8 +231,8 @@ def load_extractor(folder: str | PathLike[str]) -> Extractor:
     if not (path / _HEAD).is_file():
         raise ModelError(f"No {_HEAD} in {path}. Name a folder that `train extractor` wrote.")
     ends = json.loads((path / "config.json").read_text(encoding="utf-8")).get(_KEY)
-    if ends not in ENDS:
-        raise ModelError(f"{path} must name its ends as {' or '.join(ENDS)}, got {ends!r}.")
+    if ends not in SPAN_ENDS:
+        raise ModelError(f"{path} must name its ends as {' or '.join(SPAN_ENDS)}, got {ends!r}.")
     network = Extractor(read_encoder(path, plain=False)[0], ends)
     try:
         network.spans.load_state_dict(load_file(path / _HEAD))
@@ -260,14 +260,14 @@ def export_phrases(
     """
     if network.form == "pair":
         raise ModelError("The pair form encodes a text once for each phrase; it is not exported.")
-    shape = runtime_shape(network.encoder)
+    shape = runtime_config(network.encoder)
     window = min(384, shape.positions - shape.first_position)
     state = {
         name.removeprefix("encoder.") if name.startswith("encoder.e") else name: value
         for name, value in network.state_dict().items()
     }
     floats = {name: value.detach().float().cpu().numpy() for name, value in state.items()}
-    floats, said = trim_words(trim_positions(floats, window + shape.first_position), tokeniser)
+    floats, said = prune_words(prune_positions(floats, window + shape.first_position), tokeniser)
     table = floats["embeddings.word_embeddings.weight"]
     config = PhraseConfig(
         replace(shape, vocabulary=len(table), positions=window + shape.first_position),
@@ -310,7 +310,7 @@ def write_runtime(
     return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)
 
 
-def runtime_shape(encoder: Any) -> EncoderConfig:
+def runtime_config(encoder: Any) -> EncoderConfig:
     """The encoder as the torch-free runtime runs it; ModelError for one that it cannot run."""
     config = encoder.config
     missing = [theirs for theirs in _SIZES.values() if not hasattr(config, theirs)]

@@ -8,7 +8,7 @@ scores ends alone, as readers with a question do; it is here to be compared with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -21,23 +21,29 @@ from ...errors import UnknownNameError
 from ...phrases.extraction import Decoding, decode
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow
 from ..checkpoint import Epoch
-from .phrase_examples import Material, Spans, like_lengths, pad
-from .phrase_training import OnStep, PhraseRecipe, device_of, fit, precision
+from ..transformer.pair_network import autocast
+from .phrase_examples import AnswerWindow, Spans, batches_of_similar_length, pad
+from .phrase_training import (
+    PhraseRecipe,
+    TrainingCallbacks,
+    device_of,
+    train_phrase_network,
+)
 
 __all__ = [
-    "BARRED",
-    "ENDS",
+    "MASKED",
+    "SPAN_ENDS",
     "Candidates",
-    "Ends",
     "Extractor",
+    "SpanEnds",
     "SpanHead",
     "train_extractor",
 ]
 
-Ends = Literal["conditional", "classic"]
-ENDS: tuple[str, ...] = get_args(Ends)
+SpanEnds = Literal["conditional", "classic"]
+SPAN_ENDS: tuple[str, ...] = get_args(SpanEnds)
 Candidates = tuple[NDArray[np.int32], NDArray[np.float32]]
-BARRED = -1e4
+MASKED = -1e4
 """Stands for -inf where a softmax over nothing else must not become nan."""
 _HIDDEN = 128
 
@@ -45,10 +51,10 @@ _HIDDEN = 128
 class SpanHead(nn.Module):
     """Scores of starts, and of ends given a start, from an encoder's states."""
 
-    def __init__(self, width: int, ends: Ends = "conditional") -> None:
+    def __init__(self, width: int, ends: SpanEnds = "conditional") -> None:
         super().__init__()
-        if ends not in ENDS:
-            raise UnknownNameError("architecture of ends", ends, ENDS)
+        if ends not in SPAN_ENDS:
+            raise UnknownNameError("architecture of ends", ends, SPAN_ENDS)
         self.ends = ends
         self.start = nn.Linear(width, 1)
         if ends == "classic":
@@ -61,7 +67,7 @@ class SpanHead(nn.Module):
 
     def score_starts(self, states: Tensor, opens: Tensor) -> Tensor:
         """Log P(start) (windows, tokens)."""
-        scores = self.start(states)[..., 0].float().masked_fill(~opens, BARRED)
+        scores = self.start(states)[..., 0].float().masked_fill(~opens, MASKED)
         return functional.log_softmax(scores, -1)
 
     def score_ends(self, states: Tensor, closes: Tensor, rows: Tensor, starts: Tensor) -> Tensor:
@@ -73,13 +79,13 @@ class SpanHead(nn.Module):
         places = places.clamp(max=states.shape[1] - 1)
         barred = beyond | ~closes[rows[:, None], places]
         if self.ends == "classic":
-            alone = self.end(states)[..., 0].float().masked_fill(~closes, BARRED)
+            alone = self.end(states)[..., 0].float().masked_fill(~closes, MASKED)
             alone = functional.log_softmax(alone, -1)
-            return alone[rows[:, None], places].masked_fill(barred, BARRED)
+            return alone[rows[:, None], places].masked_fill(barred, MASKED)
         last = self.last(states)[rows[:, None], places]
         joined = self.first(states[rows, starts])[:, None] + last  # (n, MAX_PHRASE_TOKENS, hidden)
         scores = self.join(functional.relu(joined + self.length.weight))[..., 0].float()
-        return functional.log_softmax(scores.masked_fill(barred, BARRED), -1)
+        return functional.log_softmax(scores.masked_fill(barred, MASKED), -1)
 
     def loss(
         self,
@@ -123,7 +129,7 @@ class SpanHead(nn.Module):
 class Extractor(nn.Module):
     """An encoder that does nothing but find candidates."""
 
-    def __init__(self, encoder: Any, ends: Ends = "conditional") -> None:
+    def __init__(self, encoder: Any, ends: SpanEnds = "conditional") -> None:
         super().__init__()
         self.encoder = encoder
         self.spans = SpanHead(encoder.config.hidden_size, ends)
@@ -142,7 +148,7 @@ class Extractor(nn.Module):
         states: Tensor = found.last_hidden_state
         return states
 
-    def loss(self, batch: Sequence[Material]) -> Tensor:
+    def loss(self, batch: Sequence[AnswerWindow]) -> Tensor:
         """The span head's."""
         windows = [one.window for one in batch]
         return self.spans.loss(self(windows), windows, [one.spans() for one in batch])
@@ -163,7 +169,7 @@ class Extractor(nn.Module):
         for start in range(0, len(order), batch):
             places = order[start : start + batch]
             some = [windows[place] for place in places]
-            with precision(device_of(self)):
+            with autocast(device_of(self)):
                 decoded = self.spans.decode(self(some), some, limit=limit, how=how)
             found.update(zip(places, decoded, strict=True))
         return [found[place] for place in range(len(windows))]
@@ -171,22 +177,28 @@ class Extractor(nn.Module):
 
 def train_extractor(
     network: Extractor,
-    material: Sequence[Material],
+    windows: Sequence[AnswerWindow],
     recipe: PhraseRecipe,
     *,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: OnStep | None = None,
-) -> list[Epoch]:
+    callbacks: TrainingCallbacks | None = None,
+) -> tuple[Epoch, ...]:
     """Train in place on the windows that answer something."""
-    useful = [one for one in material if one.questions]
+    useful = [one for one in windows if one.questions]
 
-    def batches(rng: np.random.Generator) -> Iterable[list[Material]]:
-        for places in like_lengths([len(one.window) for one in useful], recipe.batch, rng):
+    def batches(rng: np.random.Generator) -> Iterable[list[AnswerWindow]]:
+        for places in batches_of_similar_length(
+            [len(one.window) for one in useful], recipe.batch_size, rng
+        ):
             yield [useful[place] for place in places]
 
-    steps = -(-len(useful) // recipe.batch)
-    return fit(
-        network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step
+    return train_phrase_network(
+        network,
+        batches,
+        network.loss,
+        recipe,
+        steps=-(-len(useful) // recipe.batch_size),
+        settings=f"extractor with {network.spans.ends} ends on {len(useful)} windows",
+        callbacks=callbacks,
     )
 
 
@@ -198,4 +210,4 @@ def _edges(windows: Sequence[TokenWindow], states: Tensor) -> tuple[Tensor, Tens
 
 
 def _possible(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    return np.where(scores < BARRED / 2, -np.inf, scores).astype(np.float32)
+    return np.where(scores < MASKED / 2, -np.inf, scores).astype(np.float32)

@@ -37,21 +37,21 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import InputError
-from ..transformer.pair_network import transformers
+from ..transformer.pair_network import import_transformers
 from .phrase_extractor import SpanHead
 
 __all__ = [
-    "FORMS",
-    "Form",
+    "PHRASE_FORMS",
     "LexicalHead",
     "PhraseCodes",
+    "PhraseForm",
     "PhraseNetwork",
     "QuestionCodes",
-    "accepted",
-    "attention",
+    "accepted_inputs",
+    "attention_mask",
     "check_window",
     "first_position",
-    "second_type",
+    "second_token_type",
 ]
 
 _KEYS = 128
@@ -103,13 +103,13 @@ class LexicalHead(nn.Module):
         return expected + torch.einsum("qt,qtw->qw", own, same)
 
 
-def accepted(encoder: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def accepted_inputs(encoder: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The inputs that this encoder knows; MPNet has no token types."""
     known = inspect.signature(encoder.forward).parameters
     return {name: value for name, value in batch.items() if name in known}
 
 
-def second_type(encoder: Any) -> int:
+def second_token_type(encoder: Any) -> int:
     """The type of the second text's tokens: 1, or 0 where there is one type alone (RoBERTa)."""
     return int(getattr(encoder.config, "type_vocab_size", 1) > 1)
 
@@ -128,15 +128,15 @@ def check_window(encoder: Any, window: int) -> None:
         raise InputError(f"The encoder reads {most} tokens at a time, got a window of {window}.")
 
 
-def attention(may: Tensor) -> Tensor:
+def attention_mask(may: Tensor) -> Tensor:
     """A mask (batch, tokens, tokens) of who may look at whom, as the library at hand takes it."""
-    if int(transformers().__version__.partition(".")[0]) >= 5:
+    if int(import_transformers().__version__.partition(".")[0]) >= 5:
         return may[:, None]
     return may.to(torch.int64)
 
 
-Form = Literal["pair", "span", "markers"]
-FORMS: tuple[str, ...] = get_args(Form)
+PhraseForm = Literal["pair", "span", "markers"]
+PHRASE_FORMS: tuple[str, ...] = get_args(PhraseForm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +162,7 @@ class PhraseNetwork(nn.Module):
     """One encoder for phrases and questions, with the layers that make vectors of its states."""
 
     def __init__(
-        self, encoder: Any, form: Form = "markers", *, size: int = 384, lexical: bool = True
+        self, encoder: Any, form: PhraseForm = "markers", *, size: int = 384, lexical: bool = True
     ) -> None:
         super().__init__()
         width: int = encoder.config.hidden_size
@@ -196,7 +196,7 @@ class PhraseNetwork(nn.Module):
 
     def _states(self, tokens: Tensor, inside: Tensor, **more: Tensor) -> Tensor:
         batch = {"input_ids": tokens, "attention_mask": inside.long(), **more}
-        states: Tensor = self.encoder(**accepted(self.encoder, batch)).last_hidden_state
+        states: Tensor = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         return states
 
     def _marked(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> tuple[Tensor, Tensor]:
@@ -212,10 +212,10 @@ class PhraseNetwork(nn.Module):
         batch = {
             "input_ids": torch.cat([tokens, tokens.gather(1, places)], 1),
             "position_ids": torch.cat([base, places], 1) + first_position(self.encoder),
-            "token_type_ids": types * second_type(self.encoder),
-            "attention_mask": attention(_sight(inside, places.shape[1])),
+            "token_type_ids": types * second_token_type(self.encoder),
+            "attention_mask": attention_mask(_sight(inside, places.shape[1])),
         }
-        states = self.encoder(**accepted(self.encoder, batch)).last_hidden_state
+        states = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         markers = states[:, length:]
         return states[:, :length], markers.reshape(count, -1, 2 * markers.shape[-1])
 
@@ -232,7 +232,7 @@ class PhraseNetwork(nn.Module):
         source = torch.where(behind == widths[:, None], length[:, None] - 1, source)  # separator
         within = behind <= widths[:, None]
         ids = tokens[rows[:, None], source.clamp(0, tokens.shape[1] - 1)] * within
-        types = (behind >= 0).long() * within * second_type(self.encoder)
+        types = (behind >= 0).long() * within * second_token_type(self.encoder)
         states = self._states(ids, within, token_type_ids=types)
         vectors: Tensor = self.phrase(_mean(states, within))
         return vectors.view(windows, candidates, -1)

@@ -6,11 +6,12 @@ The whole way: paragraphs to an extractor, extractor and readers to a phrase mod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -27,37 +28,43 @@ from ...evaluation.phrase_scores import (
     score_phrases,
 )
 from ...phrases.tokenization import default_overlap, tokenize_question
-from ..checkpoint import Epoch
-from ..transformer.pair_network import read_encoder
+from ..loop import TrainingProgress
+from ..transformer.pair_network import autocast, read_encoder
 from .contrastive_training import (
-    Lesson,
+    PhraseExample,
     PhraseLoss,
     collate,
-    make_lesson,
+    make_example,
     score_batch,
     train_phrases,
 )
-from .phrase_examples import Asked, Material, make_material
-from .phrase_export import hold_words
-from .phrase_extractor import Candidates, Ends, Extractor, train_extractor
-from .phrase_network import Form, PhraseNetwork, check_window
-from .phrase_teacher import PairText, Reader, TeacherTables, cross_read, label_pairs
-from .phrase_training import OnStep, PhraseRecipe, device_of, precision
+from .phrase_examples import AnswerWindow, WindowQuestion, answer_windows
+from .phrase_export import freeze_words
+from .phrase_extractor import Candidates, Extractor, SpanEnds, train_extractor
+from .phrase_network import PhraseForm, PhraseNetwork, check_window
+from .phrase_teacher import (
+    PairText,
+    PhraseTeacher,
+    TeacherTables,
+    cross_train_teachers,
+    mark_answers,
+)
+from .phrase_training import PhraseRecipe, TrainingCallbacks, device_of
 
 __all__ = [
-    "Means",
-    "Plan",
+    "PhrasePlan",
+    "PhraseRun",
     "answer_within",
+    "build_extractor",
+    "build_phrase_model",
     "candidate_recall",
-    "fit_extractor",
-    "fit_phrases",
 ]
 
 Places = list[list[tuple[float, int, int]]]
 
 
 def candidate_recall(
-    material: Sequence[Material],
+    windows: Sequence[AnswerWindow],
     candidates: Sequence[Candidates],
     paragraphs: Sequence[Paragraph],
     *,
@@ -66,9 +73,7 @@ def candidate_recall(
 ) -> PhraseScores:
     """The best exact match and F1 among each paragraph's `limit` likeliest candidates."""
     exact, soft = [], []
-    for paragraph, places in zip(
-        paragraphs, _places(material, candidates, paragraphs), strict=True
-    ):
+    for paragraph, places in zip(paragraphs, _places(windows, candidates, paragraphs), strict=True):
         kept = sorted(places, reverse=True)[:limit]
         texts = {paragraph.text[start:end] for _, start, end in kept} or {""}
         for question in paragraph.questions:
@@ -81,7 +86,7 @@ def candidate_recall(
 @torch.no_grad()
 def answer_within(
     network: PhraseNetwork,
-    material: Sequence[Material],
+    windows: Sequence[AnswerWindow],
     candidates: Sequence[Candidates],
     paragraphs: Sequence[Paragraph],
     tokeniser: Any,
@@ -94,17 +99,17 @@ def answer_within(
     tokens = lru_cache(maxsize=None)(lambda text: tokenize_question(text, tokeniser))
     best: dict[str, tuple[float, str]] = {}
     useful = [at for at, (spans, _) in enumerate(candidates) if len(spans)]
-    useful = [at for at in useful if paragraphs[material[at].paragraph].questions]
-    useful.sort(key=lambda at: len(material[at].window))
+    useful = [at for at in useful if paragraphs[windows[at].paragraph].questions]
+    useful.sort(key=lambda at: len(windows[at].window))
     for start in range(0, len(useful), batch):
-        lessons, asked = [], []
+        examples, asked = [], []
         for at in useful[start : start + batch]:
-            paragraph = paragraphs[material[at].paragraph]
+            paragraph = paragraphs[windows[at].paragraph]
             questions = [(one.id, tokens(one.text)) for one in paragraph.questions]
-            lessons.append(_lesson(material[at], candidates[at], questions))
-            asked += [(name, paragraph.text, material[at], candidates[at]) for name, _ in questions]
+            examples.append(_unlabeled_example(windows[at], candidates[at], questions))
+            asked += [(name, paragraph.text, windows[at], candidates[at]) for name, _ in questions]
         for (name, text, one, (spans, _)), (score, place) in zip(
-            asked, _nearest(network, lessons), strict=True
+            asked, _nearest(network, examples), strict=True
         ):
             first, last = spans[place]
             said = text[one.window.starts[first] : one.window.ends[last]]
@@ -119,30 +124,32 @@ def answer_within(
 
 
 def _places(
-    material: Sequence[Material],
+    windows: Sequence[AnswerWindow],
     candidates: Sequence[Candidates],
     paragraphs: Sequence[Paragraph],
 ) -> Places:
     found: Places = [[] for _ in paragraphs]
-    for one, (spans, chances) in zip(material, candidates, strict=True):
-        for (first, last), chance in zip(spans, chances, strict=True):
+    for one, (spans, log_probabilities) in zip(windows, candidates, strict=True):
+        for (first, last), chance in zip(spans, log_probabilities, strict=True):
             place = (float(chance), int(one.window.starts[first]), int(one.window.ends[last]))
             found[one.paragraph].append(place)
     return found
 
 
-def _lesson(one: Material, candidates: Candidates, questions: Sequence[tuple[str, Any]]) -> Lesson:
+def _unlabeled_example(
+    one: AnswerWindow, candidates: Candidates, questions: Sequence[tuple[str, Any]]
+) -> PhraseExample:
     nothing = np.zeros((0, 2), np.int32)
-    asked = tuple(Asked(name, tokens, nothing) for name, tokens in questions)
+    asked = tuple(WindowQuestion(name, tokens, nothing) for name, tokens in questions)
     flags = np.zeros((len(asked), len(candidates[0])), bool)
-    return Lesson(one.window, *candidates, asked, flags, flags, None)
+    return PhraseExample(one.window, *candidates, asked, flags, flags, None)
 
 
-def _nearest(network: PhraseNetwork, lessons: Sequence[Lesson]) -> list[tuple[float, int]]:
+def _nearest(network: PhraseNetwork, examples: Sequence[PhraseExample]) -> list[tuple[float, int]]:
     """The best score and its candidate, question after question."""
     device = device_of(network)
-    batch = collate(lessons, device)
-    with precision(device):
+    batch = collate(examples, device)
+    with autocast(device):
         phrases = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
         questions = network.encode_questions(batch.questions, batch.asked)
         _, whole = score_batch(network, batch, phrases, questions)
@@ -151,157 +158,149 @@ def _nearest(network: PhraseNetwork, lessons: Sequence[Lesson]) -> list[tuple[fl
     return list(zip(scores.tolist(), places.tolist(), strict=True))
 
 
-Note = Callable[[str], None]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
-class Means:
-    """What all steps need."""
+class PhraseRun:
+    """What all trainings of a command need."""
 
-    tokeniser: Any
+    tokenizer: Any
     """A `tokenizers.Tokenizer`."""
     device: str = "cpu"
     language: Language = "en"
     window: int = 384
-    note: Note = lambda _: None
-    step: Callable[[str, int, int], None] = lambda _what, _done, _of: None
-    """Hears after every step what learns, how many steps are done, and of how many."""
+    """Tokens that the encoder reads at a time."""
+    progress: TrainingProgress = field(default_factory=TrainingProgress)
+    checkpoint: Path | None = None
+    """Each training of the command keeps its state in a file beside this path."""
 
-    def material(self, paragraphs: Sequence[Paragraph]) -> list[Material]:
-        """The windows of paragraphs."""
+    def windows(self, paragraphs: Sequence[Paragraph]) -> list[AnswerWindow]:
+        """The windows of paragraphs, with the questions that are answered in them."""
         size = self.window
-        return make_material(paragraphs, self.tokeniser, size=size, overlap=default_overlap(size))
+        return answer_windows(paragraphs, self.tokenizer, size=size, overlap=default_overlap(size))
 
-    def epoch(self, what: str) -> Callable[[Epoch], None]:
-        """Says how an epoch went."""
-        return lambda epoch: self.note(f"{what}  epoch {epoch.number}  loss {epoch.loss:.4f}")
+    def callbacks(self, name: str) -> TrainingCallbacks:
+        """Callbacks and checkpoint of one training."""
+        return TrainingCallbacks(
+            partial(self.progress.on_epoch, name),
+            partial(self.progress.on_step, name),
+            None if self.checkpoint is None else self.checkpoint_file(name),
+        )
 
-    def steps(self, what: str) -> OnStep:
-        """Tells of steps."""
-        return partial(self.step, what)
+    def checkpoint_file(self, name: str) -> Path:
+        """The checkpoint of one training."""
+        assert self.checkpoint is not None
+        return self.checkpoint.with_name(f"{self.checkpoint.name}.{name.replace(' ', '-')}.pt")
 
 
-def fit_extractor(
+def build_extractor(
     init: str | PathLike[str],
     paragraphs: Sequence[Paragraph],
     recipe: PhraseRecipe,
-    means: Means,
+    run: PhraseRun,
     *,
-    ends: Ends = "conditional",
+    ends: SpanEnds = "conditional",
     dev: Sequence[Paragraph] = (),
 ) -> tuple[Extractor, dict[str, float]]:
-    """The extractor, and on dev the percentage of questions whose answer its candidates hold."""
-    material = means.material(paragraphs)
-    if not any(one.questions for one in material):
+    """The extractor, and EM and F1 on dev of the best candidate of each paragraph, in percent."""
+    windows = run.windows(paragraphs)
+    if not any(one.questions for one in windows):
         raise InputError("Expected paragraphs with answered questions, got none.")
     encoder, _ = read_encoder(init, plain=False)
-    check_window(encoder, means.window)
-    network = Extractor(encoder, ends).to(means.device)
-    train_extractor(
-        network,
-        material,
-        recipe,
-        on_epoch=means.epoch("extractor"),
-        on_step=means.steps("extractor"),
-    )
+    check_window(encoder, run.window)
+    network = Extractor(encoder, ends).to(run.device)
+    train_extractor(network, windows, recipe, callbacks=run.callbacks("extractor"))
     if not dev:
         return network, {}
-    held = means.material(dev)
-    candidates = network.extract([one.window for one in held])
-    return network, candidate_recall(held, candidates, dev, language=means.language).percent
+    dev_windows = run.windows(dev)
+    candidates = network.extract([one.window for one in dev_windows])
+    return network, candidate_recall(dev_windows, candidates, dev, language=run.language).percent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """What a phrase network is, and what it learns from besides the paragraphs."""
+class PhrasePlan:
+    """What a phrase network is, and what it is trained on besides the paragraphs."""
 
-    form: Form = "span"
+    form: PhraseForm = "span"
     lexical: bool = True
     init: str | PathLike[str] | None = None
-    """The encoder to start from; without one, the extractor's goes on."""
+    """The encoder to start from; by default that of the extractor."""
     loss: PhraseLoss | None = None
     teacher: tuple[str | PathLike[str], PhraseRecipe] | None = None
-    """The encoder that readers start from, and how they are trained."""
+    """The encoder that both teachers start from, and their recipe."""
     pairs: Sequence[PairText] = ()
-    """Used where there is a teacher to mark the answers in them."""
+    """Sentences in which the teachers mark answers; used only with a teacher."""
     word_bits: Literal[4, 8] = 8
-    """With 4, the words' embeddings are rounded before training and left so."""
+    """With 4, the word embeddings are rounded before training and not trained."""
 
 
-def fit_phrases(
+def build_phrase_model(
     extractor: Extractor,
     paragraphs: Sequence[Paragraph],
     recipe: PhraseRecipe,
-    means: Means,
+    run: PhraseRun,
     *,
-    plan: Plan | None = None,
+    plan: PhrasePlan | None = None,
     dev: Sequence[Paragraph] = (),
 ) -> tuple[PhraseNetwork, dict[str, float]]:
-    """The phrase network, and on dev EM and F1 of its nearest candidate within the paragraph."""
-    plan = plan or Plan()
-    check_window(extractor.encoder, means.window)
-    material = [one for one in means.material(paragraphs) if one.questions]
-    texts = [paragraphs[one.paragraph].text for one in material]
-    tables: list[TeacherTables | None] = [None] * len(material)
+    """The phrase network, and EM and F1 on dev of the nearest candidate within the paragraph."""
+    plan = plan or PhrasePlan()
+    check_window(extractor.encoder, run.window)
+    windows = [one for one in run.windows(paragraphs) if one.questions]
+    texts = [paragraphs[one.paragraph].text for one in windows]
+    tables: list[TeacherTables | None] = [None] * len(windows)
     if plan.teacher is not None:
-        start = partial(_reader, plan.teacher[0], means.device)
-        how = plan.teacher[1]
-        readers, found = cross_read(
-            start, material, how, on_epoch=means.epoch("reader"), on_step=means.steps("reader")
+        start = partial(_new_teacher, plan.teacher[0], run.device)
+        teachers, found = cross_train_teachers(
+            start, windows, plan.teacher[1], callbacks=run.callbacks
         )
         tables = list(found)
-        size, overlap = means.window, default_overlap(means.window)
-        for one in label_pairs(readers, plan.pairs, means.tokeniser, size=size, overlap=overlap):
-            material.append(one.material)
+        size, overlap = run.window, default_overlap(run.window)
+        for one in mark_answers(teachers, plan.pairs, run.tokenizer, size=size, overlap=overlap):
+            windows.append(one.window)
             texts.append(one.text)
             tables.append(one.tables)
-        means.note(f"pairs marked: {sum(len(one.questions) for one in material)} questions in all")
-    lessons = _lessons(extractor, material, texts, tables, means)
-    network = _start(plan, extractor).to(means.device)
+        count = sum(len(one.questions) for one in windows)
+        run.progress.on_note(f"Answers marked: {count} questions in all.")
+    examples = _examples(extractor, windows, texts, tables, run)
+    network = _new_network(plan, extractor).to(run.device)
     if plan.word_bits == 4:
-        hold_words(network)
-    train_phrases(
-        network,
-        lessons,
-        recipe,
-        how=plan.loss,
-        on_epoch=means.epoch("phrases"),
-        on_step=means.steps("phrases"),
-    )
+        freeze_words(network)
+    train_phrases(network, examples, recipe, weights=plan.loss, callbacks=run.callbacks("phrases"))
     if not dev:
         return network, {}
-    held = means.material(dev)
-    if network.spans is not None:  # what is written finds its own candidates
+    dev_windows = run.windows(dev)
+    if network.spans is not None:  # the exported model finds its own candidates
         extractor = Extractor.sharing(network.encoder, network.spans)
-    candidates = extractor.extract([one.window for one in held])
-    scores = answer_within(network, held, candidates, dev, means.tokeniser, language=means.language)
+    candidates = extractor.extract([one.window for one in dev_windows])
+    scores = answer_within(
+        network, dev_windows, candidates, dev, run.tokenizer, language=run.language
+    )
     return network, scores.percent
 
 
-def _lessons(
+def _examples(
     extractor: Extractor,
-    material: Sequence[Material],
+    windows: Sequence[AnswerWindow],
     texts: Sequence[str],
     tables: Sequence[TeacherTables | None],
-    means: Means,
-) -> list[Lesson]:
-    candidates = extractor.extract([one.window for one in material])
-    normalise = partial(normalize_phrase, language=means.language)
+    run: PhraseRun,
+) -> list[PhraseExample]:
+    candidates = extractor.extract([one.window for one in windows])
+    normalize = partial(normalize_phrase, language=run.language)
     return [
-        make_lesson(one, found, text, normalise=normalise, teacher=table)
-        for one, found, text, table in zip(material, candidates, texts, tables, strict=True)
+        make_example(one, found, text, normalize=normalize, teacher=table)
+        for one, found, text, table in zip(windows, candidates, texts, tables, strict=True)
     ]
 
 
-def _reader(init: str | PathLike[str], device: str) -> Reader:
-    return Reader(read_encoder(init, plain=False)[0]).to(device)
+def _new_teacher(init: str | PathLike[str], device: str) -> PhraseTeacher:
+    return PhraseTeacher(read_encoder(init, plain=False)[0]).to(device)
 
 
-def _start(plan: Plan, extractor: Extractor) -> PhraseNetwork:
+def _new_network(plan: PhrasePlan, extractor: Extractor) -> PhraseNetwork:
     if plan.init is not None:
         encoder = read_encoder(plan.init, plain=False)[0]
         return PhraseNetwork(encoder, plan.form, lexical=plan.lexical)
-    encoder = deepcopy(extractor.encoder)  # candidates are still to come from the extractor's own
+    encoder = deepcopy(extractor.encoder)  # the extractor's own still has to find candidates
     network = PhraseNetwork(encoder, plan.form, lexical=plan.lexical)
     if network.spans is not None and extractor.spans.ends == network.spans.ends:
         network.spans.load_state_dict(extractor.spans.state_dict())

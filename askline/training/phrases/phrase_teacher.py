@@ -25,22 +25,34 @@ from torch.nn import functional
 from ...data.squad import Paragraph
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow, tokenize_question
 from ..checkpoint import Epoch
-from .phrase_examples import Asked, Material, like_lengths, make_material, pad
-from .phrase_extractor import BARRED
-from .phrase_network import accepted, second_type
-from .phrase_training import OnStep, PhraseRecipe, device_of, fit, precision
+from ..transformer.pair_network import autocast
+from .phrase_examples import (
+    AnswerWindow,
+    WindowQuestion,
+    answer_windows,
+    batches_of_similar_length,
+    pad,
+)
+from .phrase_extractor import MASKED
+from .phrase_network import accepted_inputs, second_token_type
+from .phrase_training import (
+    PhraseRecipe,
+    TrainingCallbacks,
+    device_of,
+    train_phrase_network,
+)
 
 __all__ = [
-    "Labelled",
+    "LabeledWindow",
     "PairText",
-    "Reader",
-    "Reading",
+    "PhraseTeacher",
+    "TeacherInput",
     "TeacherTables",
-    "cross_read",
+    "cross_train_teachers",
     "join_pairs",
-    "label_pairs",
-    "read",
-    "train_reader",
+    "mark_answers",
+    "teacher_tables",
+    "train_teacher",
 ]
 
 
@@ -49,7 +61,7 @@ TeacherTables = Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class TeacherInput:
     """A question and the window to read, with the spans that answer where they are known."""
 
     question: NDArray[np.int32]
@@ -57,7 +69,7 @@ class Reading:
     spans: NDArray[np.int32]
 
 
-class Reader(nn.Module):
+class PhraseTeacher(nn.Module):
     """Log-probabilities of each token being the first and the last of the answer."""
 
     def __init__(self, encoder: Any) -> None:
@@ -65,28 +77,28 @@ class Reader(nn.Module):
         self.encoder = encoder
         self.ends = nn.Linear(encoder.config.hidden_size, 2)
 
-    def forward(self, readings: Sequence[Reading]) -> tuple[Tensor, Tensor]:
+    def forward(self, teacher_inputs: Sequence[TeacherInput]) -> tuple[Tensor, Tensor]:
         """Two tables (readings, tokens of the longest window); columns are the window's tokens."""
         device = device_of(self)
         # The window's first special token is dropped: the question ends with the one between.
-        rows = [np.concatenate([one.question, one.window.tokens[1:]]) for one in readings]
+        rows = [np.concatenate([one.question, one.window.tokens[1:]]) for one in teacher_inputs]
         tokens, inside = pad(rows, device)
-        shifts = torch.tensor([len(one.question) - 1 for one in readings], device=device)
+        shifts = torch.tensor([len(one.question) - 1 for one in teacher_inputs], device=device)
         later = torch.arange(tokens.shape[1], device=device) > shifts[:, None]
         batch = {"input_ids": tokens, "attention_mask": inside.long()}
-        batch["token_type_ids"] = (later & inside).long() * second_type(self.encoder)
-        states = self.encoder(**accepted(self.encoder, batch)).last_hidden_state
+        batch["token_type_ids"] = (later & inside).long() * second_token_type(self.encoder)
+        states = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         logits = self.ends(states).float()  # (readings, tokens, 2)
-        flags = [(one.window.ends > one.window.starts).astype(np.int32) for one in readings]
+        flags = [(one.window.ends > one.window.starts).astype(np.int32) for one in teacher_inputs]
         real, _ = pad(flags, device)  # (readings, tokens of the longest window)
         places = torch.arange(real.shape[1], device=device) + shifts[:, None]
         places = places.clamp(max=tokens.shape[1] - 1)
         logits = logits.gather(1, places[..., None].expand(-1, -1, 2))
-        logits = logits.masked_fill(real[..., None] == 0, BARRED)
+        logits = logits.masked_fill(real[..., None] == 0, MASKED)
         scores = functional.log_softmax(logits, 1)
         return scores[..., 0], scores[..., 1]
 
-    def loss(self, batch: Sequence[Reading]) -> Tensor:
+    def loss(self, batch: Sequence[TeacherInput]) -> Tensor:
         """Cross-entropy to the spans, ends taken apart."""
         firsts, lasts = self(batch)
         target = np.zeros((2, *firsts.shape), np.float32)
@@ -98,51 +110,55 @@ class Reader(nn.Module):
         return -likely / len(batch)
 
 
-def readings(material: Iterable[Material]) -> list[Reading]:
+def teacher_inputs(windows: Iterable[AnswerWindow]) -> list[TeacherInput]:
     """Every question with its window."""
     return [
-        Reading(asked.tokens, one.window, asked.spans)
-        for one in material
+        TeacherInput(asked.tokens, one.window, asked.spans)
+        for one in windows
         for asked in one.questions
     ]
 
 
-def train_reader(
-    network: Reader,
-    material: Sequence[Reading],
+def train_teacher(
+    network: PhraseTeacher,
+    inputs: Sequence[TeacherInput],
     recipe: PhraseRecipe,
     *,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: OnStep | None = None,
-) -> list[Epoch]:
+    callbacks: TrainingCallbacks | None = None,
+) -> tuple[Epoch, ...]:
     """Train in place."""
-    lengths = [len(one.question) + len(one.window) for one in material]
+    lengths = [len(one.question) + len(one.window) for one in inputs]
 
-    def batches(rng: np.random.Generator) -> Iterable[list[Reading]]:
-        for places in like_lengths(lengths, recipe.batch, rng):
-            yield [material[place] for place in places]
+    def batches(rng: np.random.Generator) -> Iterable[list[TeacherInput]]:
+        for places in batches_of_similar_length(lengths, recipe.batch_size, rng):
+            yield [inputs[place] for place in places]
 
-    steps = -(-len(material) // recipe.batch)
-    return fit(
-        network, batches, network.loss, recipe, steps=steps, on_epoch=on_epoch, on_step=on_step
+    return train_phrase_network(
+        network,
+        batches,
+        network.loss,
+        recipe,
+        steps=-(-len(inputs) // recipe.batch_size),
+        settings=f"teacher on {len(inputs)} questions",
+        callbacks=callbacks,
     )
 
 
 @torch.no_grad()
-def read(
-    network: Reader, material: Sequence[Reading], *, batch: int = 128
+def teacher_tables(
+    network: PhraseTeacher, inputs: Sequence[TeacherInput], *, batch: int = 128
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
     """Log-probabilities of first and last tokens, one pair of arrays a reading."""
     network.eval()
-    found: list[Any] = [None] * len(material)
-    order = np.argsort([len(one.question) + len(one.window) for one in material], kind="stable")
+    found: list[Any] = [None] * len(inputs)
+    order = np.argsort([len(one.question) + len(one.window) for one in inputs], kind="stable")
     for start in range(0, len(order), batch):
         places = order[start : start + batch]
-        with precision(device_of(network)):
-            firsts, lasts = network([material[place] for place in places])
+        with autocast(device_of(network)):
+            firsts, lasts = network([inputs[place] for place in places])
         tables = firsts.float().cpu().numpy(), lasts.float().cpu().numpy()
         for row, place in enumerate(places):
-            size = len(material[place].window)
+            size = len(inputs[place].window)
             found[place] = (tables[0][row, :size].copy(), tables[1][row, :size].copy())
     return found
 
@@ -151,25 +167,25 @@ Floats = NDArray[np.float32]
 _PIECE = 800  # characters of a made-up paragraph, as long as SQuAD's
 
 
-def cross_read(
-    start: Callable[[], Reader],
-    material: Sequence[Material],
+def cross_train_teachers(
+    start: Callable[[], PhraseTeacher],
+    windows: Sequence[AnswerWindow],
     recipe: PhraseRecipe,
     *,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: OnStep | None = None,
-) -> tuple[list[Reader], list[TeacherTables]]:
-    """Both readers, and for each window what the one that has not seen it says of its questions."""
-    readers, tables = [], dict[int, TeacherTables]()
+    callbacks: Callable[[str], TrainingCallbacks] = lambda _: TrainingCallbacks(),
+) -> tuple[list[PhraseTeacher], list[TeacherTables]]:
+    """Both teachers, and for each window the tables of the one that was not trained on it."""
+    teachers, tables = [], dict[int, TeacherTables]()
     for half in (0, 1):
-        reader = start()
-        known = [one for one in material if one.paragraph % 2 == half]
-        train_reader(reader, readings(known), recipe, on_epoch=on_epoch, on_step=on_step)
-        unseen = [at for at, one in enumerate(material) if one.paragraph % 2 != half]
-        found = iter(read(reader, readings(material[at] for at in unseen)))
-        tables |= {at: [next(found) for _ in material[at].questions] for at in unseen}
-        readers.append(reader)
-    return readers, [tables[at] for at in range(len(material))]
+        teacher = start()
+        known = [one for one in windows if one.paragraph % 2 == half]
+        own = callbacks(f"teacher {half + 1}")
+        train_teacher(teacher, teacher_inputs(known), recipe, callbacks=own)
+        unseen = [at for at, one in enumerate(windows) if one.paragraph % 2 != half]
+        found = iter(teacher_tables(teacher, teacher_inputs(windows[at] for at in unseen)))
+        tables |= {at: [next(found) for _ in windows[at].questions] for at in unseen}
+        teachers.append(teacher)
+    return teachers, [tables[at] for at in range(len(windows))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,48 +214,48 @@ def join_pairs(pairs: Iterable[tuple[str, str]]) -> list[PairText]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Labelled:
+class LabeledWindow:
     """A window of a made-up paragraph, with the answers that readers marked in it."""
 
     text: str
-    material: Material
+    window: AnswerWindow
     tables: TeacherTables
 
 
-def label_pairs(
-    readers: Sequence[Reader],
+def mark_answers(
+    readers: Sequence[PhraseTeacher],
     texts: Sequence[PairText],
     tokeniser: Any,
     *,
     sure: float = 0.35,
     size: int = 384,
     overlap: int = 128,
-) -> list[Labelled]:
+) -> list[LabeledWindow]:
     """
     Windows with the questions whose answer the readers mark with at least this probability.
 
     It is the probability of one span among all of its sentence, by the mean of the readers.
     """
     paragraphs = [Paragraph(f"pairs#{at}", "", one.text, ()) for at, one in enumerate(texts)]
-    windows = make_material(paragraphs, tokeniser, size=size, overlap=overlap)
+    windows = answer_windows(paragraphs, tokeniser, size=size, overlap=overlap)
     asked = [
         (place, name, tokenize_question(question, tokeniser), sentence)
         for place, one in enumerate(windows)
         for name, question, sentence in texts[one.paragraph].questions
     ]
     nothing = np.zeros((0, 2), np.int32)
-    every = [Reading(tokens, windows[place].window, nothing) for place, _, tokens, _ in asked]
-    said = [read(reader, every) for reader in readers]
-    kept: dict[int, list[tuple[Asked, tuple[Floats, Floats]]]] = {}
+    every = [TeacherInput(tokens, windows[place].window, nothing) for place, _, tokens, _ in asked]
+    said = [teacher_tables(reader, every) for reader in readers]
+    kept: dict[int, list[tuple[WindowQuestion, tuple[Floats, Floats]]]] = {}
     for at, (place, name, tokens, sentence) in enumerate(asked):
         tables = _mean([one[at][0] for one in said]), _mean([one[at][1] for one in said])
         span = _surest(windows[place].window, tables, sentence, sure)
         if span is not None:
-            kept.setdefault(place, []).append((Asked(name, tokens, span), tables))
+            kept.setdefault(place, []).append((WindowQuestion(name, tokens, span), tables))
     return [
-        Labelled(
+        LabeledWindow(
             texts[windows[place].paragraph].text,
-            Material(
+            AnswerWindow(
                 windows[place].paragraph, windows[place].window, tuple(one for one, _ in rows)
             ),
             [tables for _, tables in rows],

@@ -1,138 +1,133 @@
-"""One loop for the extractor, the reader and the encoder: AdamW under a slanted rate."""
+"""The recipe and the training task of the extractor, the teachers and the phrase encoder."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...errors import InputError
 from ..checkpoint import Epoch
-from ..optimizer import slanted_triangular
-from .phrase_examples import ahead
+from ..loop import SeededOnceTask, Step, TrainingRecipe, check_not_negative, run_training
+from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
+from ..transformer.pair_network import autocast
+from .phrase_examples import prefetch
 
-__all__ = [
-    "OnStep",
-    "PhraseRecipe",
-    "device_of",
-    "fit",
-    "precision",
-]
+__all__ = ["PhraseRecipe", "TrainingCallbacks", "device_of", "train_phrase_network"]
 
 _Batch = TypeVar("_Batch")
 
-OnStep = Callable[[int, int], None]
-"""Hears after every step how many are done, and of how many in all epochs."""
+_NEW_LAYER_FACTOR = 5
+_SCHEDULE_RESOLUTION = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhraseRecipe(TrainingRecipe):
+    """AdamW with a slanted triangular learning rate that falls to 0."""
+
+    epochs: int = 6
+    learning_rate: float = 1e-4
+    """The peak for the encoder; new layers have five times as much."""
+    batch_size: int = 32
+    """Windows per step (for teachers: questions), with everything that belongs to them."""
+    weight_decay: float = 0.01
+    max_gradient_norm: float = 1.0
+
+    def __post_init__(self) -> None:
+        TrainingRecipe.__post_init__(self)
+        check_not_negative(self, "weight_decay")
 
 
 @dataclass(frozen=True, slots=True)
-class PhraseRecipe:
-    """How long, how fast, how much at once."""
+class TrainingCallbacks:
+    """Functions that the loop calls, and the file to resume from."""
 
-    epochs: int = 6
-    rate: float = 1e-4
-    """The peak of the encoder's learning rate; new layers learn five times as fast."""
-    batch: int = 32
-    """Windows a step (for the reader: questions), with all that belongs to them."""
-    decay: float = 0.01
-    clip: float = 1.0
-    seed: int = 0
-    seconds: float | None = None
-    """Reach the end of the schedule by then, whatever is left undone. The run then depends on the
-    speed of the machine, so leave it out where a result must come again."""
-
-    def __post_init__(self) -> None:
-        for name in ("epochs", "rate", "batch", "clip"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be above 0, got {getattr(self, name)}.")
+    on_epoch: Callable[[Epoch], None] = lambda _: None
+    on_step: Callable[[Step], None] = lambda _: None
+    checkpoint: Path | None = None
 
 
-def fit(
+class _PhraseTask(SeededOnceTask[_Batch]):
+    """Batches of similar length; the next ones are prepared by a thread during a step."""
+
+    recipe: PhraseRecipe
+
+    def __init__(
+        self,
+        network: nn.Module,
+        batches: Callable[[np.random.Generator], Iterable[_Batch]],
+        loss: Callable[[_Batch], Tensor],
+        recipe: PhraseRecipe,
+        steps: int,
+    ) -> None:
+        self.network, self.recipe = network, recipe
+        self._batches, self._loss, self._steps = batches, loss, steps
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self._steps
+
+    def new_optimizer(self) -> Optimizer:
+        """The encoder, and new layers with a higher rate; vectors have no weight decay."""
+        recipe, groups = self.recipe, []
+        for is_new in (False, True):
+            for is_vector in (False, True):
+                chosen = [
+                    value
+                    for name, value in self.network.named_parameters()
+                    if name.startswith("encoder.") != is_new and (value.dim() < 2) == is_vector
+                ]
+                rate = recipe.learning_rate * (_NEW_LAYER_FACTOR if is_new else 1)
+                decay = 0.0 if is_vector else recipe.weight_decay
+                groups.append(ParameterGroup(chosen, rate, decay))
+        return AdamW(
+            self.network,
+            groups,
+            max_gradient_norm=recipe.max_gradient_norm,
+            betas=(0.9, 0.98),
+        )
+
+    def schedule(self, progress: float) -> float:
+        rounded = int(progress * _SCHEDULE_RESOLUTION) / _SCHEDULE_RESOLUTION
+        return slanted_triangular(rounded, lowest=0.0)
+
+    def batches(self, epoch: int, random: np.random.Generator) -> Iterator[_Batch]:  # noqa: ARG002
+        yield from prefetch(self._batches(random))
+
+    def loss(self, part: _Batch) -> Tensor:
+        with autocast(device_of(self.network)):
+            return self._loss(part)
+
+
+def train_phrase_network(
     network: nn.Module,
     batches: Callable[[np.random.Generator], Iterable[_Batch]],
     loss: Callable[[_Batch], Tensor],
     recipe: PhraseRecipe,
     *,
     steps: int,
-    on_epoch: Callable[[Epoch], None] | None = None,
-    on_step: OnStep | None = None,
-) -> list[Epoch]:
-    """Train in place; `steps` are those of one epoch. The network is left in `eval` mode."""
-    torch.manual_seed(recipe.seed)
-    rng = np.random.default_rng(recipe.seed)
-    optimiser = _optimiser(network, recipe)
-    peaks = [group["lr"] for group in optimiser.param_groups]
-    begun, step, history = time.monotonic(), 0, []
-    for number in range(1, recipe.epochs + 1):
-        network.train()
-        total, count, since = torch.zeros((), device=device_of(network)), 0, time.monotonic()
-        for batch in ahead(batches(rng)):
-            done = step / (steps * recipe.epochs)
-            if recipe.seconds is not None:
-                done = max(done, (time.monotonic() - begun) / recipe.seconds)
-            if done >= 1:
-                break
-            for group, peak in zip(optimiser.param_groups, peaks, strict=True):
-                group["lr"] = peak * slanted_triangular(int(done * 10_000), 10_000, lowest=0.0)
-            total += _step(network, optimiser, loss, batch, recipe.clip)
-            step, count = step + 1, count + 1
-            if on_step:
-                on_step(step, steps * recipe.epochs)
-        if not count:
-            break
-        network.eval()
-        history.append(Epoch(number, float(total) / count, time.monotonic() - since, {}))
-        if on_epoch:
-            on_epoch(history[-1])
-    network.eval()
-    return history
+    settings: str,
+    callbacks: TrainingCallbacks | None = None,
+) -> tuple[Epoch, ...]:
+    """
+    Train in place. `batches` gives those of one epoch, of which there are `steps`.
 
-
-def _step(
-    network: nn.Module,
-    optimiser: torch.optim.Optimizer,
-    loss: Callable[[_Batch], Tensor],
-    batch: _Batch,
-    clip: float,
-) -> Tensor:
-    """The loss, left where it is: to read it here would wait for the device at each step."""
-    optimiser.zero_grad(set_to_none=True)
-    with precision(device_of(network)):
-        value = loss(batch)
-    value.backward()  # type: ignore[no-untyped-call]
-    nn.utils.clip_grad_norm_(network.parameters(), clip)
-    optimiser.step()
-    return value.detach()
-
-
-def _optimiser(network: nn.Module, recipe: PhraseRecipe) -> torch.optim.Optimizer:
-    """The encoder at its rate, what is new at five times that; no decay for one-row weights."""
-    groups = []
-    for new in (False, True):
-        for flat in (False, True):
-            chosen = [
-                value
-                for name, value in network.named_parameters()
-                if name.startswith("encoder.") != new and (value.dim() < 2) == flat
-            ]
-            rate, decay = recipe.rate * (5 if new else 1), 0.0 if flat else recipe.decay
-            groups.append({"params": chosen, "lr": rate, "weight_decay": decay})
-    return torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=device_of(network).type == "cuda")
+    `settings` describes network and data, for the checkpoint.
+    """
+    calls = callbacks or TrainingCallbacks()
+    return run_training(
+        [_PhraseTask(network, batches, loss, recipe, steps)],
+        settings=f"{settings}; {recipe}",
+        checkpoint=calls.checkpoint,
+        on_epoch=calls.on_epoch,
+        on_step=calls.on_step,
+    )
 
 
 def device_of(network: nn.Module) -> torch.device:
-    """Where its weights are."""
+    """The device of a network's weights."""
     return next(network.parameters()).device
-
-
-def precision(device: torch.device) -> AbstractContextManager[object]:
-    """Half the bits where that is faster."""
-    if device.type != "cuda":
-        return nullcontext()
-    return torch.autocast("cuda", dtype=torch.bfloat16)

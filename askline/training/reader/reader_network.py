@@ -15,10 +15,10 @@ from torch.nn import functional as F  # noqa: N812
 from ...errors import InputError
 from ...models.cascade_config import CascadeConfig
 from ...models.encoder_config import DENSE_INPUTS
-from ..packing import Packed, bert_layer
+from ..packing import PackedBatch, bert_layer
 
 __all__ = [
-    "AdaptedReader",
+    "AdapterReader",
     "float_tensors",
 ]
 
@@ -42,7 +42,7 @@ def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.f
     return made
 
 
-class AdaptedReader(nn.Module):
+class AdapterReader(nn.Module):
     """(question, text) pairs, packed → (tokens, 2) start and end logits."""
 
     def __init__(self, layout: CascadeConfig, tensors: Mapping[str, NDArray[np.float32]]) -> None:
@@ -66,22 +66,22 @@ class AdaptedReader(nn.Module):
         for kind in ("weight", "bias"):
             self.own[f"reader/{kind}"] = nn.Parameter(self.frozen.pop(f"reader/{kind}").clone())
 
-    def thin(self) -> list[nn.Parameter]:
-        """The matrices whose products are the differences."""
+    def low_rank_parameters(self) -> list[nn.Parameter]:
+        """The matrices whose products are added to the frozen weights."""
         return [value for name, value in self.own.items() if name.endswith(_THIN)]
 
-    def rest(self) -> list[nn.Parameter]:
-        """All else that learns."""
+    def other_parameters(self) -> list[nn.Parameter]:
+        """Everything else that is trained: biases, norms and the output layer."""
         return [value for name, value in self.own.items() if not name.endswith(_THIN)]
 
     def tensors(self) -> dict[str, NDArray[np.float32]]:
-        """What was learnt, by the folder's names."""
+        """The trained tensors by the names of the model folder."""
         return {
             name.replace("/", "."): value.detach().float().cpu().numpy().copy()
             for name, value in self.own.items()
         }
 
-    def forward(self, batch: Packed) -> Tensor:
+    def forward(self, batch: PackedBatch) -> Tensor:
         with torch.no_grad():
             states = self._embedded(batch)
             for layer in range(self.adapter.first):
@@ -90,7 +90,7 @@ class AdaptedReader(nn.Module):
             states = bert_layer(self._layer(layer, dropout=_DROPOUT), states, batch)
         return F.linear(states.float(), self.own["reader/weight"], self.own["reader/bias"])
 
-    def _embedded(self, batch: Packed) -> Tensor:
+    def _embedded(self, batch: PackedBatch) -> Tensor:
         """(tokens, width)"""
         table, epsilon = self.frozen, self.layout.encoder.norm_epsilon
         states = table["words/weight"][batch.tokens] + table["positions/weight"][batch.places]

@@ -1,22 +1,20 @@
 """
-What a reader learns from, in the tokens of the folder that it is fitted to.
+Training of a reader for a finished cascade, and the cascade's folder with the reader in it.
 
-The reader learns where answers start and end; research/notes/cascade.md has what it came to.
-
-What a reader learnt → beside the cascade it was fitted to, in a folder.
-
-A reader for a cascade's folder out of labelled paragraphs: what `askline train reader` runs.
+Examples are paragraphs in the tokens of the cascade's folder. What is trained is a low-rank adapter
+on some of the layers, their biases and norms, and the reader's output layer.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,30 +28,40 @@ from ...errors import InputError
 from ...models.cascade_config import Adapter, CascadeConfig, check_cascade_tensors, reader_tensors
 from ...models.encoder_config import DENSE_INPUTS
 from ...models.folder import ModelFolder, write_folder
-from ..cascade.cascade_examples import reading_set
-from ..cascade.span_reading import Reading, ReadingSet, reading_loss, taught_loss
-from ..model_card import LICENCES
-from ..packing import Packed, PairTemplate, pack
-from ..post_training_quantization import Pair, observe
-from .reader_network import AdaptedReader, float_tensors
+from ..cascade.cascade_examples import span_examples
+from ..cascade.span_reading import SpanBatch, SpanExamples, span_distillation_loss, span_loss
+from ..checkpoint import Epoch
+from ..loop import (
+    SeededOnceTask,
+    Step,
+    TrainingProgress,
+    TrainingRecipe,
+    check_positive,
+    run_training,
+)
+from ..model_card import data_license
+from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
+from ..packing import PairTemplate, pack
+from ..post_training_quantization import Pair, activation_statistics
+from .reader_network import AdapterReader, float_tensors
 
 __all__ = [
-    "Pieces",
-    "ReaderMaking",
+    "ReaderPlan",
     "ReaderRecipe",
-    "carried_over",
-    "cut",
-    "every_answer",
-    "fit_reader",
-    "make_reader",
-    "mean_of",
-    "template_of",
+    "WordPieceTokenizer",
+    "answer_examples",
+    "average_readers",
+    "build_reader",
+    "low_rank_factors",
+    "train_reader",
+    "transfer_reader",
+    "word_piece_template",
     "write_reader",
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class WordPieceTokenizer:
     """The runtime's tokeniser, called as training calls one."""
 
     tokeniser: WordPiece
@@ -67,17 +75,17 @@ class Pieces:
         }
 
 
-def template_of(tokeniser: WordPiece) -> PairTemplate:
+def word_piece_template(tokeniser: WordPiece) -> PairTemplate:
     """How the runtime joins question and text."""
     first, between = (np.array([mark]) for mark in (tokeniser.cls_id, tokeniser.sep_id))
     return PairTemplate(first, between, between, (0, 0, 0, 1, 1), has_segments=True, padding=0)
 
 
-def every_answer(
+def answer_examples(
     paragraphs: Sequence[Paragraph], tokeniser: WordPiece, *, positions: int
-) -> ReadingSet:
+) -> SpanExamples:
     """An example for each answer that an annotator gave, so that all of them count the same."""
-    found = reading_set(list(_one_answer_each(paragraphs)), Pieces(tokeniser))
+    found = span_examples(list(_one_answer_each(paragraphs)), WordPieceTokenizer(tokeniser))
     return replace(found, limit=min(found.limit, positions))
 
 
@@ -91,104 +99,145 @@ def _one_answer_each(paragraphs: Sequence[Paragraph]) -> Iterator[Paragraph]:
         yield replace(paragraph, questions=tuple(questions))
 
 
-@dataclass(frozen=True, slots=True)
-class ReaderRecipe:
-    """AdamW under a triangular rate."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderRecipe(TrainingRecipe):
+    """AdamW with a slanted triangular learning rate that falls to 0."""
 
     epochs: int = 3
-    rate: float = 1e-3
-    """The peak of the learning rate of the thin matrices."""
+    learning_rate: float = 1e-3
+    """The peak for the low-rank matrices."""
     small_rate: float = 1e-4
-    """The same of biases, norms and the last line."""
-    batch: int = 32
-    """Paragraphs a step."""
+    """The peak for biases, norms and the output layer."""
+    batch_size: int = 32
+    """Paragraphs per step."""
     wrong: float = 0.1
     """The share of questions that get a paragraph without their answer."""
-    taught: float = 0.5
-    """How much teachers count, where there are any; the labels count the rest."""
-    rising: float = 0.06
-    """The part of all steps in which the rate rises."""
-    seconds: float = math.inf
-    """When the rate is at its lowest and the training ends, whatever is left of it."""
-    clip: float = 1.0
-    seed: int = 0
+    distillation: float = 0.5
+    """The share of the teachers in the loss, if there are any; the rest is that of the labels."""
+    rise: float = 0.06
+    """The share of the steps in which the learning rate rises."""
+    max_gradient_norm: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "rate", "small_rate", "batch", "rising", "seconds", "clip"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} must be above 0, got {getattr(self, name)}.")
+        TrainingRecipe.__post_init__(self)
+        check_positive(self, "small_rate", "rise")
 
 
-def fit_reader(
-    reader: AdaptedReader,
-    examples: ReadingSet,
+class _Part(NamedTuple):
+    """Some examples of a step."""
+
+    examples: SpanBatch
+    share: float
+    """Of the step's loss."""
+
+
+class _ReaderTask(SeededOnceTask[_Part]):
+    """Paragraphs with the span that answers a question; the last incomplete batch is left out."""
+
+    network: AdapterReader
+    recipe: ReaderRecipe
+
+    def __init__(
+        self,
+        network: AdapterReader,
+        examples: SpanExamples,
+        template: PairTemplate,
+        recipe: ReaderRecipe,
+        teachers: Sequence[AdapterReader],
+    ) -> None:
+        self.network, self.recipe = network, recipe
+        self._examples, self._template, self._teachers = examples, template, teachers
+        self._device = next(network.parameters()).device
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return max(1, len(self._examples) // self.recipe.batch_size)
+
+    def new_optimizer(self) -> Optimizer:
+        groups = [
+            ParameterGroup(self.network.low_rank_parameters(), self.recipe.learning_rate),
+            ParameterGroup(self.network.other_parameters(), self.recipe.small_rate),
+        ]
+        limit = self.recipe.max_gradient_norm
+        return AdamW(self.network, groups, max_gradient_norm=limit, epsilon=1e-6)
+
+    def schedule(self, progress: float) -> float:
+        return slanted_triangular(progress, rise=self.recipe.rise, lowest=0.0)
+
+    def batches(self, epoch: int, random: np.random.Generator) -> Iterator[_Part]:  # noqa: ARG002
+        order, size = random.permutation(len(self._examples)), self.recipe.batch_size
+        for step in range(self.steps_per_epoch):
+            rows = order[step * size : (step + 1) * size]
+            yield _Part(self._examples.draw(rows, random, wrong=self.recipe.wrong), 1.0)
+
+    def count_tokens(self, batch: _Part) -> int:
+        return int(batch.examples.window.length.sum())
+
+    def split(self, batch: _Part, max_tokens: float) -> list[_Part]:
+        size = len(batch.examples.questions)
+        count = min(size, max(1, math.ceil(self.count_tokens(batch) / max_tokens)))
+        if count == 1:
+            return [batch]
+        ends = np.linspace(0, size, count + 1).astype(int)
+        return [
+            _Part(batch.examples.part(slice(start, end)), (end - start) / size)
+            for start, end in pairwise(ends.tolist())
+        ]
+
+    def loss(self, part: _Part) -> torch.Tensor:
+        drawn = part.examples
+        batch = pack(
+            self._examples.table,
+            drawn.questions,
+            drawn.paragraphs,
+            self._template,
+            limit=self._examples.limit,
+            window=drawn.window,
+            device=self._device,
+        )
+        spans = torch.from_numpy(drawn.spans).to(self._device)
+        ends = self.network(batch)
+        weights = torch.ones(len(spans), device=self._device)
+        of_labels = span_loss(ends, batch, spans, weights)
+        if not self._teachers:
+            return of_labels * part.share
+        with torch.no_grad():
+            found = [teacher(batch) for teacher in self._teachers]
+        of_teachers = span_distillation_loss(ends, batch, found)
+        share = self.recipe.distillation
+        return ((1 - share) * of_labels + share * of_teachers) * part.share
+
+
+def train_reader(
+    reader: AdapterReader,
+    examples: SpanExamples,
     template: PairTemplate,
     recipe: ReaderRecipe,
     *,
-    teachers: Sequence[AdaptedReader] = (),
-    on_step: Callable[[int, int, float], None] = lambda _done, _of, _loss: None,
-) -> AdaptedReader:
-    """
-    Train in place; the mean of what the teachers hold for likely is learnt beside the labels.
-
-    `on_step` gets the steps done, all steps, and the loss.
-    """
-    torch.manual_seed(recipe.seed)
-    random = np.random.default_rng(recipe.seed)
-    device = next(reader.parameters()).device
-    groups = [(reader.thin(), recipe.rate), (reader.rest(), recipe.small_rate)]
-    optimiser = torch.optim.AdamW(
-        [{"params": weights, "peak": rate} for weights, rate in groups],
-        lr=recipe.rate, eps=1e-6, weight_decay=0.0,
-    )  # fmt: skip
-    a_pass = max(1, len(examples) // recipe.batch)
-    total, begun = recipe.epochs * a_pass, time.perf_counter()
-    reader.train()
-    for step in range(total):
-        done = max(step / total, (time.perf_counter() - begun) / recipe.seconds)
-        if done >= 1:
-            break
-        if step % a_pass == 0:
-            order = random.permutation(len(examples))
-        at = step % a_pass * recipe.batch
-        drawn = examples.draw(order[at : at + recipe.batch], random, wrong=recipe.wrong)
-        share = min(done / recipe.rising, (1 - done) / (1 - recipe.rising))
-        for group in optimiser.param_groups:
-            group["lr"] = group["peak"] * share
-        batch = pack(
-            examples.table, drawn.questions, drawn.paragraphs, template,
-            limit=examples.limit, window=drawn.window, device=device,
-        )  # fmt: skip
-        loss = _loss(reader, batch, drawn, teachers, recipe.taught)
-        optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(reader.own.parameters(), recipe.clip)
-        optimiser.step()
-        on_step(step + 1, total, float(loss.detach()))
-    return reader.eval()
-
-
-def _loss(
-    reader: AdaptedReader,
-    batch: Packed,
-    drawn: Reading,
-    teachers: Sequence[AdaptedReader],
-    taught: float,
-) -> torch.Tensor:
-    spans = torch.from_numpy(drawn.spans).to(batch.tokens.device)
-    ends = reader(batch)
-    by_label = reading_loss(ends, batch, spans, torch.ones(len(spans), device=ends.device))
-    if not teachers:
-        return by_label
-    with torch.no_grad():
-        told = [teacher(batch) for teacher in teachers]
-    return (1 - taught) * by_label + taught * taught_loss(ends, batch, told)
+    teachers: Sequence[AdapterReader] = (),
+    checkpoint: Path | None = None,
+    on_epoch: Callable[[Epoch], None] = lambda _: None,
+    on_step: Callable[[Step], None] = lambda _: None,
+    on_note: Callable[[str], None] = lambda _: None,
+) -> AdapterReader:
+    """Train in place on the labels and, if there are teachers, on the mean of their outputs."""
+    run_training(
+        [_ReaderTask(reader, examples, template, recipe, teachers)],
+        settings=f"{reader.adapter}; {recipe}; {len(examples)} examples, {len(teachers)} teachers",
+        checkpoint=checkpoint,
+        on_epoch=on_epoch,
+        on_step=on_step,
+        on_note=on_note,
+    )
+    return reader
 
 
 FloatArray = NDArray[np.float32]
 
 
-def mean_of(readers: Sequence[Mapping[str, FloatArray]], rank: int) -> dict[str, FloatArray]:
+def average_readers(
+    readers: Sequence[Mapping[str, FloatArray]], rank: int
+) -> dict[str, FloatArray]:
     """One reader whose differences are the mean of theirs, as near to it as the rank allows."""
     if not readers:
         raise InputError("The mean of no reader at all was asked for.")
@@ -197,13 +246,13 @@ def mean_of(readers: Sequence[Mapping[str, FloatArray]], rank: int) -> dict[str,
         if name.endswith(".up.weight"):
             down = name.replace(".up.", ".down.")
             products = [one[name].T @ one[down] for one in readers]
-            made[name], made[down] = cut(np.mean(products, axis=0), rank)
+            made[name], made[down] = low_rank_factors(np.mean(products, axis=0), rank)
         elif not name.endswith(".down.weight"):
             made[name] = np.mean([one[name] for one in readers], axis=0, dtype=first.dtype)
     return made
 
 
-def carried_over(
+def transfer_reader(
     theirs: Mapping[str, FloatArray], own: Mapping[str, FloatArray], adapter: Adapter
 ) -> dict[str, FloatArray]:
     """
@@ -225,13 +274,13 @@ def carried_over(
         whole = read[name]
         if f"{stem}.up.weight" in read:
             whole = whole + read[f"{stem}.up.weight"].T @ read[f"{stem}.down.weight"]
-        thin = cut(whole - weight, adapter.rank)
+        thin = low_rank_factors(whole - weight, adapter.rank)
         for side, one in zip(("up", "down"), thin, strict=True):
             made[f"adapter.{stem}.{side}.weight"] = one
     return made
 
 
-def cut(difference: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
+def low_rank_factors(difference: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
     """(outputs, inputs) → the nearest product of `up`, turned, and `down`, each (rank, size)."""
     left, sizes, right = np.linalg.svd(difference, full_matrices=False)
     roots = np.sqrt(sizes[:rank])[:, None]
@@ -295,7 +344,7 @@ def _steps(
         raise InputError("At least one (question, text) pair is needed to fit the reader's steps.")
     whole, first = float_tensors(stored), layout.adapter.first if layout.adapter else 0
     made: dict[str, NDArray[Any]] = {}
-    read = observe(layout, reader_tensors(whole | dict(own)), tokeniser, pairs)
+    read = activation_statistics(layout, reader_tensors(whole | dict(own)), tokeniser, pairs)
     for layer, points in enumerate(read):
         for point, inputs in points.items() if layer >= first else ():
             stem = f"layers.{layer}"
@@ -309,84 +358,100 @@ def _steps(
     return made
 
 
-_FITTED = 96  # (question, paragraph) pairs that the steps of int8 are fitted to
+_CALIBRATION_PAIRS = 96
 
 
 @dataclass(frozen=True, slots=True)
-class ReaderMaking:
-    """How a reader is made."""
+class ReaderPlan:
+    """The shape of a reader, its recipe and its seeds."""
 
     adapter: Adapter
     recipe: ReaderRecipe = field(default_factory=ReaderRecipe)
     seeds: tuple[int, ...] = (0,)
-    """The mean of their readers is the result."""
+    """The result is the mean of their readers."""
 
 
-def make_reader(
+def build_reader(
     model: str | PathLike[str],
-    how: ReaderMaking,
+    plan: ReaderPlan,
     sets: Sequence[str],
-    to: str | PathLike[str],
+    out: str | PathLike[str],
     *,
-    begin: str | PathLike[str] | None = None,
+    init: str | PathLike[str] | None = None,
     teachers: Sequence[str | PathLike[str]] = (),
     root: Path | None = None,
     device: str = "cpu",
     command: str = "",
-    on_step: Callable[[int, int, int, float], None] = lambda _seed, _done, _of, _loss: None,
+    checkpoint: Path | None = None,
+    progress: TrainingProgress | None = None,
 ) -> Path:
     """
-    Fit a reader to a runtime folder, and write that folder with it.
+    Train a reader for the cascade in folder `model`, and write that folder with it to `out`.
 
-    `begin` is the folder of another cascade, whose reader is the start, as far as the rank allows.
-    `teachers` are folders that this function wrote; their readers are learnt from too.
-    `on_step` gets the seed, the steps done, all steps, and the loss.
+    `init` is the folder of another cascade whose reader is the start, as far as the rank allows.
+    `teachers` are folders that this function wrote; their readers are learned from as well. With
+    `checkpoint`, a path, every seed keeps its state beside it and can be resumed.
     """
+    progress = progress or TrainingProgress()
     folder = ModelFolder.open(model, kind="cascade")
-    layout = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
-    tokeniser = WordPiece.load(folder.path / "tokenizer.json")
+    layout = _layout(folder)
+    tokenizer = WordPiece.load(folder.path / "tokenizer.json")
     paragraphs = [each for name in sets for each in data.load_paragraphs(name, root=root)]
-    examples = every_answer(paragraphs, tokeniser, positions=layout.encoder.positions)
-    adapted = replace(layout, reader=True, adapter=how.adapter)
-    start = _start(folder, layout)
-    if begin is not None:
-        start |= carried_over(_read_by(begin, layout), start, how.adapter)
-    taught_by = [_loaded(one).to(device) for one in teachers]
-    made = []
-    for seed in how.seeds:
-        torch.manual_seed(seed)  # the thin matrices are drawn from it
-        reader = AdaptedReader(adapted, start).to(device)
-        recipe = replace(how.recipe, seed=seed)
+    examples = answer_examples(paragraphs, tokenizer, positions=layout.encoder.positions)
+    adapted = replace(layout, reader=True, adapter=plan.adapter)
+    start = _initial_tensors(folder, layout)
+    if init is not None:
+        start |= transfer_reader(_tensors_with_reader(init, layout), start, plan.adapter)
+    loaded_teachers = [_load_reader(one).to(device) for one in teachers]
+    trained = []
+    for seed in plan.seeds:
+        torch.manual_seed(seed)  # the low-rank matrices are drawn from it
+        reader = AdapterReader(adapted, start).to(device)
+        train_reader(
+            reader,
+            examples,
+            word_piece_template(tokenizer),
+            replace(plan.recipe, seed=seed),
+            teachers=loaded_teachers,
+            checkpoint=None if checkpoint is None else seed_checkpoint(checkpoint, seed),
+            on_epoch=partial(progress.on_epoch, f"seed {seed}"),
+            on_step=partial(progress.on_step, f"seed {seed}"),
+            on_note=progress.on_note,
+        )
+        trained.append(reader.tensors())
+    own = trained[0] if len(trained) == 1 else average_readers(trained, plan.adapter.rank)
+    card = _card(folder, plan, sets, command)
+    pairs = _sample_paragraphs(paragraphs, plan.seeds[0])
+    return write_reader(folder, own, plan.adapter, out, pairs=pairs, card=card)
 
-        def say(done: int, of: int, loss: float, seed: int = seed) -> None:
-            on_step(seed, done, of, loss)
 
-        template = template_of(tokeniser)
-        fit_reader(reader, examples, template, recipe, teachers=taught_by, on_step=say)
-        made.append(reader.tensors())
-    own = made[0] if len(made) == 1 else mean_of(made, how.adapter.rank)
-    card = _card(folder, how, sets, command)
-    pairs = _some(paragraphs, how.seeds[0])
-    return write_reader(folder, own, how.adapter, to, pairs=pairs, card=card)
+def seed_checkpoint(checkpoint: Path, seed: int) -> Path:
+    """The checkpoint file of one seed."""
+    return checkpoint.with_name(f"{checkpoint.name}.{seed}.pt")
 
 
-def _read_by(path: str | PathLike[str], own: CascadeConfig) -> dict[str, NDArray[np.float32]]:
+def _layout(folder: ModelFolder) -> CascadeConfig:
+    return CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
+
+
+def _tensors_with_reader(
+    path: str | PathLike[str], own: CascadeConfig
+) -> dict[str, NDArray[np.float32]]:
     """All tensors of another cascade with a reader, on an encoder of the same shape."""
     folder = ModelFolder.open(path, kind="cascade")
-    layout = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
+    layout = _layout(folder)
     if not layout.reader or layout.encoder != own.encoder:
         raise InputError(f"{folder.path} must hold a reader on an encoder of the same shape.")
     return float_tensors(folder.stored_tensors())
 
 
-def _loaded(path: str | PathLike[str]) -> AdaptedReader:
+def _load_reader(path: str | PathLike[str]) -> AdapterReader:
     folder = ModelFolder.open(path, kind="cascade")
-    layout = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
-    return AdaptedReader(layout, float_tensors(folder.stored_tensors())).eval()
+    return AdapterReader(_layout(folder), float_tensors(folder.stored_tensors())).eval()
 
 
-def _start(folder: ModelFolder, layout: CascadeConfig) -> dict[str, NDArray[np.float32]]:
-    """The folder's weights in float; without a reader, one that marks nothing yet."""
+def _initial_tensors(folder: ModelFolder, layout: CascadeConfig) -> dict[str, NDArray[np.float32]]:
+    """The folder's weights in float; if it has no reader, one whose outputs are all zero."""
     found = float_tensors(folder.stored_tensors())
     start = {name: one for name, one in found.items() if not name.startswith("adapter.")}
     if not layout.reader:
@@ -395,23 +460,23 @@ def _start(folder: ModelFolder, layout: CascadeConfig) -> dict[str, NDArray[np.f
     return start
 
 
-def _some(paragraphs: Sequence[Paragraph], seed: int) -> list[tuple[str, str]]:
+def _sample_paragraphs(paragraphs: Sequence[Paragraph], seed: int) -> list[tuple[str, str]]:
+    """(question, paragraph) pairs to fit the int8 scales to."""
     pairs = [(question.text, each.text) for each in paragraphs for question in each.questions]
     if not pairs:
         raise InputError("Expected paragraphs with questions, got none.")
-    picked = np.random.default_rng(seed).permutation(len(pairs))[:_FITTED]
-    return [pairs[at] for at in picked.tolist()]
+    chosen = np.random.default_rng(seed).permutation(len(pairs))[:_CALIBRATION_PAIRS]
+    return [pairs[at] for at in chosen.tolist()]
 
 
-def _card(folder: ModelFolder, how: ReaderMaking, sets: Sequence[str], command: str) -> str:
-    """The cascade's card, and what the reader is."""
+def _card(folder: ModelFolder, plan: ReaderPlan, sets: Sequence[str], command: str) -> str:
+    """The cascade's card with a section about the reader."""
     before = folder.path / "README.md"
     text = before.read_text(encoding="utf-8").rstrip() if before.is_file() else "# cascade"
-    licences = [f"{name} ({LICENCES.get(name.partition(':')[0], 'see the data')})" for name in sets]
-    first, rank = how.adapter.first + 1, how.adapter.rank
-    seeds = ", ".join(map(str, how.seeds))
+    trained_on = ", ".join(f"{name} ({data_license(name)})" for name in sets)
+    seeds = ", ".join(map(str, plan.seeds))
     return (
-        f"{text}\n\n## Reader\n\nAn adapter of rank {rank} on all layers from {first} on, "
-        f"trained on {', '.join(licences)}; seeds {seeds}. "
-        f"The cascade's own weights are as they were.\n\n```\n{command}\n```\n"
+        f"{text}\n\n## Reader\n\nAn adapter of rank {plan.adapter.rank} on all layers from "
+        f"{plan.adapter.first + 1} on, trained on {trained_on}; seeds {seeds}. The weights of the "
+        f"cascade are unchanged.\n\n```\n{command}\n```\n"
     )

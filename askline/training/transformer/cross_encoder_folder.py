@@ -31,12 +31,12 @@ from ...rankers.base import Ranker
 from ...rankers.requests import ScoreArray
 from .pair_network import (
     HEADS,
-    SCORING_BUDGET,
+    SCORING_TOKENS,
     Head,
     PairNetwork,
+    import_transformers,
     list_scores,
     read_encoder,
-    transformers,
 )
 from .pair_sets import encode_texts
 
@@ -45,8 +45,8 @@ __all__ = [
     "TransformerRanker",
     "load_cross_encoder",
     "load_network",
-    "load_selector",
-    "load_tokeniser",
+    "load_ranking_network",
+    "load_tokenizer",
     "save_cross_encoder",
     "save_network",
 ]
@@ -75,7 +75,7 @@ def load_cross_encoder(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, A
             f"{path} is no cross-encoder: it has no {', '.join(missing)}. To train one from it, "
             "start from it instead."
         )
-    return PairNetwork(encoder, "plain", None), load_tokeniser(path), _activation(path)
+    return PairNetwork(encoder, "plain", None), load_tokenizer(path), _activation(path)
 
 
 def save_cross_encoder(network: PairNetwork, tokeniser: Any, folder: str | PathLike[str]) -> Path:
@@ -97,10 +97,10 @@ def save_cross_encoder(network: PairNetwork, tokeniser: Any, folder: str | PathL
     return path
 
 
-def load_tokeniser(folder: str | PathLike[str]) -> Any:
+def load_tokenizer(folder: str | PathLike[str]) -> Any:
     """The tokeniser of a model folder."""
     try:
-        found = transformers().AutoTokenizer.from_pretrained(folder)
+        found = import_transformers().AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # the library raises of many kinds
         raise ModelError(f"The tokeniser in {folder} cannot be loaded: {error}") from error
     if not set(found.get_vocab()) - set(found.all_special_tokens):
@@ -150,11 +150,11 @@ def save_network(network: PairNetwork, tokeniser: Any, folder: str | PathLike[st
 
 def load_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any]:
     """A network and its tokeniser, with every weight checked."""
-    network, tokeniser, _ = load_selector(folder)
+    network, tokeniser, _ = load_ranking_network(folder)
     return network, tokeniser
 
 
-def load_selector(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activation]:
+def load_ranking_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activation]:
     """The same, and what makes a score of the network's; heads of our own give it as it is."""
     path = Path(folder).expanduser()
     if not (path / _HEAD).is_file():
@@ -168,7 +168,7 @@ def load_selector(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activa
         network.scorer.load_state_dict(load_file(path / _HEAD))
     except (SafetensorError, RuntimeError) as error:
         raise ModelError(f"{path / _HEAD} is damaged or of another network: {error}") from error
-    return network.eval(), load_tokeniser(path), "identity"
+    return network.eval(), load_tokenizer(path), "identity"
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,8 +181,8 @@ class TransformerRanker(Ranker):
     tokeniser: Any
     folder: str = ""
     sigmoid: bool = False
-    max_tokens: int = 256
-    budget: int = field(default=SCORING_BUDGET)
+    max_length: int = 256
+    max_tokens: int = field(default=SCORING_TOKENS)
 
     @classmethod
     def load(cls, folder: str | PathLike[str], *, device: str = "cpu") -> TransformerRanker:
@@ -191,14 +191,14 @@ class TransformerRanker(Ranker):
 
         Scores agree with CrossEncoder's `predict`; those of the other heads are logits.
         """
-        network, tokeniser, activation = load_selector(folder)
+        network, tokeniser, activation = load_ranking_network(folder)
         longest = min(tokeniser.model_max_length, network.encoder.config.max_position_embeddings)  # type: ignore[union-attr]
         return cls(
             network.to(device).eval(),
             tokeniser,
             str(folder),
             sigmoid=activation == "sigmoid",
-            max_tokens=longest,
+            max_length=longest,
         )
 
     @property
@@ -211,9 +211,9 @@ class TransformerRanker(Ranker):
             [(question, text) for text in texts],
             self.tokeniser,
             sizes=[len(texts)],
-            max_tokens=self.max_tokens,
+            max_length=self.max_length,
         )
-        (scores,) = list_scores(self.network, pairs, budget=self.budget)
+        (scores,) = list_scores(self.network, pairs, max_tokens=self.max_tokens)
         return torch.from_numpy(scores).sigmoid().numpy() if self.sigmoid else scores
 
     def __str__(self) -> str:

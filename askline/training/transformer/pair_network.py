@@ -3,7 +3,7 @@ From an encoder's last layer to one score a pair.
 
 An encoder and its head, as one network over batches of token pairs.
 
-Scores of many pairs: length-sorted batches under a token budget, in half precision on a GPU.
+Scores of many pairs: length-sorted batches under a token max_tokens, in half precision on a GPU.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...evaluation import Run, make_qrels, score_run
 from ...evaluation.measures import FloatArray
 from ...rankers.requests import sort_by_score
 from ...types import QuestionSet
-from ..packing import Packed, bert_embed, bert_layer, is_bert
+from ..packing import PackedBatch, bert_embed, bert_layer, is_bert
 from .pair_sets import PairSet, token_batches
 
 __all__ = [
@@ -34,11 +34,11 @@ __all__ = [
     "MeanHead",
     "PairNetwork",
     "autocast",
+    "import_transformers",
     "list_scores",
     "measure",
     "measure_scores",
     "pair_scores",
-    "transformers",
 ]
 
 
@@ -91,7 +91,7 @@ HEADS: tuple[str, ...] = get_args(Head)
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
-def transformers() -> Any:
+def import_transformers() -> Any:
     """The library, or a word on which extra brings it."""
     return require_extra("transformers", purpose="A transformer", extra="train")
 
@@ -139,7 +139,7 @@ class PairNetwork(nn.Module):
         """Whether `packed` can run: an encoder of BERT's family under any head."""
         return is_bert(self._base)
 
-    def packed(self, batch: Packed) -> Tensor:
+    def packed(self, batch: PackedBatch) -> Tensor:
         """
         The same scores of pairs that lie end to end, without a pass over padding.
 
@@ -175,7 +175,7 @@ class PairNetwork(nn.Module):
         return len(encoder_layers(self.encoder))
 
 
-def _padded(states: Tensor, batch: Packed) -> tuple[Tensor, Tensor]:
+def _padded(states: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:
     """(tokens, width) → (pairs, longest, width), and 1 where there is a token."""
     where = (batch.owners, batch.places)
     full = states.new_zeros(len(batch), batch.longest, states.shape[-1]).index_put(where, states)
@@ -186,7 +186,7 @@ def _padded(states: Tensor, batch: Packed) -> tuple[Tensor, Tensor]:
 
 def read_encoder(name: str | PathLike[str], *, plain: bool) -> tuple[Any, list[str]]:
     """The encoder, and the names of the weights that its folder does not have."""
-    library = transformers()
+    library = import_transformers()
     if Path(name).is_dir():
         _check_folder(Path(name))
     kind = library.AutoModelForSequenceClassification if plain else library.AutoModel
@@ -245,7 +245,7 @@ def encoder_layers(encoder: Any) -> nn.ModuleList:
     return layers
 
 
-SCORING_BUDGET = 32_768
+SCORING_TOKENS = 32_768
 """Padded tokens in one forward pass where no gradient is kept."""
 MEASURES = ("MAP", "MRR", "P@1")
 
@@ -256,13 +256,13 @@ def autocast(device: torch.device) -> AbstractContextManager[object]:
 
 
 def pair_scores(
-    network: PairNetwork, pairs: PairSet, rows: NDArray[np.int64], *, budget: int
+    network: PairNetwork, pairs: PairSet, rows: NDArray[np.int64], *, max_tokens: float
 ) -> Tensor:
     """(rows,) in the order of `rows`, whatever the batches are; gradients flow if they are on."""
     device = next(network.parameters()).device
     packed = device.type == "cuda" and network.packs
     parts, places = [], []
-    for batch in token_batches(pairs.lengths(rows), budget):
+    for batch in token_batches(pairs.lengths(rows), max_tokens):
         places.append(batch)
         if packed:
             parts.append(network.packed(pairs.pack(rows[batch], device)))
@@ -274,12 +274,12 @@ def pair_scores(
 
 
 def list_scores(
-    network: PairNetwork, pairs: PairSet, *, budget: int = SCORING_BUDGET
+    network: PairNetwork, pairs: PairSet, *, max_tokens: float = SCORING_TOKENS
 ) -> Iterator[FloatArray]:
     """The scores of each question's candidates, question after question."""
     network.eval()
     with torch.inference_mode():
-        scores = pair_scores(network, pairs, np.arange(len(pairs.tokens)), budget=budget)
+        scores = pair_scores(network, pairs, np.arange(len(pairs.tokens)), max_tokens=max_tokens)
     values = scores.double().cpu().numpy()
     for start, end in zip(pairs.offsets, pairs.offsets[1:], strict=False):
         yield values[start:end]

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ...errors import InputError
 from ...types import QuestionSet
-from ..packing import Packed, PairTemplate, TokenTable
+from ..packing import PackedBatch, PairTemplate, TokenTable
 
 __all__ = [
     "PairSet",
@@ -40,7 +40,7 @@ class PairSet:
     offsets: NDArray[np.int64]
     """The pairs of question i are those from offsets[i] up to offsets[i + 1]."""
     padding: int
-    taught: NDArray[np.float32] | None = None
+    teacher_scores: NDArray[np.float32] | None = None
     """What a teacher says of each pair, where there is one."""
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class PairSet:
             segments=self.segments and tuple(self.segments[row] for row in rows),
             labels=self.labels[rows],
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            taught=None if self.taught is None else self.taught[rows],
+            teacher_scores=None if self.teacher_scores is None else self.teacher_scores[rows],
         )
 
     def draw(self, chosen: NDArray[np.int64], *_: object) -> PairSet:
@@ -78,7 +78,7 @@ class PairSet:
         """These pairs as an encoder takes them, padded to the longest."""
         return self.pack(rows, device).padded()
 
-    def pack(self, rows: NDArray[np.int64], device: torch.device | str) -> Packed:
+    def pack(self, rows: NDArray[np.int64], device: torch.device | str) -> PackedBatch:
         """These pairs end to end."""
         tokens = [self.tokens[row] for row in rows]
         lengths = np.array([len(row) for row in tokens])
@@ -95,7 +95,7 @@ class PairSet:
         def on(array: NDArray[Any], kind: type = np.int64) -> Tensor:
             return torch.from_numpy(array.astype(kind)).to(device, non_blocking=True)
 
-        return Packed(
+        return PackedBatch(
             tokens=on(flat),
             segments=on(segments),
             places=on(np.arange(ends[-1]) - starts[owners]),
@@ -116,7 +116,7 @@ def encode_texts(
     sizes: Sequence[int],
     labels: Sequence[bool] = (),
     name: str = "",
-    max_tokens: int = 256,
+    max_length: int = 256,
 ) -> PairSet:
     """Pairs of texts, `sizes` of them for each question."""
     if not texts:
@@ -125,7 +125,7 @@ def encode_texts(
         [question for question, _ in texts],
         [candidate for _, candidate in texts],
         truncation="longest_first",
-        max_length=max_tokens,
+        max_length=max_length,
     )
     segments = found.get("token_type_ids")
     return PairSet(
@@ -138,16 +138,16 @@ def encode_texts(
     )
 
 
-def token_batches(lengths: NDArray[np.int64], budget: int) -> Iterator[NDArray[np.int64]]:
+def token_batches(lengths: NDArray[np.int64], max_tokens: float) -> Iterator[NDArray[np.int64]]:
     """
-    Places of like length together, as many as fit the budget when padded; the shortest first.
+    Places of like length together, as many as fit the max_tokens when padded; the shortest first.
 
-    Every place comes exactly once. One that is longer than the budget comes alone.
+    Every place comes exactly once. One that is longer than the max_tokens comes alone.
     """
     order = np.argsort(lengths, kind="stable")
     start = 0
     for end in range(1, len(order) + 1):
-        full = end == len(order) or (end + 1 - start) * lengths[order[end]] > budget
+        full = end == len(order) or (end + 1 - start) * lengths[order[end]] > max_tokens
         if full:
             yield order[start:end]
             start = end
@@ -162,12 +162,12 @@ class TextTable:
 
     texts: TokenTable
     template: PairTemplate
-    max_tokens: int = 256
+    max_length: int = 256
 
     @classmethod
-    def encode(cls, texts: Sequence[str], tokeniser: Any, *, max_tokens: int = 256) -> TextTable:
+    def encode(cls, texts: Sequence[str], tokeniser: Any, *, max_length: int = 256) -> TextTable:
         """The caller keeps which number is which text."""
-        return cls(TokenTable.of(texts, tokeniser), PairTemplate.of(tokeniser), max_tokens)
+        return cls(TokenTable.of(texts, tokeniser), PairTemplate.of(tokeniser), max_length)
 
     def __len__(self) -> int:
         return len(self.texts.offsets) - 1
@@ -206,7 +206,7 @@ class TextTable:
     def _join(self, question: Tokens, candidate: Tokens) -> tuple[Tokens, NDArray[np.int8]]:
         """Of a pair that is too long, the longer text is cut, as tokenisers do it."""
         frame = self.template
-        room = self.max_tokens - frame.extra
+        room = self.max_length - frame.extra
         asked = min(len(question), max(room - len(candidate), room // 2))
         said = min(len(candidate), room - asked)
         parts = (frame.before, question[:asked], frame.between, candidate[:said], frame.after)
@@ -215,7 +215,7 @@ class TextTable:
         )
 
 
-def encode_pairs(questions: QuestionSet, tokeniser: Any, *, max_tokens: int = 256) -> PairSet:
+def encode_pairs(questions: QuestionSet, tokeniser: Any, max_length: int = 256) -> PairSet:
     """The pairs of a set; of a pair that is too long, the longer text is cut."""
     if not questions.candidate_count:
         raise InputError(f"Question set {questions.name!r} has no candidates to encode.")
@@ -225,5 +225,5 @@ def encode_pairs(questions: QuestionSet, tokeniser: Any, *, max_tokens: int = 25
         for question in questions
     ]
     labels = [candidate.is_answer for question in questions for candidate in question.candidates]
-    table = TextTable.encode(list(number), tokeniser, max_tokens=max_tokens)
+    table = TextTable.encode(list(number), tokeniser, max_length=max_length)
     return table.pairs(((asked, own) for asked, *own in lists), labels, name=questions.name)

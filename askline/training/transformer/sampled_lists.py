@@ -37,25 +37,25 @@ from ...rankers.base import Ranker
 from ...text.atomic_write import atomic_write
 from ...text.words import split_words
 from ...types import Question
-from .pair_network import SCORING_BUDGET, PairNetwork, pair_scores
+from .pair_network import SCORING_TOKENS, PairNetwork, pair_scores
 from .pair_sets import PairSet, TextTable
 
 __all__ = [
     "CONVERSATION_PLAN",
     "REFERENCE_PLAN",
-    "Drawn",
+    "DistillationLists",
+    "DrawnList",
     "ListSource",
+    "NegativePool",
     "Negatives",
-    "Part",
-    "Plan",
-    "Pool",
     "SampledLists",
+    "SamplingPart",
+    "SamplingPlan",
     "Scorer",
-    "TaughtLists",
     "is_conversation",
-    "mine",
-    "pool_of",
-    "teacher_scores",
+    "mine_negatives",
+    "sentence_pool",
+    "teacher_scorer",
 ]
 
 _SHORTEST = 4  # words; shorter ones are headings and remains of a split
@@ -64,7 +64,7 @@ _COMMON = 0.1  # words in more than this share of the sentences find nothing
 _ARTICLE = re.compile(r"(.+)#\d+")  # a paragraph's id is its article, # and its place in it
 
 
-def pool_of(questions: Sequence[Question]) -> list[str]:
+def sentence_pool(questions: Sequence[Question]) -> list[str]:
     """The different sentences of the questions' candidates, sorted, without the shortest."""
     texts = {text for question in questions for text in question.texts}
     return sorted(text for text in texts if len(text.split()) >= _SHORTEST)
@@ -87,11 +87,11 @@ class Negatives:
             )
 
     @classmethod
-    def at(cls, path: Path, questions: Sequence[Question]) -> Negatives:
+    def load_or_mine(cls, path: Path, questions: Sequence[Question]) -> Negatives:
         """Those in the file, which is made where it is not there yet: half a minute for 50,000."""
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            mine(questions).save(path)
+            mine_negatives(questions).save(path)
         return cls.load(path, questions)
 
     @classmethod
@@ -108,7 +108,7 @@ class Negatives:
         return found
 
 
-def mine(
+def mine_negatives(
     questions: Sequence[Question],
     *,
     hard: int = 12,
@@ -123,7 +123,7 @@ def mine(
     may be an answer, whatever paragraph it stands in. With a `ranker` the hard ones are those that
     it puts first among the forty that BM25 finds.
     """
-    pool = pool_of(questions)
+    pool = sentence_pool(questions)
     plain = [_plain(text) for text in pool]
     articles = _by_article(questions, {text: place for place, text in enumerate(pool)})
     draw = random.Random(seed)
@@ -246,7 +246,7 @@ class ListSource(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SamplingPlan:
     """How many negatives of each kind a list gets, beside all its answers."""
 
     own: int = 5
@@ -276,9 +276,9 @@ class Plan:
             )
 
 
-REFERENCE_PLAN = Plan(hard=3, hard_drawn=8, near=2, near_drawn=8, elsewhere=3, drawn=24)
+REFERENCE_PLAN = SamplingPlan(hard=3, hard_drawn=8, near=2, near_drawn=8, elsewhere=3, drawn=24)
 """For questions about encyclopedic text."""
-CONVERSATION_PLAN = Plan(hard=1, near=0, elsewhere=1, drawn=1)
+CONVERSATION_PLAN = SamplingPlan(hard=1, near=0, elsewhere=1, drawn=1)
 """For questions about reviews and forum posts. Many of them, such as "What is the product?", are
 answered by any post, so few sentences from elsewhere are reliable negatives."""
 
@@ -292,14 +292,14 @@ def is_conversation(question: Question) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SamplingPart:
     """Questions with an answer, and the plan of their lists."""
 
     questions: tuple[Question, ...]
-    plan: Plan
+    plan: SamplingPlan
 
 
-class Pool(NamedTuple):
+class NegativePool(NamedTuple):
     """Numbers of texts of one kind, of which the `keep` that score highest are taken."""
 
     texts: list[int]
@@ -307,13 +307,13 @@ class Pool(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnList:
     """One list, as numbers of the table of texts."""
 
     question: int
     candidates: list[int]
     labels: list[float]
-    pools: list[Pool]
+    pools: list[NegativePool]
     """What joins the list of each as negatives is for the network to choose."""
 
 
@@ -321,7 +321,7 @@ class SampledLists:
     """A `ListSource` over one or more parts; `negatives` are those of all their questions."""
 
     def __init__(
-        self, name: str, parts: Sequence[Part], negatives: Negatives, tokeniser: Any
+        self, name: str, parts: Sequence[SamplingPart], negatives: Negatives, tokeniser: Any
     ) -> None:
         self.name = f"{name}, {', '.join(str(part.plan) for part in parts)}"
         questions = [question for part in parts for question in part.questions]
@@ -332,11 +332,11 @@ class SampledLists:
                 f"Expected negatives of {len(questions)} questions, got {len(negatives.hard)}."
             )
         # The sentences of the pool have the lowest numbers, which are their places in it.
-        number = {text: place for place, text in enumerate(pool_of(questions))}
+        number = {text: place for place, text in enumerate(sentence_pool(questions))}
         mined = zip(negatives.hard, negatives.near, strict=True)
         self._lists: list[_List] = []
         for part in parts:
-            elsewhere = np.array([number[text] for text in pool_of(part.questions)])
+            elsewhere = np.array([number[text] for text in sentence_pool(part.questions)])
             for question in part.questions:
                 texts = (question.text, *question.texts)
                 asked, *own = (number.setdefault(text, len(number)) for text in texts)
@@ -356,7 +356,7 @@ class SampledLists:
         ]
         return other
 
-    def one(self, place: int, random: np.random.Generator) -> Drawn:
+    def one(self, place: int, random: np.random.Generator) -> DrawnList:
         """A list for one question, before the network has chosen from its pools."""
         return self._lists[place].draw(random)
 
@@ -368,7 +368,7 @@ class SampledLists:
 
     def whole(
         self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
-    ) -> list[Drawn]:
+    ) -> list[DrawnList]:
         """The lists of these questions with what the network chose from their pools."""
         drawn = [self.one(int(place), random) for place in chosen]
         for own, added in zip(drawn, self._hardest(drawn, score), strict=True):
@@ -376,12 +376,12 @@ class SampledLists:
             own.labels.extend([0.0] * len(added))
         return drawn
 
-    def pairs(self, drawn: Sequence[Drawn]) -> PairSet:
+    def pairs(self, drawn: Sequence[DrawnList]) -> PairSet:
         """Whole lists in this table's tokens."""
         rows = [(own.question, own.candidates) for own in drawn]
         return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
 
-    def _hardest(self, drawn: Sequence[Drawn], score: Scorer) -> Iterator[list[int]]:
+    def _hardest(self, drawn: Sequence[DrawnList], score: Scorer) -> Iterator[list[int]]:
         """Of each list's pools, what the network takes most for an answer."""
         pools = [(own.question, pool) for own in drawn for pool in own.pools]
         pairs = self.texts.pairs((question, pool.texts) for question, pool in pools)
@@ -404,7 +404,7 @@ class _List:
     hard: NDArray[np.int32]
     near: NDArray[np.int32]
     elsewhere: NDArray[np.int64]  # shared by all questions of a part
-    plan: Plan
+    plan: SamplingPlan
 
     @classmethod
     def of(cls, question: Question, asked: int, own: Sequence[int], *rest: Any) -> _List:
@@ -413,10 +413,10 @@ class _List:
         others = [text for text, answer in zip(own, labels, strict=True) if not answer]
         return cls(asked, answers, others, *rest)
 
-    def draw(self, random: np.random.Generator) -> Drawn:
+    def draw(self, random: np.random.Generator) -> DrawnList:
         plan = self.plan
         lone = 0 if self.others else plan.lone
-        others, pools = list[int](), list[Pool]()
+        others, pools = list[int](), list[NegativePool]()
         for source, size, drawn in (
             (self.others, plan.own, 0),
             (self.hard, plan.hard + lone, plan.hard_drawn and plan.hard_drawn + lone),
@@ -424,13 +424,13 @@ class _List:
         ):
             found = [int(text) for text in _some(source, max(size, drawn), random)]
             if len(found) > size:
-                pools.append(Pool(found, size))
+                pools.append(NegativePool(found, size))
             else:
                 others += found
         if plan.elsewhere and len(self.elsewhere):
-            pools.append(Pool(self._random(random), plan.elsewhere))
+            pools.append(NegativePool(self._random(random), plan.elsewhere))
         labels = [1.0] * len(self.answers) + [0.0] * len(others)
-        return Drawn(self.asked, self.answers + others, labels, pools)
+        return DrawnList(self.asked, self.answers + others, labels, pools)
 
     def _random(self, random: np.random.Generator) -> list[int]:
         own = {*self.answers, *self.others}
@@ -444,7 +444,7 @@ def _some(
     return source if len(source) <= size else random.choice(source, size, replace=False)
 
 
-class TaughtLists:
+class DistillationLists:
     """A `ListSource`: the learner's lists, drawn as ever, with what the teacher says of them."""
 
     def __init__(self, lists: SampledLists, teachers: SampledLists, teacher: Scorer) -> None:
@@ -454,7 +454,7 @@ class TaughtLists:
                 f"Expected the same lists for teacher and learner, got {len(teachers)} with "
                 f"{len(teachers.texts)} texts and {len(lists)} with {len(lists.texts)}."
             )
-        self.name = f"{lists.name}, taught"
+        self.name = f"{lists.name}, with teacher scores"
         self._lists, self._teachers, self._teacher = lists, teachers, teacher
 
     def __len__(self) -> int:
@@ -463,20 +463,20 @@ class TaughtLists:
     def draw(
         self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
     ) -> PairSet:
-        """The lists that the learner would get without a teacher, and `taught`."""
+        """The lists that the student would get without a teacher, with the teacher's scores."""
         drawn = self._lists.whole(chosen, random, score)
         told = self._teacher(self._teachers.pairs(drawn))
-        return replace(self._lists.pairs(drawn), taught=np.asarray(told, np.float32))
+        return replace(self._lists.pairs(drawn), teacher_scores=np.asarray(told, np.float32))
 
 
-def teacher_scores(network: PairNetwork) -> Scorer:
+def teacher_scorer(network: PairNetwork) -> Scorer:
     """What a finished network says of pairs, without gradients."""
     network.eval()
 
     def score(pairs: PairSet) -> NDArray[np.float32]:
         with torch.inference_mode():
             rows = np.arange(len(pairs.tokens))
-            found = pair_scores(network, pairs, rows, budget=SCORING_BUDGET)
+            found = pair_scores(network, pairs, rows, max_tokens=SCORING_TOKENS)
         values: NDArray[np.float32] = found.float().cpu().numpy()
         return values
 

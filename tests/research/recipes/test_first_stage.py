@@ -77,10 +77,10 @@ def test_lists_hang_on_the_seed_alone(made: tuple[list[Example], Vocabulary]) ->
 def test_training_learns_and_is_repeatable(made: tuple[list[Example], Vocabulary]) -> None:
     lists, vocabulary = made
     heard: list[float] = []
-    recipe = FilterRecipe(epochs=6, batch=8, rate=1e-2)
+    recipe = FilterRecipe(epochs=6, batch_size=8, learning_rate=1e-2)
     table = vocabulary.table(VECTORS)
     first = tensors_of(
-        fit(lists, table, LAYOUT, recipe, tell=lambda step, steps, loss: heard.append(loss))
+        fit(lists, table, LAYOUT, recipe, on_step=lambda step: heard.append(float(step.loss)))
     )
     assert heard[-1] < 0.5 * heard[0]
     again = tensors_of(fit(lists, table, LAYOUT, recipe))
@@ -91,7 +91,7 @@ def test_the_ranker_gives_torchs_scores(
     made: tuple[list[Example], Vocabulary], tmp_path: Path
 ) -> None:
     lists, vocabulary = made
-    recipe = FilterRecipe(epochs=1, batch=8)
+    recipe = FilterRecipe(epochs=1, batch_size=8)
     table = vocabulary.table(VECTORS)
     network = fit(lists, table, LAYOUT, recipe)
     write_folder(

@@ -56,7 +56,7 @@ def test_a_run_leaves_weights_and_a_journal_and_no_checkpoint(
     tmp_path: Path, data_folder: Path, bert_folder: Path, tokeniser: Any
 ) -> None:
     lists = general_lists(tokeniser, tmp_path / "negatives.npz", root=data_folder)
-    recipe = TransformerRecipe(epochs=1, batch=2, seed=4)
+    recipe = TransformerRecipe(epochs=1, batch_size=2, seed=4)
     history = general_run(bert_folder, lists, recipe, tmp_path / "runs", depth=2)
     assert len(history) == 1
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
@@ -71,7 +71,7 @@ def test_merged_is_the_mean_some_of_the_way(
     tmp_path: Path, data_folder: Path, bert_folder: Path, tokeniser: Any
 ) -> None:
     lists = general_lists(tokeniser, tmp_path / "negatives.npz", root=data_folder)
-    recipe = TransformerRecipe(epochs=1, batch=2, rate=1e-2)
+    recipe = TransformerRecipe(epochs=1, batch_size=2, learning_rate=1e-2)
     for seed in (1, 2):
         general_run(bert_folder, lists, replace(recipe, seed=seed), tmp_path)
     network = PairNetwork.start(bert_folder)
@@ -92,9 +92,7 @@ def _run(data_folder: Path, bert_folder: Path, out: Path, *more: str) -> Result:
 def test_the_command_makes_a_cross_encoder(
     tmp_path: Path, data_folder: Path, bert_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "askline.training.transformer.transformer_training._SECONDS_A_NOTE", -1
-    )  # every step
+    monkeypatch.setattr("askline.training.training_log._SECONDS_PER_RECORD", -1)  # every step
     out = tmp_path / "model"
     result = _run(data_folder, bert_folder, out, "--seed", "1", "--seed", "2")
     assert result.exit_code == 0

@@ -13,9 +13,8 @@ from askline.errors import InputError, ModelError
 from askline.models.cascade_config import Head, Precision
 from askline.models.folder import ModelFolder
 from askline.models.huggingface import CascadeCheckpoint
-from askline.training.cascade import cascade_export as export_cascade
-from askline.training.cascade.cascade_export import export, torch_scores
-from askline.training.post_training_quantization import some_pairs
+from askline.training.cascade.cascade_export import export_cascade, torch_scores
+from askline.training.post_training_quantization import sample_pairs
 from askline.types import Candidate, Question, QuestionSet
 
 from ...engine.tiny_cascades import (
@@ -34,7 +33,7 @@ PRECISIONS: list[Precision] = ["int8", "float32"]
 @pytest.mark.parametrize("head", HEADS)
 def test_float_scores_are_torch_s(tmp_path: Path, head: Head) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config(head, positions=128))
-    made = export(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
+    made = export_cascade(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
     assert made.agreement.largest < 1e-4
     wanted = torch_scores(
         CascadeCheckpoint.read(folder), WordPiece.load(folder / "tokenizer.json"), PAIRS
@@ -48,8 +47,8 @@ def test_float_scores_are_torch_s(tmp_path: Path, head: Head) -> None:
 @pytest.mark.parametrize("head", HEADS)
 def test_int8_is_small_and_near(tmp_path: Path, head: Head) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config(head))
-    made = export(folder, tmp_path / "made", pairs=PAIRS)
-    whole = export(folder, tmp_path / "whole", precision="float32", pairs=PAIRS)
+    made = export_cascade(folder, tmp_path / "made", pairs=PAIRS)
+    whole = export_cascade(folder, tmp_path / "whole", precision="float32", pairs=PAIRS)
     assert made.agreement.correlation > 0.99
     assert made.bytes < whole.bytes / 2
     opened = ModelFolder.open(made.path, kind="cascade")
@@ -66,7 +65,9 @@ def test_int8_is_small_and_near(tmp_path: Path, head: Head) -> None:
 @pytest.mark.parametrize("head", HEADS)
 def test_onnx_allows_padding(tmp_path: Path, precision: Precision, head: Head) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config(head))
-    made = export(folder, tmp_path / "made", precision=precision, to_format="onnx", pairs=PAIRS)
+    made = export_cascade(
+        folder, tmp_path / "made", precision=precision, to_format="onnx", pairs=PAIRS
+    )
     session = create_session((made.path / "model.onnx").read_bytes())
     names = [one.name for one in session.get_outputs()]
     assert names == ["logits_1", "logits", "start_logits", "end_logits"]
@@ -82,7 +83,7 @@ def test_onnx_allows_padding(tmp_path: Path, precision: Precision, head: Head) -
 @pytest.mark.parametrize("to_format", ["askline", "onnx"])
 def test_an_export_may_end_before_the_last_classifier(tmp_path: Path, to_format: Any) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config("mixed", reader=False))
-    made = export(
+    made = export_cascade(
         folder, tmp_path / "made", precision="float32", to_format=to_format, last_depth=1,
         pairs=PAIRS,
     )  # fmt: skip
@@ -96,9 +97,11 @@ def test_an_export_may_end_before_the_last_classifier(tmp_path: Path, to_format:
 
 def test_a_cross_encoder_is_exported_as_both(tmp_path: Path) -> None:
     folder = cross_encoder_folder(tmp_path / "cross", tiny_config())
-    made = export(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
+    made = export_cascade(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
     assert ModelFolder.open(made.path, kind="cascade").config["depths"] == [3]
-    onnx = export(folder, tmp_path / "onnx", precision="float32", to_format="onnx", pairs=PAIRS)
+    onnx = export_cascade(
+        folder, tmp_path / "onnx", precision="float32", to_format="onnx", pairs=PAIRS
+    )
     assert max(made.agreement.largest, onnx.agreement.largest) < 1e-4
     assert sorted(file.name for file in onnx.path.iterdir()) == [
         *("README.md", "config.json", "model.onnx", "tokenizer.json")
@@ -110,7 +113,7 @@ def test_what_training_learnt_beside_the_weights_is_kept(tmp_path: Path) -> None
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config["askline_cascade"]["threshold"] = 0.25
     (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    made = export(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
+    made = export_cascade(folder, tmp_path / "made", precision="float32", pairs=PAIRS)
     assert ModelFolder.open(made.path, kind="cascade").config["threshold"] == 0.25
 
 
@@ -120,22 +123,22 @@ def test_an_export_that_differs_from_torch_is_refused(
 ) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config())
     drawn = np.random.default_rng(0).standard_normal((2, len(PAIRS))).astype(np.float32)
-    monkeypatch.setattr(export_cascade, "torch_scores", lambda *_: drawn)
+    monkeypatch.setattr(f"{export_cascade.__module__}.torch_scores", lambda *_: drawn)
     with pytest.raises(ModelError, match="scores must"):
-        export(folder, tmp_path / "made", precision=precision, pairs=PAIRS)
+        export_cascade(folder, tmp_path / "made", precision=precision, pairs=PAIRS)
     assert not (tmp_path / "made").exists()
 
 
 def test_the_folder_that_is_read_is_not_written(tmp_path: Path) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config())
     with pytest.raises(InputError, match="must be another folder"):
-        export(folder, folder, pairs=PAIRS)
+        export_cascade(folder, folder, pairs=PAIRS)
 
 
 def test_an_export_without_pairs_cannot_be_checked(tmp_path: Path) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config())
     with pytest.raises(InputError, match="At least one"):
-        export(folder, tmp_path / "made", pairs=[])
+        export_cascade(folder, tmp_path / "made", pairs=[])
 
 
 def test_pairs_hold_answers_and_others() -> None:
@@ -150,7 +153,7 @@ def test_pairs_hold_answers_and_others() -> None:
             for number in range(40)
         ),
     )
-    pairs = some_pairs(questions, 30)
+    pairs = sample_pairs(questions, 30)
     assert len(set(pairs)) == 30
     assert {"answer", "other"} == {text for _, text in pairs}
-    assert pairs == some_pairs(questions, 30)
+    assert pairs == sample_pairs(questions, 30)

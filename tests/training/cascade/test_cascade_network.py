@@ -11,24 +11,24 @@ from askline.errors import InputError, ModelError, UnknownNameError
 from askline.training.cascade.cascade_network import (
     CascadeNetwork,
     CascadeShape,
-    depths_of,
     load_cascade,
+    parse_depths,
     save_cascade,
 )
-from askline.training.packing import Packed, PairTemplate, TokenTable, pack
+from askline.training.packing import PackedBatch, PairTemplate, TokenTable, pack
 from askline.training.transformer.pair_network import PairNetwork
 
 TEXTS = ["who wrote emma ?", "jane austen wrote emma .", "paris is a city .", "where ?"]
 
 
 @pytest.fixture
-def batch(tokeniser: Any) -> Packed:
+def batch(tokeniser: Any) -> PackedBatch:
     table = TokenTable.of(TEXTS, tokeniser)
     return pack(table, np.array([0, 0, 3]), np.array([1, 2, 2]), PairTemplate.of(tokeniser))
 
 
 def test_states_are_those_of_the_library_at_every_layer(
-    network: CascadeNetwork, batch: Packed
+    network: CascadeNetwork, batch: PackedBatch
 ) -> None:
     encoder: Any = network.encoder
     with torch.no_grad():
@@ -39,7 +39,7 @@ def test_states_are_those_of_the_library_at_every_layer(
 
 
 def test_encoders_of_other_families_are_padded(
-    network: CascadeNetwork, batch: Packed, monkeypatch: pytest.MonkeyPatch
+    network: CascadeNetwork, batch: PackedBatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with torch.no_grad():
         packed = network(batch)
@@ -49,7 +49,7 @@ def test_encoders_of_other_families_are_padded(
     assert torch.allclose(packed.ends, padded.ends, atol=1e-5)
 
 
-def test_classifiers_start_as_the_cross_encoders_own(bert_folder: Path, batch: Packed) -> None:
+def test_classifiers_start_as_the_cross_encoders_own(bert_folder: Path, batch: PackedBatch) -> None:
     cross = PairNetwork.start(bert_folder).eval()
     network = CascadeNetwork.start(bert_folder, CascadeShape((2, 4))).eval()
     with torch.no_grad():
@@ -58,7 +58,7 @@ def test_classifiers_start_as_the_cross_encoders_own(bert_folder: Path, batch: P
     assert all(torch.equal(first[name], last[name]) for name in first)
 
 
-def test_mean_head_is_three_layers_over_the_mean(bert_folder: Path, batch: Packed) -> None:
+def test_mean_head_is_three_layers_over_the_mean(bert_folder: Path, batch: PackedBatch) -> None:
     network = CascadeNetwork.start(bert_folder, CascadeShape((4,), "mean")).eval()
     head: Any = network.classifiers["4"]
     with torch.no_grad():
@@ -70,7 +70,7 @@ def test_mean_head_is_three_layers_over_the_mean(bert_folder: Path, batch: Packe
 
 
 def test_a_mixed_cascade_starts_with_the_cross_encoder_s_own_classifier(
-    bert_folder: Path, batch: Packed
+    bert_folder: Path, batch: PackedBatch
 ) -> None:
     mixed = CascadeNetwork.start(bert_folder, CascadeShape((1, 2, 4), "mixed")).eval()
     alone = CascadeNetwork.start(bert_folder, CascadeShape((4,), "first")).eval()
@@ -82,7 +82,7 @@ def test_a_mixed_cascade_starts_with_the_cross_encoder_s_own_classifier(
     assert torch.equal(found.first, wanted.first)
 
 
-def test_deepest_stops_early(network: CascadeNetwork, batch: Packed) -> None:
+def test_deepest_stops_early(network: CascadeNetwork, batch: PackedBatch) -> None:
     with torch.no_grad():
         whole, part = network(batch), network(batch, deepest=2)
     assert part.scores.shape == (2, 3)
@@ -108,13 +108,13 @@ def test_wrong_shapes_are_refused(bert_folder: Path) -> None:
     with pytest.raises(InputError, match="has 4 layers"):
         CascadeNetwork.start(bert_folder, CascadeShape((2, 6)))
     with pytest.raises(InputError, match="like 4,6,8, got '4;6'"):
-        depths_of("4;6")
-    assert depths_of("4,6") == (4, 6)
+        parse_depths("4;6")
+    assert parse_depths("4,6") == (4, 6)
 
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_a_saved_cascade_scores_the_same(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, batch: Packed, head: Any
+    tmp_path: Path, bert_folder: Path, tokeniser: Any, batch: PackedBatch, head: Any
 ) -> None:
     network = CascadeNetwork.start(bert_folder, CascadeShape((1, 3), head)).eval()
     folder = save_cascade(network, tokeniser, tmp_path / "cascade")

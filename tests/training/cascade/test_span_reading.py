@@ -10,9 +10,9 @@ import torch
 
 from askline.data import read_paragraphs, to_question_set
 from askline.errors import InputError
-from askline.training.cascade.cascade_examples import answer_spans, reading_set, token_spans
+from askline.training.cascade.cascade_examples import answer_spans, span_examples, token_spans
 from askline.training.cascade.cascade_network import CascadeNetwork
-from askline.training.cascade.span_reading import best_spans, read, reading_loss, windows
+from askline.training.cascade.span_reading import best_spans, read_spans, span_loss, text_windows
 from askline.training.packing import PairTemplate, TokenTable, pack
 from research.benchmarks.span_answers import measure_reading, read_texts
 
@@ -44,9 +44,9 @@ def test_reading_loss_looks_at_the_span_or_at_the_first_token(tokeniser: Any) ->
     ends[5, 0] = ends[6, 1] = 50.0  # "austen wrote" in the first
     ends[size] = 50.0  # nothing in the second
     right, wrong = torch.tensor([[1, 2], [-1, -1]]), torch.tensor([[0, 0], [-1, -1]])
-    assert reading_loss(ends, batch, right, torch.ones(2)) < 1e-5
-    assert reading_loss(ends, batch, wrong, torch.ones(2)) > 10
-    assert reading_loss(ends, batch, wrong, torch.tensor([0.0, 1.0])) < 1e-5
+    assert span_loss(ends, batch, right, torch.ones(2)) < 1e-5
+    assert span_loss(ends, batch, wrong, torch.ones(2)) > 10
+    assert span_loss(ends, batch, wrong, torch.tensor([0.0, 1.0])) < 1e-5
 
 
 def test_question_tokens_are_no_answer(tokeniser: Any) -> None:
@@ -54,7 +54,7 @@ def test_question_tokens_are_no_answer(tokeniser: Any) -> None:
     batch = pack(table, np.zeros(1, int), np.array([3]), template)
     ends = torch.zeros(len(batch.tokens), 2)
     ends[1] = 50.0  # a question token: shut, so what is left shares evenly
-    loss = reading_loss(ends, batch, torch.tensor([[0, 0]]), torch.ones(1))
+    loss = span_loss(ends, batch, torch.tensor([[0, 0]]), torch.ones(1))
     assert loss == pytest.approx(float(np.log(2)), abs=1e-4)
 
 
@@ -62,7 +62,9 @@ def test_windows_overlap_and_cover(tokeniser: Any) -> None:
     table = TokenTable.of(["who ?", "paris " * 50, "", "emma"], tokeniser)
     template = PairTemplate.of(tokeniser)
     rows = np.array([1, 2, 3])
-    owners, starts, lengths = windows(table, np.zeros(3, int), rows, template, limit=25, overlap=8)
+    owners, starts, lengths = text_windows(
+        table, np.zeros(3, int), rows, template, limit=25, overlap=8
+    )
     assert owners.tolist() == [0, 0, 0, 0, 1, 2]
     assert starts.tolist() == [0, 12, 24, 36, 0, 0]
     assert lengths.tolist() == [20, 20, 20, 14, 0, 1]
@@ -72,8 +74,8 @@ def test_a_long_text_is_read_window_by_window(network: CascadeNetwork, tokeniser
     text = "jane austen wrote emma . " * 8
     table, template = TokenTable.of(["who ?", text], tokeniser), PairTemplate.of(tokeniser)
     rows = np.zeros(1, int)
-    whole = read(network, table, template, rows, rows + 1, limit=60)
-    parts = read(network, table, template, rows, rows + 1, limit=30, stride=8)
+    whole = read_spans(network, table, template, rows, rows + 1, limit=60)
+    parts = read_spans(network, table, template, rows, rows + 1, limit=30, stride=8)
     assert whole.shape == parts.shape == (1, 4)
     assert 0 <= parts[0, 0] <= parts[0, 1] < 40
 
@@ -95,7 +97,7 @@ def test_answer_spans_lie_in_the_answer_sentence(squad_file: Path, tokeniser: An
 
 
 def test_reading_examples_hold_their_answer(squad_file: Path, tokeniser: Any) -> None:
-    reading = reading_set(read_paragraphs(squad_file).paragraphs, tokeniser)
+    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokeniser)
     assert len(reading) == 4
     texts = reading.table
     random = np.random.default_rng(0)
@@ -111,7 +113,7 @@ def test_reading_examples_hold_their_answer(squad_file: Path, tokeniser: Any) ->
 
 
 def test_wrong_paragraphs_have_no_answer(squad_file: Path, tokeniser: Any) -> None:
-    reading = reading_set(read_paragraphs(squad_file).paragraphs, tokeniser)
+    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokeniser)
     assert (reading.others >= 0).tolist() == [True, True, True, False]  # Dune has one paragraph
     drawn = reading.draw(np.arange(4), np.random.default_rng(0), wrong=1.0)
     assert drawn.spans[:3].max() == -1
@@ -120,7 +122,7 @@ def test_wrong_paragraphs_have_no_answer(squad_file: Path, tokeniser: Any) -> No
 
 def test_reading_without_questions_is_refused(tokeniser: Any) -> None:
     with pytest.raises(InputError, match="got none"):
-        reading_set([], tokeniser)
+        span_examples([], tokeniser)
 
 
 def test_answers_are_parts_of_the_text(

@@ -22,15 +22,15 @@ from askline.rankers.base import Ranker
 from askline.rankers.compare_aggregate import CompareAggregate
 from askline.rankers.cosinet import Cosinet
 from askline.rankers.relational_cnn import RelationalCNN
-from askline.training.light.encoded_questions import encode
+from askline.training.light.encoded_questions import encode_questions
 from askline.training.light.light_training import (
-    Recipe,
-    Trained,
-    as_start,
-    export,
-    scores,
+    LightRecipe,
+    TrainedLightRanker,
+    export_light_ranker,
+    initial_weights,
+    network_scores,
     tensors_of,
-    train,
+    train_light_ranker,
 )
 from askline.types import Candidate, Question, QuestionSet
 
@@ -46,8 +46,12 @@ CASES: list[tuple[LightConfig, Callable[[Path], Ranker]]] = [
 ]
 
 
-def _train(layout: LightConfig, questions: QuestionSet, vectors: WordVectors) -> Trained:
-    return train(layout, encode(questions, vectors, layout), Recipe(epochs=1, rate=5e-3))
+def _train(layout: LightConfig, questions: QuestionSet, vectors: WordVectors) -> TrainedLightRanker:
+    return train_light_ranker(
+        layout,
+        encode_questions(questions, vectors, layout),
+        LightRecipe(epochs=1, learning_rate=5e-3),
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,15 +65,17 @@ def test_numpy_and_torch_give_the_same_scores(
     tmp_path: Path,
 ) -> None:
     trained = _train(layout, train_questions, vectors)
-    ranker = load(export(trained, tmp_path / "model", vectors=vectors))
+    ranker = load(export_light_ranker(trained, tmp_path / "model", vectors=vectors))
     hard = ["", "unknown words alone", "w1", "w1 " * 300, "w1 w2 w3 w4", "w5 w6 w7 unknown"]
     texts = tuple(Candidate(str(place), text) for place, text in enumerate(hard))
     asked = ("w1 w2 w9 unheard", "w3", "")
     odd = QuestionSet("odd", tuple(Question(text or "-", text, texts) for text in asked))
     for questions in (train_questions, odd):
-        numbers = encode(questions, vectors, layout)
-        for question, expected in zip(questions, scores(trained.network, numbers), strict=True):
-            found = ranker.score(question.text, question.texts)
+        numbers = encode_questions(questions, vectors, layout)
+        for question, expected in zip(
+            questions, network_scores(trained.network, numbers), strict=True
+        ):
+            found = ranker.score_texts(question.text, question.texts)
             np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
@@ -78,7 +84,7 @@ def test_card_says_what_the_model_is_made_of(
 ) -> None:
     layout = RelationalCNNConfig(dimensions=16, filters=8)
     trained = _train(layout, replace(train_questions, name="wikiqa:train"), vectors)
-    export(trained, tmp_path / "model", vectors=vectors, command="askline train …")
+    export_light_ranker(trained, tmp_path / "model", vectors=vectors, command="askline train …")
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     for part in ("relational-cnn", "wikiqa:train", "research", "tiny: 60 words", "askline train …"):
         assert part in card
@@ -89,13 +95,16 @@ def test_weights_of_a_folder_start_another_training(
 ) -> None:
     layout = replace(CA, list_layer="birnn")
     trained = _train(layout, train_questions, vectors)
-    folder = export(trained, tmp_path / "model", vectors=vectors)
+    folder = export_light_ranker(trained, tmp_path / "model", vectors=vectors)
     tensors = ModelFolder.open(folder, kind=layout.kind).tensors()
-    start = as_start(tensors, layout)
-    again = train(
-        layout, encode(train_questions, vectors, layout), Recipe(epochs=1, rate=1e-12), start=start
+    start = initial_weights(tensors, layout)
+    again = train_light_ranker(
+        layout,
+        encode_questions(train_questions, vectors, layout),
+        LightRecipe(epochs=1, learning_rate=1e-12),
+        start=start,
     )
     for name, value in tensors_of(again.network).items():
         np.testing.assert_allclose(value, tensors[name], atol=1e-6)
-    with pytest.raises(ModelError, match="are not those of .*list.weight_ih_l0_reverse.* differ"):
-        as_start(tensors, replace(layout, list_layer="rnn"))
+    with pytest.raises(ModelError, match="do not fit .*list.weight_ih_l0_reverse.* differ"):
+        initial_weights(tensors, replace(layout, list_layer="rnn"))

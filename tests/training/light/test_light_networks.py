@@ -12,7 +12,7 @@ from askline.models.light_config import (
     LightConfig,
     RelationalCNNConfig,
 )
-from askline.training.light.light_networks import _Convolutions, build, parameter_count
+from askline.training.light.light_networks import _Convolutions, build_network, parameter_count
 
 
 def _plainly(layers: nn.ModuleList, words: Tensor, inside: Tensor) -> Tensor:
@@ -71,4 +71,4 @@ COUNTS: list[tuple[LightConfig, int]] = [
     ),
 )
 def test_parameter_count(layout: LightConfig, expected: int) -> None:
-    assert parameter_count(build(layout)) == expected
+    assert parameter_count(build_network(layout)) == expected

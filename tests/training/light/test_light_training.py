@@ -19,8 +19,13 @@ from askline.models.light_config import (
     RelationalCNNConfig,
 )
 from askline.models.word_vectors import WordVectors
-from askline.training.light.encoded_questions import encode
-from askline.training.light.light_training import DevSet, Recipe, Trained, train
+from askline.training.light.encoded_questions import encode_questions
+from askline.training.light.light_training import (
+    LightDevSet,
+    LightRecipe,
+    TrainedLightRanker,
+    train_light_ranker,
+)
 from askline.types import QuestionSet
 
 SMALL = CosinetConfig(dimensions=16, filters=12, list_hidden=8, list_layer="birnn")
@@ -32,10 +37,10 @@ LAYOUTS: list[LightConfig] = [
     CompareAggregateConfig(dimensions=16, gate=10, filters=8, list_hidden=8, list_layer="bilstm"),
     RelationalCNNConfig(dimensions=16, filters=8),
 ]
-QUICK = Recipe(rate=5e-3, epochs=6, batch=4)
+QUICK = LightRecipe(learning_rate=5e-3, epochs=6, batch_size=4)
 
 
-def _weights(trained: Trained) -> dict[str, list[float]]:
+def _weights(trained: TrainedLightRanker) -> dict[str, list[float]]:
     return {name: value.flatten().tolist() for name, value in trained.network.state_dict().items()}
 
 
@@ -50,9 +55,11 @@ def test_every_network_learns_to_see_overlap(
     train_questions: QuestionSet,
     dev_questions: QuestionSet,
 ) -> None:
-    recipe = Recipe(rate=1e-2, epochs=8, batch=4, loss=loss)  # type: ignore[arg-type]
-    dev = DevSet(dev_questions, encode(dev_questions, vectors, layout))
-    trained = train(layout, encode(train_questions, vectors, layout), recipe, dev=dev)
+    recipe = LightRecipe(learning_rate=1e-2, epochs=8, batch_size=4, loss=loss)  # type: ignore[arg-type]
+    dev = LightDevSet(dev_questions, encode_questions(dev_questions, vectors, layout))
+    trained = train_light_ranker(
+        layout, encode_questions(train_questions, vectors, layout), recipe, dev=dev
+    )
     assert trained.history[-1].loss < 0.8 * trained.history[0].loss
     assert trained.history[-1].dev["MAP"] > 70  # chance is 46
 
@@ -60,12 +67,12 @@ def test_every_network_learns_to_see_overlap(
 def test_same_seed_gives_the_same_weights_and_another_seed_others(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
-    numbers = encode(train_questions, vectors, SMALL)
+    numbers = encode_questions(train_questions, vectors, SMALL)
     recipe = replace(QUICK, epochs=2, dropout=0.2)
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    first, second = (train(SMALL, numbers, recipe) for _ in range(2))
-    other = train(SMALL, numbers, replace(recipe, seed=1))
+    first, second = (train_light_ranker(SMALL, numbers, recipe) for _ in range(2))
+    other = train_light_ranker(SMALL, numbers, replace(recipe, seed=1))
     assert _weights(first) == _weights(second)
     assert _weights(first) != _weights(other)
     assert torch.equal(torch.get_rng_state(), before)
@@ -74,9 +81,11 @@ def test_same_seed_gives_the_same_weights_and_another_seed_others(
 def test_keeping_the_best_epoch_gives_its_measures(
     vectors: WordVectors, train_questions: QuestionSet, dev_questions: QuestionSet
 ) -> None:
-    dev = DevSet(dev_questions, encode(dev_questions, vectors, SMALL))
+    dev = LightDevSet(dev_questions, encode_questions(dev_questions, vectors, SMALL))
     recipe = replace(QUICK, keep="best")
-    trained = train(SMALL, encode(train_questions, vectors, SMALL), recipe, dev=dev)
+    trained = train_light_ranker(
+        SMALL, encode_questions(train_questions, vectors, SMALL), recipe, dev=dev
+    )
     best = max(epoch.dev["MAP"] for epoch in trained.history)
     assert dev.measure(trained.network)["MAP"] == best
 
@@ -84,17 +93,19 @@ def test_keeping_the_best_epoch_gives_its_measures(
 def test_keeping_the_best_epoch_without_a_dev_set_is_refused(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
-    numbers = encode(train_questions, vectors, SMALL)
+    numbers = encode_questions(train_questions, vectors, SMALL)
     with pytest.raises(InputError, match="needs a dev set"):
-        train(SMALL, numbers, replace(QUICK, keep="best"))
+        train_light_ranker(SMALL, numbers, replace(QUICK, keep="best"))
 
 
 def test_starting_from_trained_weights_starts_where_they_left_off(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
-    numbers = encode(train_questions, vectors, SMALL)
-    first = train(SMALL, numbers, QUICK)
-    again = train(SMALL, numbers, replace(QUICK, epochs=1), start=first.network.state_dict())
+    numbers = encode_questions(train_questions, vectors, SMALL)
+    first = train_light_ranker(SMALL, numbers, QUICK)
+    again = train_light_ranker(
+        SMALL, numbers, replace(QUICK, epochs=1), start=first.network.state_dict()
+    )
     assert again.history[0].loss < 0.5 * first.history[0].loss
 
 
@@ -104,16 +115,16 @@ import sys
 from pathlib import Path
 import torch
 from askline.models.word_vectors import WordVectors
-from askline.training.light.encoded_questions import encode
-from askline.training.light.light_training import train
+from askline.training.light.encoded_questions import encode_questions
+from askline.training.light.light_training import train_light_ranker
 from tests.training.conftest import overlapping_questions
 from tests.training.light.test_light_training import SMALL, _LONGER
 
 vectors, checkpoint, weights = map(Path, sys.argv[1:])
 questions = overlapping_questions("tiny:train", count=60, seed=2)
-numbers = encode(questions, WordVectors.load(vectors), SMALL)
+numbers = encode_questions(questions, WordVectors.load(vectors), SMALL)
 say = lambda _: print(flush=True)
-trained = train(SMALL, numbers, _LONGER, checkpoint=checkpoint, on_epoch=say)
+trained = train_light_ranker(SMALL, numbers, _LONGER, checkpoint=checkpoint, on_epoch=say)
 torch.save(trained.network.state_dict(), weights)
 """
 
@@ -141,7 +152,9 @@ def test_killed_half_way_and_started_again_gives_the_same_weights(
     epochs = again.communicate()[0].count(b"\n")
     assert again.returncode == 0
     assert epochs <= 6  # it did not begin anew
-    whole = train(SMALL, encode(train_questions, vectors, SMALL), _LONGER).network.state_dict()
+    whole = train_light_ranker(
+        SMALL, encode_questions(train_questions, vectors, SMALL), _LONGER
+    ).network.state_dict()
     resumed = torch.load(files[2], weights_only=True)
     assert whole.keys() == resumed.keys()
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
@@ -150,11 +163,11 @@ def test_killed_half_way_and_started_again_gives_the_same_weights(
 def test_checkpoint_of_other_settings_is_refused(
     vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
 ) -> None:
-    numbers = encode(train_questions, vectors, SMALL)
+    numbers = encode_questions(train_questions, vectors, SMALL)
     path = tmp_path / "state.ckpt"
-    train(SMALL, numbers, replace(QUICK, epochs=1), checkpoint=path)
+    train_light_ranker(SMALL, numbers, replace(QUICK, epochs=1), checkpoint=path)
     with pytest.raises(InputError, match=r"other settings(.|\n)*Recipe"):
-        train(SMALL, numbers, replace(QUICK, epochs=2), checkpoint=path)
+        train_light_ranker(SMALL, numbers, replace(QUICK, epochs=2), checkpoint=path)
 
 
 def test_damaged_checkpoint_is_refused(
@@ -162,22 +175,24 @@ def test_damaged_checkpoint_is_refused(
 ) -> None:
     path = tmp_path / "state.ckpt"
     path.write_bytes(b"not a checkpoint")
-    with pytest.raises(InputError, match=r"state.ckpt is no checkpoint that can be read"):
-        train(SMALL, encode(train_questions, vectors, SMALL), QUICK, checkpoint=path)
+    with pytest.raises(InputError, match=r"state.ckpt cannot be read as a checkpoint"):
+        train_light_ranker(
+            SMALL, encode_questions(train_questions, vectors, SMALL), QUICK, checkpoint=path
+        )
 
 
 def test_vectors_of_another_length_are_refused(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
     with pytest.raises(InputError, match="takes vectors of 300 dimensions, got 16"):
-        encode(train_questions, vectors, CosinetConfig())
+        encode_questions(train_questions, vectors, CosinetConfig())
 
 
 def test_batch_of_questions_scores_as_each_alone(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
-    numbers = encode(train_questions, vectors, SMALL)
-    network = train(SMALL, numbers, replace(QUICK, epochs=1)).network
+    numbers = encode_questions(train_questions, vectors, SMALL)
+    network = train_light_ranker(SMALL, numbers, replace(QUICK, epochs=1)).network
     with torch.inference_mode():
         together = network(numbers.batch(range(6)))
         alone = torch.cat([network(numbers.batch([row])) for row in range(6)])
@@ -187,11 +202,11 @@ def test_batch_of_questions_scores_as_each_alone(
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"epochs": 0}, "epochs must be at least 1, got 0"),
-        ({"batch": 0}, "batch must be at least 1, got 0"),
-        ({"rate": 0.0}, "rate must be above 0"),
+        ({"epochs": 0}, "epochs must be positive, got 0"),
+        ({"batch_size": 0}, "batch_size must be positive, got 0"),
+        ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
-        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": -1}, "seed must not be negative"),
         ({"loss": "pair"}, "No loss 'pair'. Known: list, point"),
         ({"keep": "first"}, "keep must be 'last' or 'best', got 'first'"),
     ],
@@ -199,4 +214,4 @@ def test_batch_of_questions_scores_as_each_alone(
 )
 def test_wrong_recipe_is_refused(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Recipe(**wrong)  # type: ignore[arg-type]
+        LightRecipe(**wrong)  # type: ignore[arg-type]

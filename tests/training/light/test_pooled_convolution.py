@@ -4,21 +4,21 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from askline.training.light.encoded_questions import Texts
+from askline.training.light.encoded_questions import PaddedTexts
 from askline.training.light.light_layers import PooledConvolution, _first_maximum
 
 
-def _texts(count: int) -> tuple[Texts, Tensor]:
+def _texts(count: int) -> tuple[PaddedTexts, Tensor]:
     torch.manual_seed(0)
     lengths = torch.randint(1, 12, (count,))
     inside = torch.arange(int(lengths.max())) < lengths[:, None]
     words = torch.randint(1, 31, inside.shape) * inside
     vectors = torch.cat([torch.zeros(1, 8), torch.randn(30, 8)])
     channels = torch.randn(*inside.shape, 2) * inside[..., None]
-    return Texts(vectors, words, lengths), channels
+    return PaddedTexts(vectors, words, lengths), channels
 
 
-def _plainly(layer: PooledConvolution, texts: Texts, channels: Tensor) -> Tensor:
+def _plainly(layer: PooledConvolution, texts: PaddedTexts, channels: Tensor) -> Tensor:
     columns = torch.cat([texts.vectors[texts.words], channels], dim=2).transpose(1, 2)
     values = nn.functional.conv1d(
         columns,
@@ -51,7 +51,7 @@ def test_texts_of_several_pairs_are_read_through_their_owner() -> None:
     owner = torch.tensor([2, 0, 2, 3, 1])
     channels = torch.randn(5, texts.words.shape[1], 1) * texts.inside[owner][..., None]
     layer = PooledConvolution(8, 1, 6, 5)
-    repeated = Texts(texts.vectors, texts.words[owner], texts.lengths[owner])
+    repeated = PaddedTexts(texts.vectors, texts.words[owner], texts.lengths[owner])
     torch.testing.assert_close(layer(texts, channels, owner), layer(repeated, channels))
 
 
@@ -67,7 +67,7 @@ def test_gradients_of_shared_texts_are_those_of_texts_of_their_own() -> None:
     owner = torch.arange(3).repeat_interleave(20)  # far more pairs than positions
     channels = torch.randn(60, texts.words.shape[1], 2) * texts.inside[owner][..., None]
     layer = PooledConvolution(8, 2, 6, 5)
-    repeated = Texts(texts.vectors, texts.words[owner], texts.lengths[owner])
+    repeated = PaddedTexts(texts.vectors, texts.words[owner], texts.lengths[owner])
     found = []
     for given in ((texts, channels, owner), (repeated, channels)):
         layer.zero_grad()

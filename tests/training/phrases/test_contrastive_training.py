@@ -12,93 +12,100 @@ from askline.data.squad import Paragraph
 from askline.errors import ModelError
 from askline.phrases.phrase_model import PhraseModel
 from askline.training.phrases.contrastive_training import (
-    Lesson,
+    PhraseExample,
     PhraseLoss,
     collate,
-    make_lesson,
+    make_example,
     phrase_loss,
     score_batch,
     train_phrases,
 )
-from askline.training.phrases.phrase_examples import make_material
+from askline.training.phrases.phrase_examples import answer_windows
 from askline.training.phrases.phrase_export import export_phrases
 from askline.training.phrases.phrase_extractor import Extractor
-from askline.training.phrases.phrase_network import Form, PhraseNetwork
+from askline.training.phrases.phrase_network import PhraseForm, PhraseNetwork
 from askline.training.phrases.phrase_run import answer_within
 from askline.training.phrases.phrase_training import PhraseRecipe
 from askline.training.transformer.pair_network import read_encoder
 
 
 @pytest.fixture
-def lessons(bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any) -> list[Lesson]:
+def examples(bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any) -> list[PhraseExample]:
     torch.manual_seed(0)
     extractor = Extractor(read_encoder(bert_folder, plain=False)[0])
-    material = make_material(paragraphs, tokeniser, size=128, overlap=80)
+    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
     found = extractor.extract([one.window for one in material], limit=12)
     return [
-        make_lesson(one, candidates, paragraphs[one.paragraph].text, normalise=str.lower)
+        make_example(one, candidates, paragraphs[one.paragraph].text, normalize=str.lower)
         for one, candidates in zip(material, found, strict=True)
     ]
 
 
-def _network(folder: Path, form: Form, **options: Any) -> PhraseNetwork:
+def _network(folder: Path, form: PhraseForm, **options: Any) -> PhraseNetwork:
     torch.manual_seed(0)
     encoder = read_encoder(folder, plain=False)[0]
     return PhraseNetwork(encoder, form, size=16, **options).eval()
 
 
-def test_every_question_has_a_right_candidate(lessons: list[Lesson]) -> None:
-    for lesson in lessons:
-        assert lesson.right.any(1).all()
-        assert not (lesson.right & lesson.unsure).any()
+def test_every_question_has_a_right_candidate(examples: list[PhraseExample]) -> None:
+    for example in examples:
+        assert example.correct.any(1).all()
+        assert not (example.correct & example.ambiguous).any()
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5], ids=str)
 def test_no_answer_is_lost_to_a_limit(
-    paragraphs: list[Paragraph], tokeniser: Any, lessons: list[Lesson], limit: int
+    paragraphs: list[Paragraph], tokeniser: Any, examples: list[PhraseExample], limit: int
 ) -> None:
-    (one,) = make_material(paragraphs[:1], tokeniser, size=128, overlap=80)
-    every = lessons[0].spans, lessons[0].chances  # answers among them, wherever they stand
-    lesson = make_lesson(one, every, paragraphs[0].text, normalise=str.lower, limit=limit)
-    assert lesson.right.any(1).all()
-    assert len(lesson.spans) == max(2, limit)
+    (one,) = answer_windows(paragraphs[:1], tokeniser, size=128, overlap=80)
+    every = (
+        examples[0].spans,
+        examples[0].log_probabilities,
+    )  # answers among them, wherever they stand
+    example = make_example(one, every, paragraphs[0].text, normalize=str.lower, limit=limit)
+    assert example.correct.any(1).all()
+    assert len(example.spans) == max(2, limit)
     rng = np.random.default_rng(0)
-    batch = collate(lessons, "cpu", rng=rng, questions=1, candidates=limit)
-    assert batch.right.any(1).all()
-    assert len(batch.questions) == len(lessons)
+    batch = collate(examples, "cpu", rng=rng, questions=1, candidates=limit)
+    assert batch.correct.any(1).all()
+    assert len(batch.questions) == len(examples)
 
 
 def test_the_answers_words_elsewhere_are_neither_right_nor_wrong(
     paragraphs: list[Paragraph], tokeniser: Any
 ) -> None:
-    one = make_material([paragraphs[0]], tokeniser, size=128, overlap=80)[0]
+    one = answer_windows([paragraphs[0]], tokeniser, size=128, overlap=80)[0]
     twice = [at for at in range(len(one.window)) if one.window.tokens[at] == one.window.tokens[4]]
     spans = np.array([[at, at] for at in twice], np.int32)
     asked = (replace(one.questions[0], spans=spans[:1]),)
     candidates = spans, np.zeros(len(spans), np.float32)
-    lesson = make_lesson(
-        replace(one, questions=asked), candidates, paragraphs[0].text, normalise=str.lower
+    example = make_example(
+        replace(one, questions=asked), candidates, paragraphs[0].text, normalize=str.lower
     )
-    assert lesson.right.tolist() == [[True, False]]
-    assert lesson.unsure.tolist() == [[False, True]]
+    assert example.correct.tolist() == [[True, False]]
+    assert example.ambiguous.tolist() == [[False, True]]
 
 
 @pytest.mark.parametrize("form", ["markers", "span", "pair"])
-def test_batches_change_nothing(bert_folder: Path, lessons: list[Lesson], form: Form) -> None:
+def test_batches_change_nothing(
+    bert_folder: Path, examples: list[PhraseExample], form: PhraseForm
+) -> None:
     network = _network(bert_folder, form)
-    whole = collate(lessons, "cpu")
+    whole = collate(examples, "cpu")
     with torch.no_grad():
         together = network.encode_phrases(whole.tokens, whole.inside, whole.spans)
-        for place, lesson in enumerate(lessons):
-            one = collate([lesson], "cpu")
+        for place, example in enumerate(examples):
+            one = collate([example], "cpu")
             alone = network.encode_phrases(one.tokens, one.inside, one.spans)
-            ours = together.dense[place, : len(lesson.spans)]
+            ours = together.dense[place, : len(example.spans)]
             assert torch.allclose(ours, alone.dense[0], atol=1e-5)
 
 
-def test_the_text_does_not_see_its_markers(bert_folder: Path, lessons: list[Lesson]) -> None:
+def test_the_text_does_not_see_its_markers(
+    bert_folder: Path, examples: list[PhraseExample]
+) -> None:
     network = _network(bert_folder, "markers")
-    batch = collate(lessons[:1], "cpu")
+    batch = collate(examples[:1], "cpu")
     with torch.no_grad():
         codes = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
         plain = network.encoder(batch.tokens, batch.inside.long()).last_hidden_state
@@ -106,9 +113,9 @@ def test_the_text_does_not_see_its_markers(bert_folder: Path, lessons: list[Less
     assert torch.allclose(codes.states, plain, atol=1e-5)
 
 
-def test_another_family_of_encoders_works_too(roberta: Any, lessons: list[Lesson]) -> None:
+def test_another_family_of_encoders_works_too(roberta: Any, examples: list[PhraseExample]) -> None:
     network = PhraseNetwork(roberta, "markers", size=16).eval()
-    batch = collate(lessons[:2], "cpu")
+    batch = collate(examples[:2], "cpu")
     with torch.no_grad():
         codes = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
         plain = roberta(batch.tokens[:1, :10]).last_hidden_state
@@ -127,39 +134,41 @@ def test_another_family_of_encoders_works_too(roberta: Any, lessons: list[Lesson
 )
 def test_it_learns_which_phrase_answers(
     bert_folder: Path,
-    lessons: list[Lesson],
+    examples: list[PhraseExample],
     paragraphs: list[Paragraph],
     tokeniser: Any,
-    form: Form,
+    form: PhraseForm,
     lexical: bool,
 ) -> None:
     network = _network(bert_folder, form, lexical=lexical)
-    losses: list[float] = []
-    recipe = PhraseRecipe(epochs=25, rate=1e-3, batch=4)
-    train_phrases(network, lessons, recipe, on_epoch=lambda epoch: losses.append(epoch.loss))
-    assert losses[-1] < losses[0] / 2
-    material = make_material(paragraphs, tokeniser, size=128, overlap=80)
-    candidates = [(lesson.spans, lesson.chances) for lesson in lessons]
+    recipe = PhraseRecipe(epochs=25, learning_rate=1e-3, batch_size=4)
+    history = train_phrases(network, examples, recipe)
+    assert history[-1].loss < history[0].loss / 2
+    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+    candidates = [(example.spans, example.log_probabilities) for example in examples]
     scores = answer_within(network, material, candidates, paragraphs, tokeniser)
     assert scores.percent["EM"] >= 60
 
 
-def test_a_reader_moves_the_scores_to_its_own(bert_folder: Path, lessons: list[Lesson]) -> None:
+def test_a_reader_moves_the_scores_to_its_own(
+    bert_folder: Path, examples: list[PhraseExample]
+) -> None:
     network = _network(bert_folder, "markers")
     rng = np.random.default_rng(0)
-    taught = [
-        replace(one, taught=rng.normal(size=one.right.shape).astype(np.float32)) for one in lessons
+    teacher_scores = [
+        replace(one, teacher_scores=rng.normal(size=one.correct.shape).astype(np.float32))
+        for one in examples
     ]
-    batch, plain = collate(taught, "cpu"), collate(lessons, "cpu")
+    batch, plain = collate(teacher_scores, "cpu"), collate(examples, "cpu")
     with torch.no_grad():
-        alone = float(phrase_loss(network, plain, PhraseLoss(taught=0)))
+        alone = float(phrase_loss(network, plain, PhraseLoss(teacher_scores=0)))
         assert float(phrase_loss(network, plain, PhraseLoss())) == pytest.approx(alone)
         assert float(phrase_loss(network, batch, PhraseLoss())) > alone
 
 
 @pytest.mark.parametrize("form", ["markers", "span"])
 def test_the_runtime_scores_as_training_does(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, paragraphs: list[Paragraph], form: Form
+    tmp_path: Path, bert_folder: Path, tokeniser: Any, paragraphs: list[Paragraph], form: PhraseForm
 ) -> None:
     network = _network(bert_folder, form)
     folder = export_phrases(network, tokeniser.to_str(), tmp_path / "m", card="# x\n", words=100)
@@ -167,14 +176,14 @@ def test_the_runtime_scores_as_training_does(
     text, question = paragraphs[0].text, paragraphs[0].questions[0]
     coded, asked = model.encode(text, limit=10), model.encode_question(question.text)
     ours = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
-    (one,) = make_material([paragraphs[0]], tokeniser, size=128, overlap=80)
+    (one,) = answer_windows([paragraphs[0]], tokeniser, size=128, overlap=80)
     assert network.spans is not None
     found = Extractor.sharing(network.encoder, network.spans)
     candidates = found.extract([one.window], limit=10)[0]
-    batch = collate([make_lesson(one, candidates, text, normalise=str.lower, limit=10)], "cpu")
+    batch = collate([make_example(one, candidates, text, normalize=str.lower, limit=10)], "cpu")
     batch = replace(batch, spans=torch.from_numpy(candidates[0])[None].long())
     batch = replace(
-        batch, chances=torch.from_numpy(candidates[1])[None], filled=batch.filled[:, :10]
+        batch, log_probabilities=torch.from_numpy(candidates[1])[None], filled=batch.filled[:, :10]
     )
     with torch.no_grad():
         phrases = network.encode_phrases(batch.tokens, batch.inside, batch.spans)

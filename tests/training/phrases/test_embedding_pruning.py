@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from askline.engine.quantization import pack_int4, unpack_int4
-from askline.training.phrases.phrase_export import hold_words, trim_positions, trim_words
+from askline.training.phrases.phrase_export import freeze_words, prune_positions, prune_words
 from askline.training.phrases.phrase_network import PhraseNetwork
 from askline.training.transformer.pair_network import read_encoder
 
@@ -30,7 +30,7 @@ def tokeniser() -> str:
 
 def test_spare_words_go_and_each_other_keeps_its_vector() -> None:
     table = np.arange(len(VOCABULARY), dtype=np.float32)[:, None]
-    state, said = trim_words({WORDS: table, "other": table}, tokeniser())
+    state, said = prune_words({WORDS: table, "other": table}, tokeniser())
     entries = json.loads(said)
     found = entries["model"]["vocab"]
     assert list(found) == [word for word in VOCABULARY if not word.startswith("[unused")]
@@ -48,7 +48,7 @@ def test_a_frame_of_another_kind_is_numbered_anew_too() -> None:
     entries = json.loads(tokeniser())
     entries["post_processor"] = {"type": "BertProcessing", "sep": ["[SEP]", 5], "cls": ["[CLS]", 4]}
     table = np.zeros((len(VOCABULARY), 1), np.float32)
-    found = json.loads(trim_words({WORDS: table}, json.dumps(entries))[1])
+    found = json.loads(prune_words({WORDS: table}, json.dumps(entries))[1])
     vocabulary = found["model"]["vocab"]
     assert found["post_processor"]["sep"] == ["[SEP]", vocabulary["[SEP]"]]
     assert found["post_processor"]["cls"] == ["[CLS]", vocabulary["[CLS]"]]
@@ -56,14 +56,14 @@ def test_a_frame_of_another_kind_is_numbered_anew_too() -> None:
 
 def test_positions_are_cut_at_the_window() -> None:
     name = "embeddings.position_embeddings.weight"
-    state = trim_positions({name: np.ones((8, 2), np.float32)}, 5)
+    state = prune_positions({name: np.ones((8, 2), np.float32)}, 5)
     assert state[name].shape == (5, 2)
 
 
 def test_other_families_come_back_as_they_are() -> None:
     table = np.ones((2, 2), np.float32)
     said = json.dumps({"model": {"type": "Unigram", "vocab": [["[unused1]", -1.0], ["a", -2.0]]}})
-    state, same = trim_words({WORDS: table}, said)
+    state, same = prune_words({WORDS: table}, said)
     assert state[WORDS] is table
     assert same == said
 
@@ -72,7 +72,7 @@ def test_held_words_fit_into_4_bits_and_stay(bert_folder: Path) -> None:
     network = PhraseNetwork(read_encoder(bert_folder, plain=False)[0], "span")
     table = network.encoder.get_input_embeddings().weight
     before = table.detach().clone()
-    hold_words(network)
+    freeze_words(network)
     found = table.detach().numpy()
     assert not table.requires_grad
     assert np.array_equal(unpack_int4(*pack_int4(found)), found)

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from askline.training.phrases.phrase_examples import ahead
+from askline.training.phrases.phrase_examples import prefetch
 
 
 def test_the_same_items_in_the_same_order() -> None:
-    assert list(ahead(iter(range(20)), count=3)) == list(range(20))
+    assert list(prefetch(iter(range(20)), count=3)) == list(range(20))
 
 
 @pytest.mark.parametrize("items", [[], [None], [None, 1]], ids=["none", "one", "fewer than ahead"])
 def test_few_items(items: list[object]) -> None:
-    assert list(ahead(items)) == items
+    assert list(prefetch(items)) == items
 
 
 def test_no_more_is_made_than_is_looked_ahead() -> None:
@@ -26,7 +26,7 @@ def test_no_more_is_made_than_is_looked_ahead() -> None:
             made.append(item)
             yield item
 
-    some = ahead(items(), count=3)
+    some = prefetch(items(), count=3)
     assert next(some) == 0
     some.close()  # type: ignore[attr-defined]
     assert len(made) <= 4
@@ -37,7 +37,7 @@ def test_an_error_comes_at_its_place() -> None:
         yield 1
         raise ValueError("no more")
 
-    some = ahead(items())
+    some = prefetch(items())
     assert next(some) == 1
     with pytest.raises(ValueError, match="no more"):
         next(some)

@@ -9,7 +9,7 @@ import torch
 
 from askline.data.squad import Paragraph
 from askline.errors import ModelError, UnknownNameError
-from askline.training.phrases.phrase_examples import make_material
+from askline.training.phrases.phrase_examples import answer_windows
 from askline.training.phrases.phrase_export import load_extractor, save_extractor
 from askline.training.phrases.phrase_extractor import Extractor, SpanHead, train_extractor
 from askline.training.phrases.phrase_run import candidate_recall
@@ -18,7 +18,7 @@ from askline.training.transformer.pair_network import read_encoder
 
 
 def _material(paragraphs: list[Paragraph], tokeniser: Any) -> list[Any]:
-    return make_material(paragraphs, tokeniser, size=128, overlap=80)
+    return answer_windows(paragraphs, tokeniser, size=128, overlap=80)
 
 
 def test_material_has_the_answers_as_token_spans(
@@ -40,10 +40,9 @@ def test_an_extractor_learns_what_answers_look_like(
     material = _material(paragraphs, tokeniser)
     torch.manual_seed(0)
     network = Extractor(read_encoder(bert_folder, plain=False)[0], ends)
-    losses: list[float] = []
-    recipe = PhraseRecipe(epochs=12, rate=2e-3, batch=4)
-    train_extractor(network, material, recipe, on_epoch=lambda epoch: losses.append(epoch.loss))
-    assert losses[-1] < losses[0] / 2
+    recipe = PhraseRecipe(epochs=12, learning_rate=2e-3, batch_size=4)
+    history = train_extractor(network, material, recipe)
+    assert history[-1].loss < history[0].loss / 2
     windows = [one.window for one in material]
     few = candidate_recall(material, network.extract(windows, limit=3), paragraphs)
     assert few.percent["EM"] >= 60

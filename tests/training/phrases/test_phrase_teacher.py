@@ -9,39 +9,41 @@ import pytest
 import torch
 
 from askline.data.squad import Paragraph
-from askline.training.phrases.phrase_examples import make_material
+from askline.training.phrases.phrase_examples import answer_windows
 from askline.training.phrases.phrase_teacher import (
-    Reader,
-    cross_read,
+    PhraseTeacher,
+    cross_train_teachers,
     join_pairs,
-    label_pairs,
-    read,
-    readings,
-    train_reader,
+    mark_answers,
+    teacher_inputs,
+    teacher_tables,
+    train_teacher,
 )
 from askline.training.phrases.phrase_training import PhraseRecipe
 from askline.training.transformer.pair_network import read_encoder
 
 
-def _start(folder: Path) -> Reader:
+def _start(folder: Path) -> PhraseTeacher:
     torch.manual_seed(0)
-    return Reader(read_encoder(folder, plain=False)[0])
+    return PhraseTeacher(read_encoder(folder, plain=False)[0])
 
 
 @pytest.fixture(scope="module")
-def reader(bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any) -> Reader:
+def reader(bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any) -> PhraseTeacher:
     network = _start(bert_folder)
-    material = make_material(paragraphs, tokeniser, size=128, overlap=80)
-    train_reader(network, readings(material), PhraseRecipe(epochs=25, rate=2e-3, batch=5))
+    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+    train_teacher(
+        network, teacher_inputs(material), PhraseRecipe(epochs=25, learning_rate=2e-3, batch_size=5)
+    )
     return network
 
 
 def test_a_reader_learns_to_point_at_the_answer(
-    reader: Reader, paragraphs: list[Paragraph], tokeniser: Any
+    reader: PhraseTeacher, paragraphs: list[Paragraph], tokeniser: Any
 ) -> None:
-    material = readings(make_material(paragraphs, tokeniser, size=128, overlap=80))
+    material = teacher_inputs(answer_windows(paragraphs, tokeniser, size=128, overlap=80))
     right = 0
-    for one, (first, last) in zip(material, read(reader, material, batch=2), strict=True):
+    for one, (first, last) in zip(material, teacher_tables(reader, material, batch=2), strict=True):
         assert len(first) == len(last) == len(one.window)
         assert np.exp(first).sum() == pytest.approx(1, abs=1e-3)
         right += [int(first.argmax()), int(last.argmax())] in one.spans.tolist()
@@ -49,24 +51,24 @@ def test_a_reader_learns_to_point_at_the_answer(
 
 
 def test_reading_together_is_reading_alone(
-    reader: Reader, paragraphs: list[Paragraph], tokeniser: Any
+    reader: PhraseTeacher, paragraphs: list[Paragraph], tokeniser: Any
 ) -> None:
-    material = readings(make_material(paragraphs, tokeniser, size=128, overlap=80))
-    together = read(reader, material)
+    material = teacher_inputs(answer_windows(paragraphs, tokeniser, size=128, overlap=80))
+    together = teacher_tables(reader, material)
     for one, (first, _) in zip(material, together, strict=True):
-        assert read(reader, [one])[0][0] == pytest.approx(first, abs=1e-3)
+        assert teacher_tables(reader, [one])[0][0] == pytest.approx(first, abs=1e-3)
 
 
 def test_nobody_teaches_what_it_has_learnt(
     bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any
 ) -> None:
-    material = make_material(paragraphs, tokeniser, size=128, overlap=80)
-    recipe = PhraseRecipe(epochs=1, rate=1e-3, batch=4)
-    (first, second), tables = cross_read(partial(_start, bert_folder), material, recipe)
+    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+    recipe = PhraseRecipe(epochs=1, learning_rate=1e-3, batch_size=4)
+    (first, second), tables = cross_train_teachers(partial(_start, bert_folder), material, recipe)
     assert [len(table) for table in tables] == [len(one.questions) for one in material]
     for one, table in zip(material, tables, strict=True):
         unseen = second if one.paragraph % 2 == 0 else first
-        mine = read(unseen, readings([one]))
+        mine = teacher_tables(unseen, teacher_inputs([one]))
         assert table[0][0] == pytest.approx(mine[0][0], abs=1e-4)
 
 
@@ -80,12 +82,12 @@ def test_pairs_become_paragraphs_that_say_where_each_sentence_stands() -> None:
     assert join_pairs([]) == []
 
 
-def test_readers_mark_only_what_they_are_sure_of(reader: Reader, tokeniser: Any) -> None:
+def test_readers_mark_only_what_they_are_sure_of(reader: PhraseTeacher, tokeniser: Any) -> None:
     pairs = join_pairs([("who wrote emma ?", "Jane Austen wrote Emma. Emma is a novel.")])
     windows: dict[str, Any] = {"size": 128, "overlap": 80}
-    (found,) = label_pairs([reader, reader], pairs, tokeniser, sure=0.2, **windows)
-    ((span,),) = [asked.spans for asked in found.material.questions]
-    window = found.material.window
+    (found,) = mark_answers([reader, reader], pairs, tokeniser, sure=0.2, **windows)
+    ((span,),) = [asked.spans for asked in found.window.questions]
+    window = found.window.window
     assert found.text[window.starts[span[0]] : window.ends[span[1]]] == "Jane Austen"
     assert len(found.tables) == 1
-    assert label_pairs([reader], pairs, tokeniser, sure=1.01, **windows) == []
+    assert mark_answers([reader], pairs, tokeniser, sure=1.01, **windows) == []

@@ -48,7 +48,7 @@ def test_an_extractor_then_a_phrase_model(tmp_path: Path, squad: Path, bert_fold
     )
     assert done.exit_code == 0, done.output
     assert "F1" in done.stdout
-    for what in ("reader", "phrases"):
+    for what in ("teacher 1", "teacher 2", "phrases"):
         assert f"{what}  step 1 of 1\n" in done.stderr
     model = PhraseModel.load(tmp_path / "m")
     assert model.extract("Jane Austen wrote Emma.", limit=3)
@@ -146,7 +146,7 @@ def test_an_encoder_with_other_words_is_refused(
     entries["model"]["vocab"]["zebra"] = len(entries["model"]["vocab"])
     (tmp_path / "other" / "tokenizer.json").write_text(json.dumps(entries))
     told = _refused(trained, "--init", tmp_path / "other")
-    assert "must have the words of the extractor's tokeniser" in told
+    assert "must have the vocabulary of the extractor's tokenizer" in told
 
 
 def test_a_window_longer_than_the_encoder_reads_is_refused(

@@ -9,7 +9,7 @@ import pytest
 
 from askline.engine.tokenizer import WordPiece
 from askline.models.folder import ModelFolder
-from askline.training.post_training_quantization import quantised
+from askline.training.post_training_quantization import quantize_cascade
 
 from ...engine.tiny_cascades import (
     CANDIDATES,
@@ -33,5 +33,5 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> ModelFolder:
     if request.param == "int8":
         path = tmp_path / "tokenizer.json"
         path.write_text(json.dumps(tokenizer()), encoding="utf-8")
-        of, weights = quantised(of, weights, WordPiece.load(path), PAIRS)
+        of, weights = quantize_cascade(of, weights, WordPiece.load(path), PAIRS)
     return ModelFolder.open(runtime_folder(tmp_path / "start", of, weights), kind="cascade")

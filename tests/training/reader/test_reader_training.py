@@ -16,18 +16,19 @@ from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError
 from askline.models.cascade_config import Adapter, CascadeConfig
 from askline.models.folder import ModelFolder
+from askline.training.loop import TrainingProgress
 from askline.training.packing import TokenTable, pack
-from askline.training.reader.reader_network import AdaptedReader, float_tensors
+from askline.training.reader.reader_network import AdapterReader, float_tensors
 from askline.training.reader.reader_training import (
-    Pieces,
-    ReaderMaking,
+    ReaderPlan,
     ReaderRecipe,
-    carried_over,
-    every_answer,
-    fit_reader,
-    make_reader,
-    mean_of,
-    template_of,
+    WordPieceTokenizer,
+    answer_examples,
+    average_readers,
+    build_reader,
+    train_reader,
+    transfer_reader,
+    word_piece_template,
     write_reader,
 )
 
@@ -39,10 +40,10 @@ ADAPTER = Adapter(1, 4)
 TEXTS = [text for text in CANDIDATES if text]
 
 
-def _reader(folder: ModelFolder, adapter: Adapter = ADAPTER) -> AdaptedReader:
+def _reader(folder: ModelFolder, adapter: Adapter = ADAPTER) -> AdapterReader:
     torch.manual_seed(0)
     layout = CascadeConfig.from_config(folder.config, path=folder.path)
-    made = AdaptedReader(
+    made = AdapterReader(
         replace(layout, adapter=adapter), float_tensors(folder.stored_tensors())
     ).eval()
     with torch.no_grad():
@@ -55,11 +56,11 @@ def _tokeniser(folder: ModelFolder) -> WordPiece:
     return WordPiece.load(folder.path / "tokenizer.json")
 
 
-def _no_answers(reader: AdaptedReader, tokeniser: WordPiece) -> list[float]:
+def _no_answers(reader: AdapterReader, tokeniser: WordPiece) -> list[float]:
     """By torch, of each text."""
-    table = TokenTable.of([QUESTION, *TEXTS], Pieces(tokeniser))
+    table = TokenTable.of([QUESTION, *TEXTS], WordPieceTokenizer(tokeniser))
     rows = np.arange(1, len(TEXTS) + 1)
-    batch = pack(table, np.zeros_like(rows), rows, template_of(tokeniser), limit=128)
+    batch = pack(table, np.zeros_like(rows), rows, word_piece_template(tokeniser), limit=128)
     with torch.no_grad():
         ends = reader(batch).numpy()
     spans = [
@@ -111,7 +112,7 @@ def test_it_starts_as_the_encoder_is(folder: ModelFolder) -> None:
     layout = CascadeConfig.from_config(folder.config, path=folder.path)
     start = float_tensors(folder.stored_tensors())
     tokeniser = _tokeniser(folder)
-    fresh = AdaptedReader(replace(layout, adapter=Adapter(0, 2)), start).eval()
+    fresh = AdapterReader(replace(layout, adapter=Adapter(0, 2)), start).eval()
     encoder = load_encoder(folder)
     spans = encoder.begin(QUESTION, TEXTS).read(np.arange(len(TEXTS)))
     near = 1e-3 if layout.precision == "float32" else 0.5
@@ -122,17 +123,27 @@ def test_it_starts_as_the_encoder_is(folder: ModelFolder) -> None:
 def test_only_the_reader_learns(folder: ModelFolder, squad_file: Path) -> None:
     reader, tokeniser = _reader(folder), _tokeniser(folder)
     paragraphs = _paragraphs(squad_file)
-    examples = every_answer(paragraphs, tokeniser, positions=128)
+    examples = answer_examples(paragraphs, tokeniser, positions=128)
     assert len(examples) == 4
     frozen = {name: value.clone() for name, value in reader.frozen.items()}
     before = reader.tensors()
     losses: list[float] = []
-    recipe = ReaderRecipe(epochs=30, rate=1e-2, small_rate=1e-3, batch=2, wrong=0.0)
-    template = template_of(tokeniser)
-    fit_reader(reader, examples, template, recipe, on_step=lambda *step: losses.append(step[2]))
+    recipe = ReaderRecipe(epochs=30, learning_rate=1e-2, small_rate=1e-3, batch_size=2, wrong=0.0)
+    template = word_piece_template(tokeniser)
+    train_reader(
+        reader,
+        examples,
+        template,
+        recipe,
+        on_step=lambda step: losses.append(float(step.loss)),
+    )
     assert np.mean(losses[-5:]) < 0.6 * np.mean(losses[:5])
     assert all(torch.equal(value, frozen[name]) for name, value in reader.frozen.items())
     assert all((before[name] != value).any() for name, value in reader.tensors().items())
+
+
+def _losses_into(losses: list[float]) -> TrainingProgress:
+    return TrainingProgress(on_step=lambda _, step: losses.append(float(step.loss)))
 
 
 def _paragraphs(path: Path) -> Any:
@@ -145,34 +156,37 @@ def test_training_leaves_what_it_started_from_alone(folder: ModelFolder, squad_f
     start, tokeniser = float_tensors(folder.stored_tensors()), _tokeniser(folder)
     before = {name: value.copy() for name, value in start.items()}
     layout = CascadeConfig.from_config(folder.config, path=folder.path)
-    reader = AdaptedReader(replace(layout, adapter=ADAPTER), start)
-    examples = every_answer(_paragraphs(squad_file), tokeniser, positions=128)
-    fit_reader(reader, examples, template_of(tokeniser), ReaderRecipe(epochs=1, batch=2))
+    reader = AdapterReader(replace(layout, adapter=ADAPTER), start)
+    examples = answer_examples(_paragraphs(squad_file), tokeniser, positions=128)
+    train_reader(
+        reader, examples, word_piece_template(tokeniser), ReaderRecipe(epochs=1, batch_size=2)
+    )
     assert all((start[name] == value).all() for name, value in before.items())
 
 
 def test_the_mean_of_readers_is_cut_to_the_rank(folder: ModelFolder) -> None:
     one = _reader(folder).tensors()
-    again = mean_of([one, one], rank=4)
+    again = average_readers([one, one], rank=4)
     name = "adapter.layers.1.inner.{}.weight"
     products = [each[name.format("up")].T @ each[name.format("down")] for each in (one, again)]
     assert np.abs(np.subtract(*products)).max() < 1e-5
     assert np.allclose(again["reader.weight"], one["reader.weight"])
-    assert mean_of([one, again], rank=2)[name.format("down")].shape == (2, 32)
+    assert average_readers([one, again], rank=2)[name.format("down")].shape == (2, 32)
     with pytest.raises(InputError, match="no reader"):
-        mean_of([], 2)
+        average_readers([], 2)
 
 
 def test_a_reader_is_made_from_a_folder_and_a_file(
     folder: ModelFolder, squad_file: Path, tmp_path: Path
 ) -> None:
-    how = ReaderMaking(ADAPTER, ReaderRecipe(epochs=2, batch=2), seeds=(0, 1))
-    steps: list[tuple[int, int]] = []
-    path = make_reader(
+    how = ReaderPlan(ADAPTER, ReaderRecipe(epochs=2, batch_size=2), seeds=(0, 1))
+    steps: list[tuple[str, int]] = []
+    path = build_reader(
         folder.path, how, [f"squad1:{squad_file}"], tmp_path / "made",
-        command="askline train reader", on_step=lambda seed, done, *_: steps.append((seed, done)),
+        command="askline train reader",
+        progress=TrainingProgress(on_step=lambda seed, step: steps.append((seed, step.done))),
     )  # fmt: skip
-    assert steps == [(seed, done) for seed in (0, 1) for done in (1, 2, 3, 4)]
+    assert steps == [(f"seed {seed}", done) for seed in (0, 1) for done in (1, 2, 3, 4)]
     spans = load_encoder(ModelFolder.open(path, kind="cascade")).begin(QUESTION, TEXTS)
     assert None not in spans.read(np.arange(len(TEXTS)))
     card = (path / "README.md").read_text(encoding="utf-8")
@@ -186,10 +200,13 @@ def test_a_teacher_s_reader_is_learnt_from(
     own = _reader(folder).tensors()
     teacher = write_reader(folder, own, ADAPTER, tmp_path / "one", pairs=PAIRS, card="")
     losses: list[float] = []
-    how = ReaderMaking(ADAPTER, ReaderRecipe(epochs=40, rate=1e-2, batch=4, taught=1.0, wrong=0.0))
-    make_reader(
+    how = ReaderPlan(
+        ADAPTER,
+        ReaderRecipe(epochs=40, learning_rate=1e-2, batch_size=4, distillation=1.0, wrong=0.0),
+    )
+    build_reader(
         folder.path, how, [f"squad1:{squad_file}"], tmp_path / "two",
-        teachers=[teacher], on_step=lambda *step: losses.append(step[3]),
+        teachers=[teacher], progress=_losses_into(losses),
     )  # fmt: skip
     assert np.mean(losses[-5:]) < losses[0] - 0.1  # what is left is the doubt of the teacher
 
@@ -206,10 +223,10 @@ def test_a_reader_is_carried_over_to_another_encoder(
         for name, one in here.items()
     }  # by one and the same number, which is a matrix of rank 1
     wide = Adapter(1, 5)
-    found = carried_over(theirs, moved, wide)
+    found = transfer_reader(theirs, moved, wide)
     layout = CascadeConfig.from_config(folder.config, path=folder.path)
-    there = AdaptedReader(replace(layout, adapter=ADAPTER), theirs).eval()
-    carried = AdaptedReader(replace(layout, adapter=wide), moved | found).eval()
+    there = AdapterReader(replace(layout, adapter=ADAPTER), theirs).eval()
+    carried = AdapterReader(replace(layout, adapter=wide), moved | found).eval()
     for layer in (1, 2):
         for name in ("query", "outer"):
             stem = f"layers.{layer}.{name}"
@@ -218,27 +235,29 @@ def test_a_reader_is_carried_over_to_another_encoder(
             assert torch.equal(got.bias, wanted.bias)
     assert not [name for name in found if name.startswith("adapter.layers.0.")]
     losses: list[float] = []
-    how = ReaderMaking(wide, ReaderRecipe(epochs=1, rate=1e-9, small_rate=1e-9, batch=4))
+    how = ReaderPlan(
+        wide, ReaderRecipe(epochs=1, learning_rate=1e-9, small_rate=1e-9, batch_size=4)
+    )
     for begin in (before, None):
-        make_reader(
+        build_reader(
             folder.path, how, [f"squad1:{squad_file}"], tmp_path / "two",
-            begin=begin, on_step=lambda *step: losses.append(step[3]),
+            init=begin, progress=_losses_into(losses),
         )  # fmt: skip
     assert losses[0] != pytest.approx(losses[1], abs=1e-3)
     with pytest.raises(InputError, match="of the same shape"):
-        make_reader(
+        build_reader(
             folder.path, how, [f"squad1:{squad_file}"], tmp_path / "three",
-            begin=runtime_folder(tmp_path / "other", other := tiny(reader=False), tensors(other)),
+            init=runtime_folder(tmp_path / "other", other := tiny(reader=False), tensors(other)),
         )  # fmt: skip
 
 
 def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
-    examples = every_answer(_paragraphs(squad_file), _tokeniser(folder), positions=128)
+    examples = answer_examples(_paragraphs(squad_file), _tokeniser(folder), positions=128)
     steps: list[int] = []
-    recipe = ReaderRecipe(epochs=10_000, batch=1, seconds=0.3)
-    template = template_of(_tokeniser(folder))
-    fit_reader(
-        _reader(folder), examples, template, recipe, on_step=lambda done, *_: steps.append(done)
+    recipe = ReaderRecipe(epochs=10_000, batch_size=1, max_seconds=0.3)
+    template = word_piece_template(_tokeniser(folder))
+    train_reader(
+        _reader(folder), examples, template, recipe, on_step=lambda step: steps.append(step.done)
     )
     assert 0 < len(steps) < 40_000
 
@@ -246,6 +265,6 @@ def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
 def test_a_layout_without_an_adapter_is_refused(folder: ModelFolder) -> None:
     layout = CascadeConfig.from_config(folder.config, path=folder.path)
     with pytest.raises(InputError, match="A reader with an adapter is needed"):
-        AdaptedReader(layout, float_tensors(folder.stored_tensors()))
-    with pytest.raises(InputError, match="rate must be above 0"):
-        ReaderRecipe(rate=0)
+        AdapterReader(layout, float_tensors(folder.stored_tensors()))
+    with pytest.raises(InputError, match="rate must be positive"):
+        ReaderRecipe(learning_rate=0)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from askline.cli.train_reader import reader
+from askline.cli.train_cascade import reader
 from askline.errors import InputError, ModelError
 from askline.models.cascade_config import Adapter, CascadeConfig
 from askline.models.folder import ModelFolder
@@ -19,7 +19,7 @@ def test_command_writes_the_folder_with_a_reader_and_another_that_it_taught(
     tmp_path: Path, folder: ModelFolder, squad_file: Path
 ) -> None:
     basic = ("--model", folder.path, "--on", f"squad1:{squad_file}", "--rank", "3")
-    short = ("--epochs", "1", "--batch", "2", "--minutes", "1")
+    short = ("--epochs", "1", "--batch-size", "2", "--minutes", "1")
     first, second = tmp_path / "first", tmp_path / "second"
     result = run(*basic, *short, "--from-layer", "2", "--out", first)
     assert "seed 0  step 2 of 2" in result.stderr
@@ -27,7 +27,7 @@ def test_command_writes_the_folder_with_a_reader_and_another_that_it_taught(
     for path, adapter in ((first, Adapter(1, 3)), (second, Adapter(0, 3))):
         opened = ModelFolder.open(path, kind="cascade")
         assert CascadeConfig.from_config(opened.config, path=path).adapter == adapter
-        assert "The cascade's own weights are as they were." in (path / "README.md").read_text()
+        assert "The weights of the cascade are unchanged." in (path / "README.md").read_text()
 
 
 def test_what_cannot_be_done_is_refused(

@@ -11,7 +11,7 @@ from askline.errors import InputError, ModelError
 from askline.training.transformer.cross_encoder_folder import (
     TransformerRanker,
     load_cross_encoder,
-    load_tokeniser,
+    load_tokenizer,
     save_cross_encoder,
 )
 from askline.training.transformer.pair_network import PairNetwork
@@ -81,7 +81,7 @@ def test_scores_do_not_depend_on_the_batches(bert_folder: Path) -> None:
     ranker = TransformerRanker.load(bert_folder)
     whole = ranker.score(QUESTION, CANDIDATES)
     small = TransformerRanker(
-        ranker.network, ranker.tokeniser, sigmoid=True, max_tokens=48, budget=1
+        ranker.network, ranker.tokeniser, sigmoid=True, max_length=48, max_tokens=1
     )
     np.testing.assert_allclose(small.score(QUESTION, CANDIDATES), whole, atol=1e-6)
 
@@ -121,7 +121,7 @@ def test_a_folder_without_a_tokeniser_is_refused(bert_folder: Path) -> None:
     for path in (*bert_folder.glob("*token*"), *bert_folder.glob("vocab*")):
         path.unlink()
     with pytest.raises(ModelError, match="tokeniser in"):
-        load_tokeniser(bert_folder)
+        load_tokenizer(bert_folder)
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:

@@ -12,16 +12,16 @@ from askline.training.losses import Objective, teacher_loss
 from askline.training.transformer.pair_network import PairNetwork
 from askline.training.transformer.pair_sets import PairSet
 from askline.training.transformer.sampled_lists import (
+    DistillationLists,
     Negatives,
-    Part,
-    Plan,
     SampledLists,
-    TaughtLists,
-    pool_of,
-    teacher_scores,
+    SamplingPart,
+    SamplingPlan,
+    sentence_pool,
+    teacher_scorer,
 )
 from askline.training.transformer.transformer_training import (
-    Phase,
+    TransformerPhase,
     TransformerRecipe,
     train_transformer,
 )
@@ -33,19 +33,21 @@ def asked(questions: QuestionSet) -> tuple[Question, ...]:
     return tuple(question for question in questions if question.answerable)
 
 
-def _lists(asked: tuple[Question, ...], tokeniser: Any, plan: Plan) -> SampledLists:
-    pool = pool_of(asked)
+def _lists(asked: tuple[Question, ...], tokeniser: Any, plan: SamplingPlan) -> SampledLists:
+    pool = sentence_pool(asked)
     hard = [
         [place for place, text in enumerate(pool) if text not in question.texts][:2]
         for question in asked
     ]
     mined = Negatives(np.array(hard, np.int32), np.full((len(asked), 1), -1, np.int32), "")
-    return SampledLists("tiny", [Part(asked, plan)], mined, tokeniser)
+    return SampledLists("tiny", [SamplingPart(asked, plan)], mined, tokeniser)
 
 
 @pytest.fixture
 def lists(asked: tuple[Question, ...], tokeniser: Any) -> SampledLists:
-    return _lists(asked, tokeniser, Plan(own=1, hard=1, lone=1, near=0, elsewhere=1, drawn=4))
+    return _lists(
+        asked, tokeniser, SamplingPlan(own=1, hard=1, lone=1, near=0, elsewhere=1, drawn=4)
+    )
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def teachers(asked: tuple[Question, ...], transformers: Any, tmp_path: Path) -> 
     other = transformers.BertTokenizerFast.from_pretrained(
         tmp_path, cls_token="<s>", sep_token="</s>", pad_token="<pad>"
     )
-    return _lists(asked, other, Plan(own=1, hard=1, lone=1, near=0, elsewhere=1, drawn=4))
+    return _lists(asked, other, SamplingPlan(own=1, hard=1, lone=1, near=0, elsewhere=1, drawn=4))
 
 
 def _longest(pairs: PairSet) -> np.ndarray:
@@ -68,12 +70,14 @@ def _longest(pairs: PairSet) -> np.ndarray:
 def test_a_teacher_changes_no_list(lists: SampledLists, teachers: SampledLists) -> None:
     chosen = np.arange(3)
     plain = lists.draw(chosen, np.random.default_rng(4), _longest)
-    taught = TaughtLists(lists, teachers, _longest).draw(chosen, np.random.default_rng(4), _longest)
+    taught = DistillationLists(lists, teachers, _longest).draw(
+        chosen, np.random.default_rng(4), _longest
+    )
     assert [row.tolist() for row in taught.tokens] == [row.tolist() for row in plain.tokens]
     assert taught.labels.tolist() == plain.labels.tolist()
-    assert taught.taught is not None
-    assert taught.taught.dtype == np.float32
-    assert plain.taught is None
+    assert taught.teacher_scores is not None
+    assert taught.teacher_scores.dtype == np.float32
+    assert plain.teacher_scores is None
 
 
 def test_the_teacher_reads_the_same_pairs_in_its_own_tokens(
@@ -85,7 +89,7 @@ def test_the_teacher_reads_the_same_pairs_in_its_own_tokens(
         seen.append(pairs)
         return np.arange(len(pairs.tokens), dtype=float)
 
-    drawn = TaughtLists(lists, teachers, teacher).draw(
+    drawn = DistillationLists(lists, teachers, teacher).draw(
         np.array([2, 0]), np.random.default_rng(1), _longest
     )
     (theirs,) = seen
@@ -98,19 +102,19 @@ def test_taught_scores_go_with_their_questions(lists: SampledLists, teachers: Sa
     def numbered(pairs: PairSet) -> np.ndarray:
         return np.arange(len(pairs.tokens), dtype=float)
 
-    drawn = TaughtLists(lists, teachers, numbered).draw(
+    drawn = DistillationLists(lists, teachers, numbered).draw(
         np.arange(3), np.random.default_rng(1), _longest
     )
     last = drawn.take([2])
-    assert last.taught is not None
-    assert last.taught.tolist() == list(range(int(drawn.offsets[2]), int(drawn.offsets[3])))
+    assert last.teacher_scores is not None
+    assert last.teacher_scores.tolist() == list(range(int(drawn.offsets[2]), int(drawn.offsets[3])))
 
 
 def test_other_lists_are_refused(asked: tuple[Question, ...], tokeniser: Any) -> None:
-    plan = Plan(near=0)
+    plan = SamplingPlan(near=0)
     fewer = _lists(asked[:2], tokeniser, plan)
     with pytest.raises(InputError, match="the same lists for teacher and learner, got 2 with"):
-        TaughtLists(_lists(asked, tokeniser, plan), fewer, _longest)
+        DistillationLists(_lists(asked, tokeniser, plan), fewer, _longest)
 
 
 def test_teacher_loss_by_hand() -> None:
@@ -131,19 +135,22 @@ def test_a_learner_that_agrees_has_no_loss() -> None:
 def test_half_of_the_loss_is_the_teachers() -> None:
     scores, labels = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 0.0])
     taught = torch.tensor([0.0, 1.0])
-    whole = Objective(taught=0.5)(scores, labels, [2], taught)
+    whole = Objective(distillation=0.5)(scores, labels, [2], taught)
     parts = Objective()(scores, labels, [2]) + teacher_loss(scores, taught, [2], temperature=2.0)
     assert whole.item() == pytest.approx(parts.item() / 2)
 
 
 def test_lists_without_a_teacher_are_refused() -> None:
-    with pytest.raises(InputError, match="no teacher's scores"):
-        Objective(taught=0.5)(torch.zeros(2), torch.tensor([1.0, 0.0]), [2])
+    with pytest.raises(InputError, match="needs lists with teacher scores"):
+        Objective(distillation=0.5)(torch.zeros(2), torch.tensor([1.0, 0.0]), [2])
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
-    [({"taught": 1.5}, "taught must be from 0 to 1"), ({"temperature": 0.0}, "must be above 0")],
+    [
+        ({"distillation": 1.5}, "distillation must be from 0 to 1"),
+        ({"temperature": 0.0}, "must be positive"),
+    ],
     ids=["share", "temperature"],
 )
 def test_objective_refuses(wrong: dict[str, float], message: str) -> None:
@@ -160,18 +167,22 @@ def test_a_student_comes_to_agree_with_its_teacher(
         return -_longest(pairs)
 
     network = PairNetwork.start(bert_folder)
-    taught = TaughtLists(lists, teachers, shortest)
+    taught = DistillationLists(lists, teachers, shortest)
     recipe = TransformerRecipe(
-        Objective(taught=1.0, temperature=1.0), epochs=40, rate=3e-3, batch=3, tokens=2_048
+        objective=Objective(distillation=1.0, temperature=1.0),
+        epochs=40,
+        learning_rate=3e-3,
+        batch_size=3,
+        max_tokens=2_048,
     )
-    history = train_transformer(network, [Phase(taught, recipe)])
+    history = train_transformer(network, [TransformerPhase(taught, recipe)])
     assert history[-1].loss < history[0].loss / 2
 
 
 def test_a_finished_network_teaches_as_it_scores(bert_folder: Path, lists: SampledLists) -> None:
     network = PairNetwork.start(bert_folder)
     pairs = lists.draw(np.arange(3), np.random.default_rng(0), _longest)
-    score = teacher_scores(network.train())
+    score = teacher_scorer(network.train())
     assert score(pairs).tolist() == score(pairs).tolist()  # nothing is dropped out
     assert score(pairs).shape == (len(pairs.tokens),)
 
@@ -179,13 +190,13 @@ def test_a_finished_network_teaches_as_it_scores(bert_folder: Path, lists: Sampl
 def test_steps_that_run_out_end_a_training(bert_folder: Path, lists: SampledLists) -> None:
     drawn: list[int] = []
 
-    class Counted(TaughtLists):
+    class Counted(DistillationLists):
         def draw(self, chosen: Any, random: Any, score: Any) -> PairSet:
             drawn.append(len(chosen))
             return super().draw(chosen, random, score)
 
     counted = Counted(lists, lists, _longest)
-    recipe = TransformerRecipe(epochs=3, batch=1, steps=4)
-    train_transformer(PairNetwork.start(bert_folder), [Phase(counted, recipe)])
+    recipe = TransformerRecipe(epochs=3, batch_size=1, max_steps=4)
+    train_transformer(PairNetwork.start(bert_folder), [TransformerPhase(counted, recipe)])
     # Three in the first epoch, one in the second, and the one that the third cannot do without.
     assert len(drawn) == 5

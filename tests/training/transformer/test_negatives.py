@@ -9,7 +9,7 @@ import pytest
 
 from askline.errors import InputError
 from askline.rankers.base import Ranker
-from askline.training.transformer.sampled_lists import Negatives, mine, pool_of
+from askline.training.transformer.sampled_lists import Negatives, mine_negatives, sentence_pool
 from askline.types import Candidate, Question, Source
 
 # Article, question, gold phrase, and the sentences of its paragraph, the answer first.
@@ -47,19 +47,19 @@ def asked() -> list[Question]:
 
 
 def _texts(asked: list[Question], places: np.ndarray) -> list[str]:
-    pool = pool_of(asked)
+    pool = sentence_pool(asked)
     return [pool[place] for place in places if place >= 0]
 
 
 def test_the_pool_has_each_sentence_once_and_no_scraps(asked: list[Question]) -> None:
-    pool = pool_of([*asked, asked[0]])
+    pool = sentence_pool([*asked, asked[0]])
     assert pool == sorted(set(pool))
     assert "Jane Austen wrote Emma in Surrey." in pool
     assert "It sold." not in pool
 
 
 def test_hard_negatives_share_words_and_hold_no_answer(asked: list[Question]) -> None:
-    found = mine(asked, hard=3, near=2)
+    found = mine_negatives(asked, hard=3, near=2)
     emma = _texts(asked, found.hard[0])
     assert not any("Jane" in text or "jane" in text for text in emma)
     assert {"Emma came out in 1815 in London."} <= set(emma)
@@ -71,14 +71,14 @@ class _ShortestFirst(Ranker):
 
 
 def test_a_ranker_chooses_among_what_was_found(asked: list[Question]) -> None:
-    found = _texts(asked, mine(asked, hard=12).hard[0])
-    chosen = _texts(asked, mine(asked, hard=2, ranker=_ShortestFirst()).hard[0])
+    found = _texts(asked, mine_negatives(asked, hard=12).hard[0])
+    chosen = _texts(asked, mine_negatives(asked, hard=2, ranker=_ShortestFirst()).hard[0])
     assert chosen == sorted(found, key=len)[:2]
     assert chosen != found[:2]
 
 
 def test_near_negatives_are_of_the_same_article(asked: list[Question]) -> None:
-    found = mine(asked, hard=3, near=2)
+    found = mine_negatives(asked, hard=3, near=2)
     assert sorted(_texts(asked, found.near[0])) == [
         "Emma came out in 1815 in London.",
         "The village of Emma is called Highbury.",
@@ -89,13 +89,13 @@ def test_near_negatives_are_of_the_same_article(asked: list[Question]) -> None:
 
 def test_a_question_that_finds_nothing_has_none(asked: list[Question]) -> None:
     odd = replace(asked[0], text="Quo vadis?")
-    assert mine([odd, *asked[1:]], hard=3).hard[0].tolist() == [-1, -1, -1]
+    assert mine_negatives([odd, *asked[1:]], hard=3).hard[0].tolist() == [-1, -1, -1]
 
 
 def test_mining_is_repeatable_and_survives_the_file(tmp_path: Path, asked: list[Question]) -> None:
     path = tmp_path / "negatives.npz"
-    found = mine(asked)
-    mine(asked).save(path)
+    found = mine_negatives(asked)
+    mine_negatives(asked).save(path)
     loaded = Negatives.load(path, asked)
     assert np.array_equal(loaded.hard, found.hard)
     assert np.array_equal(loaded.near, found.near)
@@ -103,7 +103,7 @@ def test_mining_is_repeatable_and_survives_the_file(tmp_path: Path, asked: list[
 
 def test_negatives_of_other_questions_are_refused(tmp_path: Path, asked: list[Question]) -> None:
     path = tmp_path / "negatives.npz"
-    mine(asked).save(path)
+    mine_negatives(asked).save(path)
     with pytest.raises(InputError, match="of other questions"):
         Negatives.load(path, asked[1:])
 

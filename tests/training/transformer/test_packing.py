@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from askline.errors import ModelError
-from askline.training.packing import PairTemplate, TokenTable, Window, pack
+from askline.training.packing import PairTemplate, TokenRange, TokenTable, pack
 
 TEXTS = ["who wrote emma ?", "jane austen wrote emma .", "paris", "", "where is the city ?"]
 FIRST, SECOND = np.array([0, 0, 4]), np.array([1, 2, 3])
@@ -68,7 +68,7 @@ def test_what_is_too_long_is_cut_at_the_end(table: TokenTable, template: PairTem
 
 
 def test_window_takes_a_part_of_the_second_text(table: TokenTable, template: PairTemplate) -> None:
-    window = Window(np.array([1]), np.array([2]))
+    window = TokenRange(np.array([1]), np.array([2]))
     batch = pack(table, FIRST[:1], SECOND[:1], template, window=window)
     whole = pack(table, FIRST[:1], SECOND[:1], template)
     assert torch.equal(batch.tokens[batch.in_second], whole.tokens[whole.in_second][1:3])

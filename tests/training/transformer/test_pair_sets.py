@@ -37,7 +37,7 @@ def test_collate_pads_to_the_longest(tokeniser: Any, questions: QuestionSet) -> 
 
 
 def test_long_pairs_are_cut(tokeniser: Any, questions: QuestionSet) -> None:
-    pairs = encode_pairs(questions, tokeniser, max_tokens=9)
+    pairs = encode_pairs(questions, tokeniser, max_length=9)
     assert max(map(len, pairs.tokens)) == 9
 
 
@@ -70,13 +70,13 @@ SHORT = "who wrote dune ?"
     ],
     ids=["short", "long candidate", "long question", "both long", "empty candidate"],
 )
-@pytest.mark.parametrize("max_tokens", [48, 20, 15])
+@pytest.mark.parametrize("max_length", [48, 20, 15])
 def test_pairs_are_joined_as_the_tokeniser_does_it(
-    tokeniser: Any, question: str, candidate: str, max_tokens: int
+    tokeniser: Any, question: str, candidate: str, max_length: int
 ) -> None:
-    table = TextTable.encode([question, candidate], tokeniser, max_tokens=max_tokens)
+    table = TextTable.encode([question, candidate], tokeniser, max_length=max_length)
     pairs = table.pairs([(0, [1])])
-    expected = encode_texts([(question, candidate)], tokeniser, sizes=[1], max_tokens=max_tokens)
+    expected = encode_texts([(question, candidate)], tokeniser, sizes=[1], max_length=max_length)
     assert pairs.tokens[0].tolist() == expected.tokens[0].tolist()
     assert pairs.segments is not None
     assert expected.segments is not None

@@ -9,15 +9,15 @@ from askline.errors import InputError
 from askline.training.transformer.pair_sets import PairSet
 from askline.training.transformer.sampled_lists import (
     Negatives,
-    Part,
-    Plan,
     SampledLists,
-    mine,
-    pool_of,
+    SamplingPart,
+    SamplingPlan,
+    mine_negatives,
+    sentence_pool,
 )
 from askline.types import Candidate, Question, QuestionSet
 
-PLAN = Plan(own=1, hard=1, lone=1, near=0, elsewhere=2, drawn=6)
+PLAN = SamplingPlan(own=1, hard=1, lone=1, near=0, elsewhere=2, drawn=6)
 
 
 def _long(questions: QuestionSet) -> tuple[Question, ...]:
@@ -34,7 +34,7 @@ def asked(questions: QuestionSet) -> tuple[Question, ...]:
 @pytest.fixture
 def negatives(asked: tuple[Question, ...]) -> Negatives:
     """Made by hand: every question's hard one is the first sentence that is not its own."""
-    pool = pool_of(asked)
+    pool = sentence_pool(asked)
     hard = [
         [place for place, text in enumerate(pool) if text not in question.texts][:3]
         for question in asked
@@ -44,7 +44,7 @@ def negatives(asked: tuple[Question, ...]) -> Negatives:
 
 @pytest.fixture
 def lists(asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any) -> SampledLists:
-    return SampledLists("tiny", [Part(asked, PLAN)], negatives, tokeniser)
+    return SampledLists("tiny", [SamplingPart(asked, PLAN)], negatives, tokeniser)
 
 
 def _score(pairs: PairSet) -> np.ndarray:
@@ -91,8 +91,8 @@ def test_the_highest_scoring_strangers_are_kept(lists: SampledLists) -> None:
 def test_hard_ones_can_be_chosen_by_score_too(
     asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
 ) -> None:
-    plan = Plan(own=1, hard=1, lone=1, near=0, elsewhere=0, drawn=0, hard_drawn=3)
-    lists = SampledLists("chosen", [Part(asked, plan)], negatives, tokeniser)
+    plan = SamplingPlan(own=1, hard=1, lone=1, near=0, elsewhere=0, drawn=0, hard_drawn=3)
+    lists = SampledLists("chosen", [SamplingPart(asked, plan)], negatives, tokeniser)
     first, lone = (lists.one(place, np.random.default_rng(0)) for place in (0, 3))
     assert [len(first.candidates), len(lone.candidates)] == [2, 1]  # no hard one yet
     assert [(len(pool.texts), pool.keep) for pool in (*first.pools, *lone.pools)] == [
@@ -117,8 +117,8 @@ def test_the_same_seed_draws_the_same(lists: SampledLists) -> None:
 def test_nothing_from_elsewhere_needs_no_score(
     asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
 ) -> None:
-    plan = Plan(own=5, hard=0, lone=0, near=0, elsewhere=0, drawn=0)
-    lists = SampledLists("own", [Part(asked, plan)], negatives, tokeniser)
+    plan = SamplingPlan(own=5, hard=0, lone=0, near=0, elsewhere=0, drawn=0)
+    lists = SampledLists("own", [SamplingPart(asked, plan)], negatives, tokeniser)
 
     def refuse(pairs: PairSet) -> Any:
         raise AssertionError("asked for scores")
@@ -130,16 +130,16 @@ def test_nothing_from_elsewhere_needs_no_score(
 def test_strangers_come_from_the_same_part(
     asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
 ) -> None:
-    parts = [Part(asked[:2], PLAN), Part(asked[2:], PLAN)]
+    parts = [SamplingPart(asked[:2], PLAN), SamplingPart(asked[2:], PLAN)]
     lists = SampledLists("two", parts, negatives, tokeniser)
-    pool = pool_of(asked)
-    own = {pool.index(text) for text in pool_of(asked[:2])}
+    pool = sentence_pool(asked)
+    own = {pool.index(text) for text in sentence_pool(asked[:2])}
     for seed in range(5):
         assert set(lists.one(0, np.random.default_rng(seed)).pools[0].texts) <= own
 
 
 def test_mined_negatives_fit(asked: tuple[Question, ...], tokeniser: Any) -> None:
-    lists = SampledLists("mined", [Part(asked, PLAN)], mine(asked), tokeniser)
+    lists = SampledLists("mined", [SamplingPart(asked, PLAN)], mine_negatives(asked), tokeniser)
     assert len(lists) == 4
     assert "Plan(own=1" in lists.name
 
@@ -148,14 +148,14 @@ def test_questions_without_an_answer_are_refused(
     questions: QuestionSet, negatives: Negatives, tokeniser: Any
 ) -> None:
     with pytest.raises(InputError, match="with an answer only"):
-        SampledLists("all", [Part(questions.questions, PLAN)], negatives, tokeniser)
+        SampledLists("all", [SamplingPart(questions.questions, PLAN)], negatives, tokeniser)
 
 
 def test_negatives_of_fewer_questions_are_refused(
     asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
 ) -> None:
     with pytest.raises(InputError, match="negatives of 3 questions, got 4"):
-        SampledLists("cut", [Part(asked[:3], PLAN)], negatives, tokeniser)
+        SampledLists("cut", [SamplingPart(asked[:3], PLAN)], negatives, tokeniser)
 
 
 @pytest.mark.parametrize(
@@ -169,4 +169,4 @@ def test_negatives_of_fewer_questions_are_refused(
 )
 def test_impossible_plans_are_refused(options: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Plan(**options)
+        SamplingPlan(**options)

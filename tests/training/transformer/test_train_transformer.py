@@ -57,7 +57,7 @@ def test_command_writes_a_folder_with_a_card(
 def test_steps_are_said_on_stderr_where_they_take_long(
     tmp_path: Path, bert_folder: Path, jsonl: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("askline.training.transformer.transformer_training._SECONDS_A_NOTE", -1)
+    monkeypatch.setattr("askline.training.training_log._SECONDS_PER_RECORD", -1)
     out = tmp_path / "model"
     options = ("--init", str(bert_folder), "--adapt", jsonl, "--out", str(out))
     result = CliRunner().invoke(transformer, [*options, "--adapt-epochs", "2"])

@@ -8,17 +8,24 @@ import torch
 
 from askline.errors import InputError
 from askline.training.transformer.pair_network import PairNetwork
-from askline.training.transformer.transformer_training import ADAPT, Tanda, TransformerRecipe, tanda
+from askline.training.transformer.transformer_training import (
+    ADAPT,
+    TransferAndAdapt,
+    TransformerRecipe,
+    transfer_and_adapt,
+)
 from askline.types import Question, QuestionSet
 
-FAST = Tanda(TransformerRecipe(epochs=1, batch=2), TransformerRecipe(epochs=2, batch=2))
+FAST = TransferAndAdapt(
+    TransformerRecipe(epochs=1, batch_size=2), TransformerRecipe(epochs=2, batch_size=2)
+)
 
 
 def test_both_steps_are_taken_and_measured(
     bert_folder: Path, tokeniser: Any, questions: QuestionSet
 ) -> None:
     network = PairNetwork.start(bert_folder)
-    history = tanda(
+    history = transfer_and_adapt(
         network, tokeniser, FAST, transfer=[questions, questions], adapt=questions, dev=questions
     )
     assert [epoch.number for epoch in history] == [1, 2, 3]
@@ -31,8 +38,8 @@ def test_share_goes_part_of_the_way(
     states = []
     for share in (0.0, 0.5, 1.0):
         network = PairNetwork.start(bert_folder)
-        how = Tanda(FAST.transfer, FAST.adapt, share=share)
-        tanda(network, tokeniser, how, transfer=[questions])
+        how = TransferAndAdapt(FAST.transfer, FAST.adapt, share=share)
+        transfer_and_adapt(network, tokeniser, how, transfer=[questions])
         states.append(network.state_dict())
     start = PairNetwork.start(bert_folder).state_dict()
     for name, value in start.items():
@@ -45,18 +52,18 @@ def test_questions_that_teach_nothing_are_left_out(
 ) -> None:
     bare = QuestionSet("bare", (*questions.questions, Question("Q9", "who ?", ())))
     network = PairNetwork.start(bert_folder)
-    assert len(tanda(network, tokeniser, FAST, transfer=[bare], adapt=bare)) == 3
+    assert len(transfer_and_adapt(network, tokeniser, FAST, transfer=[bare], adapt=bare)) == 3
 
 
 def test_seed_is_set_in_both_steps() -> None:
-    how = Tanda().with_seed(7)
+    how = TransferAndAdapt().with_seed(7)
     assert (how.transfer.seed, how.adapt.seed) == (7, 7)
-    assert how.adapt.rate == ADAPT.rate
+    assert how.adapt.learning_rate == ADAPT.learning_rate
 
 
 def test_no_set_is_refused(bert_folder: Path, tokeniser: Any) -> None:
     with pytest.raises(InputError, match="got neither"):
-        tanda(PairNetwork.start(bert_folder), tokeniser, FAST)
+        transfer_and_adapt(PairNetwork.start(bert_folder), tokeniser, FAST)
 
 
 def test_transfer_lists_are_drawn_where_negatives_are_asked_for(
@@ -66,7 +73,7 @@ def test_transfer_lists_are_drawn_where_negatives_are_asked_for(
     states = []
     for negatives in (None, path):
         network = PairNetwork.start(bert_folder)
-        tanda(network, tokeniser, FAST, transfer=[questions], negatives=negatives)
+        transfer_and_adapt(network, tokeniser, FAST, transfer=[questions], negatives=negatives)
         states.append(network.state_dict()["encoder.classifier.weight"])
     assert path.exists()
     assert not torch.equal(*states)

@@ -14,19 +14,26 @@ from askline.data import filter_questions
 from askline.errors import InputError
 from askline.training.checkpoint import Epoch
 from askline.training.losses import Objective
-from askline.training.training_log import Step
+from askline.training.training_log import StepRecord
 from askline.training.transformer.pair_network import PairNetwork, measure
 from askline.training.transformer.pair_sets import encode_pairs
-from askline.training.transformer.sampled_lists import Part, Plan, SampledLists, mine
+from askline.training.transformer.sampled_lists import (
+    SampledLists,
+    SamplingPart,
+    SamplingPlan,
+    mine_negatives,
+)
 from askline.training.transformer.transformer_training import (
-    Dev,
-    Phase,
+    TransformerDevSet,
+    TransformerPhase,
     TransformerRecipe,
     train_transformer,
 )
 from askline.types import QuestionSet
 
-RECIPE = TransformerRecipe(Objective(point=1, list=1), epochs=2, rate=1e-2, batch=2)
+RECIPE = TransformerRecipe(
+    objective=Objective(point=1, list=1), epochs=2, learning_rate=1e-2, batch_size=2
+)
 
 
 class KilledError(Exception):
@@ -34,19 +41,26 @@ class KilledError(Exception):
 
 
 @pytest.fixture
-def phases(tokeniser: Any, questions: QuestionSet) -> list[Phase]:
+def phases(tokeniser: Any, questions: QuestionSet) -> list[TransformerPhase]:
     pairs = encode_pairs(questions, tokeniser)
-    return [Phase(pairs, RECIPE), Phase(pairs, TransformerRecipe(epochs=3, rate=1e-2, batch=3))]
+    return [
+        TransformerPhase(pairs, RECIPE),
+        TransformerPhase(pairs, TransformerRecipe(epochs=3, learning_rate=1e-2, batch_size=3)),
+    ]
 
 
 @pytest.fixture
-def dev(tokeniser: Any, questions: QuestionSet) -> Dev:
-    return Dev(questions, encode_pairs(questions, tokeniser))
+def dev(tokeniser: Any, questions: QuestionSet) -> TransformerDevSet:
+    return TransformerDevSet(questions, encode_pairs(questions, tokeniser))
 
 
-def test_training_learns_a_tiny_set(bert_folder: Path, phases: list[Phase], dev: Dev) -> None:
+def test_training_learns_a_tiny_set(
+    bert_folder: Path, phases: list[TransformerPhase], dev: TransformerDevSet
+) -> None:
     network = PairNetwork.start(bert_folder)
-    long = Phase(phases[0].lists, TransformerRecipe(epochs=30, rate=5e-3, batch=4, seed=1))
+    long = TransformerPhase(
+        phases[0].lists, TransformerRecipe(epochs=30, learning_rate=5e-3, batch_size=4, seed=1)
+    )
     history = train_transformer(network, [long], dev=dev)
     assert history[0].dev["MAP"] < 75.0  # all there is: one of four has no answer
     assert max(epoch.dev["MAP"] for epoch in history) == 75.0
@@ -54,7 +68,7 @@ def test_training_learns_a_tiny_set(bert_folder: Path, phases: list[Phase], dev:
 
 
 def test_training_broken_off_ends_with_the_same_weights(
-    tmp_path: Path, bert_folder: Path, phases: list[Phase], dev: Dev
+    tmp_path: Path, bert_folder: Path, phases: list[TransformerPhase], dev: TransformerDevSet
 ) -> None:
     whole = PairNetwork.start(bert_folder)
     expected = train_transformer(whole, phases, dev=dev)
@@ -77,44 +91,53 @@ def test_training_broken_off_ends_with_the_same_weights(
 
 
 def test_slow_steps_are_told_of_one_by_one_and_fast_ones_by_fifties(
-    bert_folder: Path, phases: list[Phase], dev: Dev, monkeypatch: pytest.MonkeyPatch
+    bert_folder: Path,
+    phases: list[TransformerPhase],
+    dev: TransformerDevSet,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recipe = TransformerRecipe(epochs=1, rate=1e-2, batch=1)
-    slow: list[Step] = []
+    recipe = TransformerRecipe(epochs=1, learning_rate=1e-2, batch_size=1)
+    slow: list[StepRecord] = []
     clock = count(step=40)  # seconds: every look at it is later by so many
     with monkeypatch.context() as patch:
         patch.setattr(
-            "askline.training.transformer.transformer_training.time",
+            "askline.training.training_log.time",
             SimpleNamespace(perf_counter=clock.__next__),
         )
         train_transformer(
-            PairNetwork.start(bert_folder), [Phase(phases[0].lists, recipe)], on_step=slow.append
+            PairNetwork.start(bert_folder),
+            [TransformerPhase(phases[0].lists, recipe)],
+            on_step=slow.append,
         )
     assert [(step.step, step.steps) for step in slow] == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    fast: list[Step] = []
+    fast: list[StepRecord] = []
     lists = dev.pairs.take(np.zeros(120, int))
-    train_transformer(PairNetwork.start(bert_folder), [Phase(lists, recipe)], on_step=fast.append)
+    train_transformer(
+        PairNetwork.start(bert_folder), [TransformerPhase(lists, recipe)], on_step=fast.append
+    )
     assert [step.step for step in fast if step.step % 50 == 0] == [50, 100]
 
 
 def test_gradients_do_not_depend_on_the_token_budget(
-    bert_folder: Path, phases: list[Phase]
+    bert_folder: Path, phases: list[TransformerPhase]
 ) -> None:
     results = []
     for tokens in (20, 10_000):
-        recipe = TransformerRecipe(Objective(point=0, list=1), epochs=1, batch=4, tokens=tokens)
+        recipe = TransformerRecipe(
+            objective=Objective(point=0, list=1), epochs=1, batch_size=4, max_tokens=tokens
+        )
         network = PairNetwork.start(bert_folder)
         for part in network.modules():
             if isinstance(part, torch.nn.Dropout):
                 part.p = 0.0
-        train_transformer(network, [Phase(phases[0].lists, recipe)])
+        train_transformer(network, [TransformerPhase(phases[0].lists, recipe)])
         results.append(network.state_dict())
     for name, value in results[0].items():
         assert torch.allclose(value, results[1][name], atol=1e-5), name
 
 
 def test_out_of_memory_is_answered_with_smaller_pieces(
-    bert_folder: Path, phases: list[Phase]
+    bert_folder: Path, phases: list[TransformerPhase]
 ) -> None:
     class Cramped(PairNetwork):
         """Has room for 100 tokens."""
@@ -127,17 +150,19 @@ def test_out_of_memory_is_answered_with_smaller_pieces(
     started = PairNetwork.start(bert_folder)
     network = Cramped(started.encoder, "plain", None)
     notes: list[str] = []
-    recipe = TransformerRecipe(epochs=1, batch=4, tokens=2048)
+    recipe = TransformerRecipe(epochs=1, batch_size=4, max_tokens=2048)
     with pytest.raises(torch.cuda.OutOfMemoryError):  # 512 is the least that is tried
-        train_transformer(network, [Phase(phases[0].lists, recipe)], on_note=notes.append)
+        train_transformer(
+            network, [TransformerPhase(phases[0].lists, recipe)], on_note=notes.append
+        )
     assert notes == [
-        "Out of memory: going on with 1024 tokens at once.",
-        "Out of memory: going on with 512 tokens at once.",
+        "Out of memory: continuing with 1024 tokens per pass.",
+        "Out of memory: continuing with 512 tokens per pass.",
     ]
 
 
 def test_a_checkpoint_of_other_settings_is_refused(
-    tmp_path: Path, bert_folder: Path, phases: list[Phase]
+    tmp_path: Path, bert_folder: Path, phases: list[TransformerPhase]
 ) -> None:
     path = tmp_path / "state.pt"
     train_transformer(PairNetwork.start(bert_folder), phases[:1], checkpoint=path)
@@ -145,7 +170,9 @@ def test_a_checkpoint_of_other_settings_is_refused(
         train_transformer(PairNetwork.start(bert_folder), phases, checkpoint=path)
 
 
-def test_the_callers_random_state_is_left_alone(bert_folder: Path, phases: list[Phase]) -> None:
+def test_the_callers_random_state_is_left_alone(
+    bert_folder: Path, phases: list[TransformerPhase]
+) -> None:
     torch.manual_seed(1)
     expected = torch.rand(1)
     network = PairNetwork.start(bert_folder)
@@ -154,9 +181,12 @@ def test_the_callers_random_state_is_left_alone(bert_folder: Path, phases: list[
     assert torch.rand(1) == expected
 
 
-@pytest.mark.parametrize("name", ["epochs", "batch", "rate", "tokens", "clip", "seconds"])
+@pytest.mark.parametrize(
+    "name",
+    ["epochs", "batch_size", "learning_rate", "max_tokens", "max_gradient_norm", "max_seconds"],
+)
 def test_recipe_refuses_nothing_or_less(name: str) -> None:
-    with pytest.raises(InputError, match=f"{name} must be above 0, got 0"):
+    with pytest.raises(InputError, match=f"{name} must be positive, got 0"):
         TransformerRecipe(**{name: 0})  # type: ignore[arg-type]
 
 
@@ -165,7 +195,7 @@ def test_training_on_nothing_is_refused(bert_folder: Path) -> None:
         train_transformer(PairNetwork.start(bert_folder), [])
 
 
-def test_time_that_runs_out_cuts_steps(bert_folder: Path, phases: list[Phase]) -> None:
+def test_time_that_runs_out_cuts_steps(bert_folder: Path, phases: list[TransformerPhase]) -> None:
     notes: list[int] = []
 
     class Counting(PairNetwork):
@@ -174,19 +204,23 @@ def test_time_that_runs_out_cuts_steps(bert_folder: Path, phases: list[Phase]) -
             return super().forward(batch)
 
     network = Counting(PairNetwork.start(bert_folder).encoder, "plain", None)
-    recipe = TransformerRecipe(epochs=2, batch=1, seconds=1e-6)
-    history = train_transformer(network, [Phase(phases[0].lists, recipe)])
+    recipe = TransformerRecipe(epochs=2, batch_size=1, max_seconds=1e-6)
+    history = train_transformer(network, [TransformerPhase(phases[0].lists, recipe)])
     assert len(history) == 2
     assert len(notes) == 2  # one step an epoch, where four would be due
 
 
 def test_the_last_epoch_is_kept_on_request(
-    bert_folder: Path, phases: list[Phase], dev: Dev
+    bert_folder: Path, phases: list[TransformerPhase], dev: TransformerDevSet
 ) -> None:
-    recipe = TransformerRecipe(epochs=3, rate=1e-2, batch=2)
+    recipe = TransformerRecipe(epochs=3, learning_rate=1e-2, batch_size=2)
     network, plain = PairNetwork.start(bert_folder), PairNetwork.start(bert_folder)
-    train_transformer(network, [Phase(phases[0].lists, replace(recipe, keep="last"))], dev=dev)
-    train_transformer(plain, [Phase(phases[0].lists, recipe)])  # without dev there is no best
+    train_transformer(
+        network, [TransformerPhase(phases[0].lists, replace(recipe, keep="last"))], dev=dev
+    )
+    train_transformer(
+        plain, [TransformerPhase(phases[0].lists, recipe)]
+    )  # without dev there is no best
     for name, value in network.state_dict().items():
         assert torch.equal(value, plain.state_dict()[name]), name
 
@@ -195,8 +229,13 @@ def test_lists_drawn_by_the_network_can_be_learned_and_resumed(
     tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet
 ) -> None:
     asked = filter_questions(questions, "answerable").questions
-    lists = SampledLists("tiny", [Part(asked, Plan(elsewhere=1, drawn=4))], mine(asked), tokeniser)
-    phase = Phase(lists, TransformerRecipe(epochs=2, batch=2, rate=1e-2))
+    lists = SampledLists(
+        "tiny",
+        [SamplingPart(asked, SamplingPlan(elsewhere=1, drawn=4))],
+        mine_negatives(asked),
+        tokeniser,
+    )
+    phase = TransformerPhase(lists, TransformerRecipe(epochs=2, batch_size=2, learning_rate=1e-2))
     whole, again = PairNetwork.start(bert_folder), PairNetwork.start(bert_folder)
     expected = train_transformer(whole, [phase])
 

@@ -1,0 +1,117 @@
+"""What the training commands share: options, progress output and the command line for cards."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from .options import POSITIVE_INTEGER, POSITIVE_NUMBER
+from .progress import step_logger
+
+if TYPE_CHECKING:
+    from ..training.checkpoint import Epoch
+    from ..training.loop import Step, TrainingProgress
+
+__all__ = [
+    "batch_size_option",
+    "command_line",
+    "epochs_option",
+    "learning_rate_option",
+    "minutes_option",
+    "print_epoch",
+    "print_progress",
+    "seeds_option",
+    "share_option",
+]
+
+_Function = TypeVar("_Function", bound=Callable[..., object])
+
+
+def epochs_option(
+    default: int, help_text: str = "Passes over the training set."
+) -> Callable[[_Function], _Function]:
+    """`--epochs`."""
+    return click.option(
+        "--epochs", type=POSITIVE_INTEGER, default=default, show_default=True, help=help_text
+    )
+
+
+def learning_rate_option(default: float | None) -> Callable[[_Function], _Function]:
+    """`--learning-rate`; None chooses by network."""
+    text = "Peak of the learning rate." + ("  [default: by network]" if default is None else "")
+    return click.option(
+        "--learning-rate",
+        type=POSITIVE_NUMBER,
+        default=default,
+        show_default=default is not None,
+        help=text,
+    )
+
+
+def batch_size_option(default: int | None, unit: str) -> Callable[[_Function], _Function]:
+    """`--batch-size`; None chooses by network."""
+    text = f"{unit} per step." + ("  [default: by network]" if default is None else "")
+    return click.option(
+        "--batch-size",
+        type=POSITIVE_INTEGER,
+        default=default,
+        show_default=default is not None,
+        help=text,
+    )
+
+
+def minutes_option(help_text: str) -> Callable[[_Function], _Function]:
+    """`--minutes`."""
+    return click.option("--minutes", type=POSITIVE_NUMBER, help=help_text)
+
+
+share_option = click.option(
+    "--share",
+    metavar="X",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="How far to go from the initial weights (0) to the trained weights (1).",
+)
+
+seeds_option = click.option(
+    "--seed",
+    "seeds",
+    metavar="N",
+    type=click.IntRange(min=0),
+    multiple=True,
+    default=(0,),
+    show_default=True,
+    help="Random seed. Repeatable: the result is the mean of the trained weights.",
+)
+
+
+def command_line() -> str:
+    """The command that is running, for the model card."""
+    return shlex.join(["askline", *sys.argv[1:]])
+
+
+def print_epoch(epoch: Epoch, name: str = "", *, err: bool = False) -> None:
+    """One line with the loss and the dev measures."""
+    measured = "  ".join(f"{measure} {value:.2f}" for measure, value in epoch.dev.items())
+    line = f"{name}  epoch {epoch.number}  loss {epoch.loss:.4f}  {measured}"
+    click.echo(line.strip(), err=err)
+
+
+def print_progress(*, epochs_to_stderr: bool = False) -> TrainingProgress:
+    """Epochs to stdout, and to stderr notes and one step every twenty seconds."""
+    from ..training.loop import TrainingProgress
+
+    log = step_logger()
+
+    def on_epoch(name: str, epoch: Epoch) -> None:
+        print_epoch(epoch, name, err=epochs_to_stderr)
+
+    def on_step(name: str, step: Step) -> None:
+        log(name, step.done, step.total)
+
+    return TrainingProgress(on_epoch, on_step, lambda note: click.echo(note, err=True))
