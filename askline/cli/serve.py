@@ -8,28 +8,36 @@ from pathlib import Path
 import click
 
 from ..errors import MissingExtraError
-from .options import complete_ranker
+from .options import POSITIVE_INTEGER, complete_ranker
 
 __all__ = ["serve"]
 
 
-@click.command()
+@click.command(short_help="Run the HTTP service and its web page.")
 @click.option(
     "--index",
+    metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the index to search; created if it does not exist.",
 )
 @click.option(
     "--retriever",
     envvar="ASKLINE_RETRIEVER",
+    show_envvar=True,
     metavar="URL",
     help="Search server that holds the texts, in place of an index: opensearch://HOST/INDEX, "
-    "elasticsearch://HOST/INDEX or postgresql://HOST/DATABASE?table=TABLE.  "
-    "[env: ASKLINE_RETRIEVER]",
+    "elasticsearch://HOST/INDEX or postgresql://HOST/DATABASE?table=TABLE.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on.",
+)
 @click.option(
     "--port",
+    metavar="N",
     type=click.IntRange(0, 65_535),
     default=8080,
     show_default=True,
@@ -41,14 +49,19 @@ __all__ = ["serve"]
     multiple=True,
     metavar="SPEC",
     shell_complete=complete_ranker,
-    help="Spec of a ranker to serve; may be repeated. The first is the default.",
+    help="Spec of a ranker to serve; the first is the default. Repeatable.",
 )
 @click.option(
-    "--key", envvar="ASKLINE_KEY", help="API key that requests must send.  [env: ASKLINE_KEY]"
+    "--key",
+    metavar="KEY",
+    envvar="ASKLINE_KEY",
+    show_envvar=True,
+    help="API key that requests must send.",
 )
 @click.option(
     "--keys",
     "keys_file",
+    metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="File with the SHA-256 of accepted API keys, one per line.",
 )
@@ -58,12 +71,10 @@ __all__ = ["serve"]
     is_flag=True,
     help="Allow requests from other machines without a key.",
 )
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Worker processes.  [default: CPU cores]"
-)
+@click.option("--workers", type=POSITIVE_INTEGER, help="Worker processes.  [default: CPU cores]")
 @click.option(
     "--queue",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INTEGER,
     default=64,
     show_default=True,
     help="Requests that may wait; more are answered with 429.",
@@ -71,31 +82,31 @@ __all__ = ["serve"]
 @click.option(
     "--batch",
     "batch_size",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INTEGER,
     default=8,
     show_default=True,
     help="Requests that a worker ranks in one batch, if its ranker gains from that.",
 )
 @click.option(
     "--max-body",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INTEGER,
     default=4 * 2**20,
     show_default=True,
-    help="Bytes per request.",
+    help="Largest request, in bytes.",
 )
 @click.option(
     "--max-documents",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INTEGER,
     default=1_000,
     show_default=True,
-    help="Candidates per request.",
+    help="Most candidates per request.",
 )
 @click.option(
     "--max-tokens",
-    type=click.IntRange(min=1),
+    type=POSITIVE_INTEGER,
     default=200_000,
     show_default=True,
-    help="Words per request.",
+    help="Most words per request.",
 )
 @click.option("--log-text", is_flag=True, help="Write questions to the access log.")
 def serve(
@@ -123,9 +134,11 @@ def serve(
     running requests have finished.
 
     \b
-    askline serve --index DIR
-    askline serve --retriever 'postgresql://localhost/library?table=books&text=body'
-    askline serve --host 0.0.0.0 --key "$KEY"
+    Examples:
+      askline serve --index DIR
+      askline serve \\
+          --retriever 'postgresql://localhost/library?table=books&text=body'
+      askline serve --host 0.0.0.0 --key "$KEY"
     """
     if any(find_spec(module) is None for module in ("fastapi", "uvicorn", "prometheus_client")):
         raise MissingExtraError("Serving", "serve")  # checked without importing: that takes time
