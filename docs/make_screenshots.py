@@ -3,7 +3,7 @@ Make the pictures of docs/service.md from the pages that come with askline.
 
     python docs/make_screenshots.py
 
-Needs chromium.
+Needs chromium. The screenshots show response times, so run it on a machine that is otherwise idle.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ def main() -> None:
 
 def _shoot(browser: Browser, base: str) -> None:
     page = _page(browser, base, DESKTOP)
+    _ask(page, QUESTION)  # not shown: the first question of a worker also loads the phrase reader
     _ask(page, QUESTION)
     page.locator(".candidates button").nth(2).hover()
     _save(page, "answer")
