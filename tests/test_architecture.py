@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -147,3 +148,21 @@ def test_start_up_brings_in_nothing_heavy(program: str) -> None:
     check = f"{program}\nimport sys\nprint(*(name for name in {heavy} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+DOCS = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
+
+
+def test_documented_paths_exist() -> None:
+    """Every path in docs/architecture.md, in particular the table "to change X, go to Y"."""
+    paths = re.findall(r"`((?:askline|research|tests)/[\w./]+)`", DOCS)
+    assert len(paths) > 40
+    missing = [path for path in paths if not (PACKAGE.parent / path).exists()]
+    assert not missing
+
+
+def test_every_package_is_documented() -> None:
+    packages = {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    table = DOCS.split("## To change X")[0]
+    missing = {package for package in packages if f"| `{package}/` |" not in table}
+    assert not missing
