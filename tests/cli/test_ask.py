@@ -222,7 +222,7 @@ def test_ask_names_a_missing_index(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ask", "  ", "notes"], "must be a text with words in it"),
+        (["ask", "  ", "notes"], "must not be empty"),
         (["ask", "Who?", "notes", "--ranker", "jacard"], "Did you mean 'jaccard'?"),
     ],
     ids=["blank question", "unknown ranker"],

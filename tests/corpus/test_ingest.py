@@ -66,7 +66,7 @@ def test_a_new_date_alone_is_no_change(corpus: Corpus, pages: Path) -> None:
     os.utime(pages / "bread.txt", (1_000_000_000, 1_000_000_000))
     assert _sums(corpus.add(pages)) == (0, 0, 3, 0, 0)
     assert corpus.status().generation == generation
-    known = corpus._store.known(str(pages / "bread.txt"))
+    known = corpus._store.file_state(str(pages / "bread.txt"))
     assert known is not None
     assert known.modified == 10**18
 
