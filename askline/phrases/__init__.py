@@ -1,8 +1,8 @@
-"""Phrases that answer: found in a text, encoded once, searched by a question's vector."""
+"""Phrases that may answer a question: extracted and encoded once, then searched by vector."""
 
 from __future__ import annotations
 
-from .phrase_answers import PhraseAnswer, judged, nearest
+from .phrase_answers import PhraseAnswer, nearest_phrases, ranked_phrases
 from .phrase_index import PhraseHit, PhraseIndex
 from .phrase_model import EncodedPhrases, EncodedQuestion, PhraseModel, PhraseSpan
 
@@ -14,6 +14,6 @@ __all__ = [
     "PhraseIndex",
     "PhraseModel",
     "PhraseSpan",
-    "judged",
-    "nearest",
+    "nearest_phrases",
+    "ranked_phrases",
 ]

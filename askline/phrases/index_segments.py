@@ -1,13 +1,13 @@
 """
-A segment: the phrases of some documents as files that never change once they are written.
+Segments, the files of a phrase index. A segment never changes once it is written.
 
-    vectors.npy   int8 (phrases, size)       words.npy    uint16/int32 (phrases, k)
+    vectors.npy   int8 (phrases, size)       words.npy    uint16 or int32 (phrases, k)
     scale.npy     float32 (size,)            weights.npy  uint8 (phrases, k)
     places.npy    int32 (phrases, 3)         texts.bin, bounds.npy, names.json
-    lists.faiss   inverted lists, in large segments alone
+    lists.faiss   inverted lists, only in large segments
 
-All are mapped, not read. `places` are the document's place in the segment, and the phrase's first
-character and end in its text.
+All files are memory-mapped. A row of `places` is the position of the document in the segment, and
+the first character and the end of the phrase in its text.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from .phrase_model import EncodedPhrases
 __all__ = [
     "Segment",
     "SegmentData",
-    "joined",
+    "merge_segments",
     "write_segment",
 ]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.integer[Any]]
-_BLOCK = 2_048  # rows made real at a time: few enough to stay in a cache, four times as fast
-_FULL = 8.0  # a word's greatest weight; log1p of a match hardly ever comes near
+_BLOCK_ROWS = 2_048  # rows converted at a time: a block that fits a CPU cache is 4 times as fast
+_MAX_WORD_WEIGHT = 8.0  # stored as 255; log1p of a match is hardly ever as large
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentData:
-    """Phrases to write, a row each, as they are kept, and the documents they come from."""
+    """The content of a segment to be written: phrases in rows, and their documents."""
 
     vectors: Iterable[NDArray[np.int8]]
-    """One block after the other; they may be made while they are written."""
+    """Blocks of rows, which may be computed while they are written."""
     scale: Floats
     words: Ints
     weights: NDArray[np.uint8]
@@ -53,26 +53,26 @@ class SegmentData:
     texts: Sequence[bytes]
 
     @classmethod
-    def of(cls, documents: Sequence[tuple[str, str, EncodedPhrases]]) -> SegmentData:
-        """Of documents that have phrases: name, text, and these with their real numbers."""
-        coded = [phrases for _, _, phrases in documents]
-        highest = np.max([phrases.dense.max(0) for phrases in coded], axis=0)
-        lowest = np.min([phrases.dense.min(0) for phrases in coded], axis=0)
+    def quantize(cls, documents: Sequence[tuple[str, str, EncodedPhrases]]) -> SegmentData:
+        """From the name, the text and the phrases of documents; each has at least one phrase."""
+        encoded = [phrases for _, _, phrases in documents]
+        highest = np.max([phrases.dense.max(0) for phrases in encoded], axis=0)
+        lowest = np.min([phrases.dense.min(0) for phrases in encoded], axis=0)
         scale = np.maximum(np.maximum(highest, -lowest), 1e-12) / np.float32(127)
-        weights = np.concatenate([phrases.weights for phrases in coded])
+        weights = np.concatenate([phrases.weights for phrases in encoded])
         places = [
-            (place, phrase.start, phrase.end)
-            for place, phrases in enumerate(coded)
+            (document, phrase.start, phrase.end)
+            for document, phrases in enumerate(encoded)
             for phrase in phrases.phrases
         ]
         return cls(
-            (block for phrases in coded for block in _rounded(phrases.dense, scale)),
+            (block for phrases in encoded for block in _quantized_blocks(phrases.dense, scale)),
             scale.astype(np.float32),
-            np.concatenate([phrases.words for phrases in coded]),
-            np.rint(np.clip(weights / _FULL, 0, 1) * 255).astype(np.uint8),
+            np.concatenate([phrases.words for phrases in encoded]),
+            np.rint(np.clip(weights / _MAX_WORD_WEIGHT, 0, 1) * 255).astype(np.uint8),
             np.array(places, np.int32),
             [name for name, _, _ in documents],
-            [_bytes(name, text) for name, text, _ in documents],
+            [_encode_text(name, text) for name, text, _ in documents],
         )
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class SegmentData:
 
 
 class Segment:
-    """An opened segment. All of it is mapped at once: a writer may take the folder away."""
+    """An opened segment. All files are mapped at once, because a writer may delete the folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,14 +92,14 @@ class Segment:
             self.scale: Floats = np.load(folder / "scale.npy")
             self._bounds = np.load(folder / "bounds.npy")
             self.names: list[str] = json.loads((folder / "names.json").read_text("utf-8"))
-            self._texts = _mapped(folder / "texts.bin")
+            self._texts = _map_bytes(folder / "texts.bin")
         except (OSError, ValueError, EOFError) as error:
             raise CorpusError(
-                f"{folder} is damaged ({error}). Delete the phrase index and make it anew."
+                f"{folder} is damaged ({error}). Delete the phrase index and create it again."
             ) from error
         self._lists = InvertedLists(folder)
-        self._kept: tuple[int, str] | None = None  # the last text: many hits are of one document
-        self._numbers = {name: place for place, name in enumerate(self.names)}
+        self._last_text: tuple[int, str] | None = None  # cached: many hits are in one document
+        self._positions = {name: position for position, name in enumerate(self.names)}
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -110,138 +110,147 @@ class Segment:
         return bool(self._lists)
 
     def build_lists(self) -> None:
-        """Have it searched through lists from now on."""
+        """Write inverted lists, which later searches use."""
         build_lists(self.folder, self.vectors, self.scale)
 
-    def number(self, name: str) -> int | None:
-        """The place of a document in the segment, None where it is not there."""
-        return self._numbers.get(name)
+    def position(self, name: str) -> int | None:
+        """The position of a document in the segment; None if it is not in it."""
+        return self._positions.get(name)
 
     def text(self, document: int) -> str:
-        """The text of a document by its place in the segment."""
-        kept = self._kept
-        if kept is None or kept[0] != document:
-            kept = self._kept = document, self.blob(document).decode()
-        return kept[1]
+        """The text of the document at a position."""
+        cached = self._last_text
+        if cached is None or cached[0] != document:
+            cached = self._last_text = document, self.text_bytes(document).decode()
+        return cached[1]
 
-    def blob(self, document: int) -> bytes:
-        """The same, as it is kept."""
+    def text_bytes(self, document: int) -> bytes:
+        """The text of the document at a position, in UTF-8."""
         start, end = map(int, self._bounds[document : document + 2])
         return self._texts[start:end].tobytes()
 
-    def count(self, gone: Collection[int]) -> int:
-        """How many phrases the documents at these places have."""
-        return int(np.isin(self.places[:, 0], list(gone)).sum()) if gone else 0
+    def count_phrases(self, documents: Collection[int]) -> int:
+        """The number of phrases of the documents at these positions."""
+        return int(np.isin(self.places[:, 0], list(documents)).sum()) if documents else 0
 
     def nearest(
-        self, question: Floats, k: int, *, probes: int, gone: Collection[int] = ()
+        self, question: Floats, k: int, *, probes: int, deleted: Collection[int] = ()
     ) -> tuple[NDArray[np.int64], Floats]:
         """
-        Rows with the highest dot products, best first, and these; none of documents at `gone`.
+        The rows with the highest dot products, best first, and the products.
 
-        Exact where there are no lists. With lists, those of `probes` of them by product-quantised
-        scores, put in order by the vectors themselves.
+        Phrases of the documents at the positions `deleted` are left out. Without inverted lists the
+        search is exact. With them, `probes` lists are searched by product-quantized scores, and the
+        result is sorted by the exact ones.
         """
         scaled = question * self.scale
-        left = ~np.isin(self.places[:, 0], list(gone)) if gone else None
-        rows = self._lists.search(question, 2 * k, probes=probes, left=left)
+        allowed = ~np.isin(self.places[:, 0], list(deleted)) if deleted else None
+        rows = self._lists.search(question, 2 * k, probes=probes, allowed=allowed)
         if rows is not None:
             scores = self._dot(rows, scaled)
         else:
-            blocks = range(0, len(self), _BLOCK)
-            scores = np.concatenate([self._dot(slice(at, at + _BLOCK), scaled) for at in blocks])
-            rows = np.arange(len(self)) if left is None else np.flatnonzero(left)
-            scores = scores if left is None else scores[rows]
+            blocks = range(0, len(self), _BLOCK_ROWS)
+            scores = np.concatenate(
+                [self._dot(slice(at, at + _BLOCK_ROWS), scaled) for at in blocks]
+            )
+            rows = np.arange(len(self)) if allowed is None else np.flatnonzero(allowed)
+            scores = scores if allowed is None else scores[rows]
         if k < len(scores):
             kept = np.argpartition(-scores, k - 1)[:k]
             rows, scores = rows[kept], scores[kept]
         order = np.lexsort((rows, -scores))
         return rows[order], scores[order]
 
-    def lexical(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Floats]:
-        """Words around these phrases and their weights."""
-        weights = self.weights[rows].astype(np.float32) * np.float32(_FULL / 255)
+    def context_words(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Floats]:
+        """The words around the phrases in these rows, and their weights."""
+        weights = self.weights[rows].astype(np.float32) * np.float32(_MAX_WORD_WEIGHT / 255)
         return self.words[rows].astype(np.int32), weights
 
-    def rescaled(self, rows: Ints, scale: Floats) -> Iterator[NDArray[np.int8]]:
-        """The vectors of some rows, block by block, in another scale."""
+    def rescaled_blocks(self, rows: Ints, scale: Floats) -> Iterator[NDArray[np.int8]]:
+        """The vectors of some rows in another scale, in blocks."""
         factor = self.scale / scale
-        for at in range(0, len(rows), _BLOCK):
-            block = self.vectors[rows[at : at + _BLOCK]].astype(np.float32)
+        for at in range(0, len(rows), _BLOCK_ROWS):
+            block = self.vectors[rows[at : at + _BLOCK_ROWS]].astype(np.float32)
             yield np.rint(block * factor).astype(np.int8)
 
     def _dot(self, rows: slice | NDArray[np.int64], scaled: Floats) -> Floats:
-        found: Floats = self.vectors[rows].astype(np.float32) @ scaled
-        return found
+        products: Floats = self.vectors[rows].astype(np.float32) @ scaled
+        return products
 
 
-def joined(parts: Sequence[tuple[Segment, set[int]]]) -> SegmentData | None:
-    """All phrases of segments but those of documents that are gone; None where none is left."""
-    scale = np.max([segment.scale for segment, _ in parts], axis=0)
+def merge_segments(segments: Sequence[tuple[Segment, set[int]]]) -> SegmentData | None:
+    """
+    All phrases of segments, without the documents at the given deleted positions of each.
+
+    None if no phrase is left.
+    """
+    scale = np.max([segment.scale for segment, _ in segments], axis=0)
     rows, places = [], []
     names: list[str] = []
     texts: list[bytes] = []
-    for segment, gone in parts:
-        kept = [place for place in range(len(segment.names)) if place not in gone]
-        number = np.full(len(segment.names), -1, np.int32)
-        number[kept] = np.arange(len(names), len(names) + len(kept))
-        rows.append(np.flatnonzero(number[segment.places[:, 0]] >= 0))
+    for segment, deleted in segments:
+        kept = [position for position in range(len(segment.names)) if position not in deleted]
+        new_position = np.full(len(segment.names), -1, np.int32)
+        new_position[kept] = np.arange(len(names), len(names) + len(kept))
+        rows.append(np.flatnonzero(new_position[segment.places[:, 0]] >= 0))
         places.append(np.array(segment.places[rows[-1]]))
-        places[-1][:, 0] = number[places[-1][:, 0]]
-        names += [segment.names[at] for at in kept]
-        texts += [segment.blob(at) for at in kept]
+        places[-1][:, 0] = new_position[places[-1][:, 0]]
+        names += [segment.names[position] for position in kept]
+        texts += [segment.text_bytes(position) for position in kept]
     if not sum(map(len, rows)):
         return None
-    own = [(segment, some) for (segment, _), some in zip(parts, rows, strict=True)]
+    selected = [
+        (segment, kept_rows) for (segment, _), kept_rows in zip(segments, rows, strict=True)
+    ]
     return SegmentData(
-        (block for segment, some in own for block in segment.rescaled(some, scale)),
+        (block for segment, some in selected for block in segment.rescaled_blocks(some, scale)),
         scale,
-        np.concatenate([segment.words[some] for segment, some in own]),
-        np.concatenate([segment.weights[some] for segment, some in own]),
+        np.concatenate([segment.words[some] for segment, some in selected]),
+        np.concatenate([segment.weights[some] for segment, some in selected]),
         np.concatenate(places),
         names,
         texts,
     )
 
 
-def write_segment(folder: Path, rows: SegmentData) -> None:
-    """Write every file of a segment; it counts only once the manifest names it."""
+def write_segment(folder: Path, data: SegmentData) -> None:
+    """Write all files of a segment, which takes effect once the manifest names it."""
     folder.mkdir(parents=True)
-    small = rows.words.max(initial=0) < 2**16
+    fits_uint16 = data.words.max(initial=0) < 2**16
     arrays: dict[str, NDArray[Any]] = {
-        "scale": rows.scale,
-        "words": rows.words.astype(np.uint16 if small else np.int32),
-        "weights": rows.weights,
-        "places": rows.places,
-        "bounds": np.cumsum([0, *map(len, rows.texts)]).astype(np.int64),
+        "scale": data.scale,
+        "words": data.words.astype(np.uint16 if fits_uint16 else np.int32),
+        "weights": data.weights,
+        "places": data.places,
+        "bounds": np.cumsum([0, *map(len, data.texts)]).astype(np.int64),
     }
     for name, array in arrays.items():
         with atomic_write(folder / f"{name}.npy") as stream:
             np.save(stream, array)
     with atomic_write(folder / "vectors.npy") as stream:
-        header = {"descr": "|i1", "fortran_order": False, "shape": (len(rows), len(rows.scale))}
+        header = {"descr": "|i1", "fortran_order": False, "shape": (len(data), len(data.scale))}
         np.lib.format.write_array_header_1_0(stream, header)
-        stream.writelines(block.tobytes() for block in rows.vectors)
+        stream.writelines(block.tobytes() for block in data.vectors)
     with atomic_write(folder / "texts.bin") as stream:
-        stream.writelines(rows.texts)
+        stream.writelines(data.texts)
     with atomic_write(folder / "names.json") as stream:
-        stream.write(json.dumps(list(rows.names), ensure_ascii=False).encode())
+        stream.write(json.dumps(list(data.names), ensure_ascii=False).encode())
 
 
-def _rounded(dense: Floats, scale: Floats) -> Iterator[NDArray[np.int8]]:
-    """Block by block: of a long text the vectors alone fill a gigabyte."""
-    for at in range(0, len(dense), _BLOCK):
-        yield np.rint(dense[at : at + _BLOCK] / scale).astype(np.int8)
+def _quantized_blocks(dense: Floats, scale: Floats) -> Iterator[NDArray[np.int8]]:
+    """In blocks, because the float vectors of a long text can be a gigabyte."""
+    for at in range(0, len(dense), _BLOCK_ROWS):
+        yield np.rint(dense[at : at + _BLOCK_ROWS] / scale).astype(np.int8)
 
 
-def _bytes(name: str, text: str) -> bytes:
+def _encode_text(name: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"The text of {name!r} is no Unicode text ({error}).") from error
+        raise InputError(f"The text of {name!r} cannot be stored as UTF-8 ({error}).") from error
 
 
-def _mapped(path: Path) -> NDArray[np.uint8]:
-    if not path.stat().st_size:  # which cannot be mapped
+def _map_bytes(path: Path) -> NDArray[np.uint8]:
+    if not path.stat().st_size:  # an empty file cannot be mapped
         return np.zeros(0, np.uint8)
     return np.memmap(path, np.uint8, mode="r")

@@ -1,4 +1,4 @@
-"""Inverted lists over the vectors of a large segment, by faiss: a search that looks into few."""
+"""Inverted lists (faiss IVF-PQ) over the vectors of a large segment, for approximate search."""
 
 from __future__ import annotations
 
@@ -17,68 +17,68 @@ __all__ = [
     "faiss_installed",
 ]
 
-_NAME = "lists.faiss"
-_SAMPLE = 40_000  # rows that the lists are trained on
-_BLOCK = 2_048
+_FILE_NAME = "lists.faiss"
+_TRAINING_ROWS = 40_000
+_BLOCK_ROWS = 2_048
 Floats = NDArray[np.float32]
 
 
 class InvertedLists:
-    """Those of a segment's folder, if it has any; mapped when they are first searched."""
+    """The inverted lists in a segment's folder, if there are any; opened at the first search."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / _NAME
-        self._opened: Any = None
+        self._path = folder / _FILE_NAME
+        self._index: Any = None
 
     def __bool__(self) -> bool:
-        return self._opened is not None or self._path.is_file()
+        return self._index is not None or self._path.is_file()
 
     def search(
-        self, question: Floats, k: int, *, probes: int, left: NDArray[np.bool_] | None
+        self, question: Floats, k: int, *, probes: int, allowed: NDArray[np.bool_] | None
     ) -> NDArray[np.int64] | None:
         """
-        About the `k` nearest of the rows that are `left`, in the order of the rows.
+        Approximately the `k` nearest rows, sorted by row; only `allowed` rows if it is given.
 
-        None where there are no lists, or none that can be read.
+        None if there are no lists, or if they cannot be read.
         """
         if not self or not faiss_installed():
             return None
-        faiss = _faiss()
-        if self._opened is None:
+        faiss = _import_faiss()
+        if self._index is None:
             try:
-                self._opened = faiss.read_index(str(self._path), faiss.IO_FLAG_MMAP)
+                self._index = faiss.read_index(str(self._path), faiss.IO_FLAG_MMAP)
             except RuntimeError:
                 return None
-        options = {"nprobe": probes}
-        if left is not None:
-            options["sel"] = faiss.IDSelectorBitmap(np.packbits(left, bitorder="little"))
-        given = faiss.SearchParametersIVF(**options)
-        rows: NDArray[np.int64] = self._opened.search(question[None], k, params=given)[1][0]
+        options: dict[str, Any] = {"nprobe": probes}
+        if allowed is not None:
+            options["sel"] = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
+        parameters = faiss.SearchParametersIVF(**options)
+        rows: NDArray[np.int64] = self._index.search(question[None], k, params=parameters)[1][0]
         return np.sort(rows[rows >= 0])
 
 
 def faiss_installed() -> bool:
-    """Whether faiss is installed."""
+    """Whether inverted lists can be built and searched."""
     return find_spec("faiss") is not None
 
 
 def build_lists(folder: Path, vectors: NDArray[np.int8], scale: Floats, *, seed: int = 0) -> None:
-    """Of a segment's vectors, product-quantised to one byte for seven numbers."""
-    faiss = _faiss()
+    """Write the lists of a segment, with about one byte per seven numbers of a vector."""
+    faiss = _import_faiss()
     count, size = vectors.shape
     parts = next(part for part in range(-(-size // 7), size + 1) if size % part == 0)
     lists = int(max(16, min(4096, 4 * np.sqrt(count))))
-    # np: codes in no particular order, which nothing here reads and ordering takes half a minute.
+    # "np": without the sorted polysemous codes, which are not used and take half a minute.
     index = faiss.index_factory(size, f"IVF{lists},PQ{parts}np", faiss.METRIC_INNER_PRODUCT)
     index.cp.seed = index.pq.cp.seed = seed
-    index.cp.niter = index.pq.cp.niter = 12  # later rounds change little
-    sample = np.random.default_rng(seed).permutation(count)[: max(_SAMPLE, 40 * lists)]
+    index.cp.niter = index.pq.cp.niter = 12  # later iterations change little
+    sample = np.random.default_rng(seed).permutation(count)[: max(_TRAINING_ROWS, 40 * lists)]
     index.train(vectors[np.sort(sample)].astype(np.float32) * scale)
-    for at in range(0, count, _BLOCK):
-        index.add(vectors[at : at + _BLOCK].astype(np.float32) * scale)
+    for at in range(0, count, _BLOCK_ROWS):
+        index.add(vectors[at : at + _BLOCK_ROWS].astype(np.float32) * scale)
     faiss.write_index(index, str(folder / "lists.tmp"))
-    (folder / "lists.tmp").replace(folder / _NAME)
+    (folder / "lists.tmp").replace(folder / _FILE_NAME)
 
 
-def _faiss() -> Any:
+def _import_faiss() -> Any:
     return require_extra("faiss", purpose="A large phrase index", extra="phrases")

@@ -1,8 +1,8 @@
 """
-From a question to a phrase, over an index.
+From a question to answer phrases, over a phrase index.
 
-`nearest` is the paper's way: the nearest phrase is the answer. `judged` lets a ranker choose among
-the sentences that the nearest phrases stand in, and answers with the best phrase of that sentence.
+`nearest_phrases` is the method of the paper: the nearest phrase is the answer. `ranked_phrases`
+lets a ranker choose among the sentences of the nearest phrases, and returns the phrase in each.
 """
 
 from __future__ import annotations
@@ -13,84 +13,80 @@ from ..errors import InputError
 from ..rankers.base import Ranker
 from ..text.sentences import split_sentences
 from .phrase_index import PhraseHit, PhraseIndex
-from .phrase_model import EncodedQuestion, PhraseModel
+from .phrase_model import PhraseModel
 
 __all__ = [
     "PhraseAnswer",
-    "judged",
-    "nearest",
+    "nearest_phrases",
+    "ranked_phrases",
 ]
 
-_AROUND = 4_000  # characters on each side of a phrase in which its sentence is looked for
+_CONTEXT_CHARACTERS = 4_000  # on each side of a phrase, to find its sentence
 
 
 @dataclass(frozen=True, slots=True)
 class PhraseAnswer:
-    """A phrase in its sentence; both are places in the document's text."""
+    """A phrase and its sentence, both as places in the text of the document."""
 
     phrase: PhraseHit
     sentence: str
     start: int
-    """First character of the sentence in its document."""
+    """The first character of the sentence in its document."""
     score: float
-    """The ranker's of the sentence, or the phrase's own where no ranker judged."""
+    """The ranker's score of the sentence, or the score of the phrase without a ranker."""
 
 
-def nearest(
-    question: str, model: PhraseModel, index: PhraseIndex, *, k: int = 1
+def nearest_phrases(
+    question: str, model: PhraseModel, index: PhraseIndex, *, top_k: int = 1
 ) -> list[PhraseAnswer]:
-    """The `k` nearest phrases, each with its sentence."""
-    hits = index.search(_coded(question, model), k)
-    return [PhraseAnswer(hit, *_sentence(hit, index), hit.score) for hit in hits]
+    """The `top_k` nearest phrases, each with its sentence, nearest first."""
+    hits = index.search(model.encode_question(question), top_k)
+    return [PhraseAnswer(hit, *_find_sentence(hit, index), hit.score) for hit in hits]
 
 
-def judged(
+def ranked_phrases(
     question: str,
     model: PhraseModel,
     index: PhraseIndex,
     ranker: Ranker,
     *,
-    k: int = 1,
-    phrases: int = 100,
+    top_k: int = 1,
+    retrieved: int = 100,
     read: bool = True,
 ) -> list[PhraseAnswer]:
     """
-    Sentences of the `phrases` nearest, in the ranker's order, each with its nearest phrase.
+    The sentences of the `retrieved` nearest phrases, in the ranker's order, each with one phrase.
 
-    Sentences reach the ranker in the order of their nearest phrase. A ranker that can read says
-    itself what in a sentence answers, unless `read` is off; its phrase has its own score.
+    The ranker gets the sentences in the order of their nearest phrase. With `read`, a ranker that
+    can read chooses the phrase in a sentence, which then has the ranker's score; otherwise it is
+    the nearest phrase.
     """
-    if phrases < 1:
-        raise InputError(f"phrases must be at least 1, got {phrases}.")
-    best: dict[tuple[str, int], tuple[PhraseHit, str]] = {}
-    for near in index.search(_coded(question, model), phrases):
-        sentence, start = _sentence(near, index)
-        best.setdefault((near.document, start), (near, sentence))
-    places = list(best)
-    ranked = ranker.rank(question, [best[place][1] for place in places])[:k]
-    texts = [best[places[hit.index]][1] for hit in ranked]
-    spans = ranker.read(question, texts) if read else [None] * len(texts)
+    if retrieved < 1:
+        raise InputError(f"retrieved must be at least 1, got {retrieved}.")
+    nearest: dict[tuple[str, int], tuple[PhraseHit, str]] = {}
+    for hit in index.search(model.encode_question(question), retrieved):
+        sentence, start = _find_sentence(hit, index)
+        nearest.setdefault((hit.document, start), (hit, sentence))
+    places = list(nearest)
+    ranking = ranker.rank(question, [nearest[place][1] for place in places])[:top_k]
+    sentences = [nearest[places[ranked.index]][1] for ranked in ranking]
+    spans = ranker.read(question, sentences) if read else [None] * len(sentences)
     answers = []
-    for hit, span in zip(ranked, spans, strict=True):
-        (document, start), (phrase, sentence) = places[hit.index], best[places[hit.index]]
+    for ranked, span in zip(ranking, spans, strict=True):
+        document, start = places[ranked.index]
+        phrase, sentence = nearest[document, start]
         if span is not None:
-            said = sentence[span.start : span.end]
-            phrase = PhraseHit(document, said, start + span.start, start + span.end, span.score)
-        answers.append(PhraseAnswer(phrase, sentence, start, hit.score))
+            text = sentence[span.start : span.end]
+            phrase = PhraseHit(document, text, start + span.start, start + span.end, span.score)
+        answers.append(PhraseAnswer(phrase, sentence, start, ranked.score))
     return answers
 
 
-def _coded(question: str, model: PhraseModel) -> EncodedQuestion:
-    if not question.strip():
-        raise InputError("Expected a question, got none.")
-    return model.encode_question(question)
-
-
-def _sentence(hit: PhraseHit, index: PhraseIndex) -> tuple[str, int]:
-    """The sentence that a phrase begins in, and where it begins."""
+def _find_sentence(hit: PhraseHit, index: PhraseIndex) -> tuple[str, int]:
+    """The sentence in which a phrase starts, and its first character in the document."""
     text = index.text(hit.document)
-    first = max(0, hit.start - _AROUND)  # a long document is not split for one phrase
-    for start, end in split_sentences(text[first : hit.end + _AROUND]):
+    first = max(0, hit.start - _CONTEXT_CHARACTERS)  # a long document is not split as a whole
+    for start, end in split_sentences(text[first : hit.end + _CONTEXT_CHARACTERS]):
         if start <= hit.start - first < end:
             return text[first + start : first + end], first + start
     return hit.text, hit.start

@@ -1,15 +1,14 @@
 """
-A phrase model's folder: `config.json`, `weights.safetensors`, `tokenizer.json`, `README.md`.
+The phrase model: candidate phrases of a text with their vectors, and vectors of questions.
 
-The encoder's tensors are named and kept as a cascade's are, float or int8; its words may be in
-4 bits too. Of what stands on it, wide matrices are int8 with one scale a row. What is read is
-checked against the sizes in the config, and the config is written last.
+One encoder does both. A text is encoded once, and its states give the candidates. The vector of a
+phrase comes from the states at its ends or, if the config says so, from two marker tokens that are
+encoded against the text.
 
-The phrase model without torch: candidate phrases of a text with their vectors, and questions.
-
-One encoder does all of it. The text is encoded once and its states give the candidates. A phrase's
-vector comes from the states at its ends, or, where the folder says so, from two marker tokens that
-are encoded against the text.
+The folder of a model contains `config.json`, `weights.safetensors`, `tokenizer.json` and
+`README.md`. The tensors of the encoder are named and stored as those of a cascade, float or int8;
+the word embeddings may also be int4. The large matrices of the heads are int8 with one scale per
+row. Everything is checked against the sizes in the config, which is written last.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from importlib.resources import files
 from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +31,10 @@ from ..engine.threads import WorkerThreads
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
 from ..models.folder import ModelFolder, write_folder
-from .extraction import Decoding, decode
-from .phrase_encoder import (
-    KeyValueCache,
-    PhraseEncoder,
-    PhraseHeads,
-    context_word_weights,
-    expanded_word_weights,
-    question_word_weights,
-    span_log_probabilities,
-)
+from ..rankers.requests import check_question
+from .extraction import Decoding, decode_spans
+from .phrase_encoder import KeyValueCache, PhraseEncoder
+from .phrase_heads import PhraseHeads
 from .tokenization import (
     MAX_PHRASE_TOKENS,
     TokenWindow,
@@ -57,73 +50,303 @@ __all__ = [
     "PhraseForm",
     "PhraseModel",
     "PhraseSpan",
-    "pack",
+    "quantize_matrices",
     "read_phrase_folder",
     "write_phrase_folder",
 ]
 
 KIND = "phrases"
 PhraseForm = Literal["markers", "span"]
+"""Where the vector of a phrase comes from: two marker tokens, or the states at its ends."""
 Floats = NDArray[np.float32]
+Ints = NDArray[np.int32]
 Tensors = dict[str, NDArray[Any]]
-_KEYS = 128
-_HIDDEN = 128
+_LEXICAL_SIZE = 128  # of the keys and queries that weight words
+_SPAN_HIDDEN = 128  # of the layer that scores the ends of spans
+_WINDOWS_PER_BATCH = 64  # windows of a long text that are encoded at a time
+
+
+@dataclass(frozen=True, slots=True)
+class PhraseSpan:
+    """A phrase of a text: `text[start:end]`."""
+
+    text: str
+    start: int
+    end: int
+    log_probability: float
+    """Of the extractor, which does not know any question."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPhrases:
+    """The phrases of a text, one row per phrase."""
+
+    phrases: tuple[PhraseSpan, ...]
+    dense: Floats  # (phrases, size + 1): the last column is the extractor's log-probability
+    words: Ints  # (phrases, k): token ids of words around the phrase
+    weights: Floats  # (phrases, k): the weight of each word; 0 if there are fewer words
+    model: str = ""
+    """The identity of the model that encoded them."""
+
+    def __len__(self) -> int:
+        return len(self.phrases)
+
+
+class EncodedQuestion:
+    """The vector of a question, and the weights of words that it expects around an answer."""
+
+    def __init__(self, dense: Floats, states: Floats, tokens: Ints, model: PhraseModel) -> None:
+        self.dense = dense  # (size + 1,)
+        self._states, self._tokens, self._model = states, tokens, model
+
+    @property
+    def model(self) -> str:
+        """The identity of its model; it can only be compared with phrases of that model."""
+        return self._model.config.identity
+
+    def lexical(self, words: Ints, weights: Floats) -> Floats:
+        """The part of the scores (phrases,) that comes from the words around the phrases."""
+        if not words.size:
+            return np.zeros(len(words), np.float32)
+        occurs = np.zeros(words.max() + 1, bool)
+        occurs[words] = True
+        distinct = np.flatnonzero(occurs).astype(np.int32)
+        question_weights = np.zeros(len(occurs), np.float32)
+        question_weights[distinct] = self._model.word_weights(self._states, self._tokens, distinct)
+        scores: Floats = np.einsum("pk,pk->p", question_weights[words], weights)
+        return scores
+
+
+class _Candidates(NamedTuple):
+    """The candidate phrases of a window."""
+
+    phrases: tuple[PhraseSpan, ...]
+    spans: Ints  # (phrases, 2): first and last token
+    states: Floats  # (tokens, hidden) of the window
+    cache: KeyValueCache
+
+
+class PhraseModel:
+    """A loaded model folder. It never changes; several threads may use it."""
+
+    def __init__(
+        self,
+        config: PhraseConfig,
+        encoder: PhraseEncoder,
+        heads: dict[str, Floats],
+        tokenizer: Any,
+        threads: WorkerThreads | None = None,
+    ) -> None:
+        self.config = config
+        self._encoder, self._heads, self._tokenizer = encoder, PhraseHeads(heads), tokenizer
+        self._threads = threads or WorkerThreads()
+
+    @classmethod
+    def load(
+        cls, folder: str | PathLike[str] | None = None, *, threads: int | None = None
+    ) -> PhraseModel:
+        """
+        Load a folder that `askline train phrases` wrote; by default, the shipped model.
+
+        `threads` is the number of windows that are encoded at once; by default, one per core.
+        """
+        path = (
+            folder if folder is not None else str(files("askline.models") / "shipped" / "phrases")
+        )
+        config, tensors, heads = read_phrase_folder(path)
+        tokenizer = load_tokenizer(path)
+        vocabulary = tokenizer.get_vocab_size()
+        if vocabulary > config.encoder.vocabulary:
+            raise ModelError(
+                f"The tokenizer in {path} must have at most {config.encoder.vocabulary} tokens, "
+                f"as the encoder, got {vocabulary}. Copy the folder again."
+            )
+        encoder = PhraseEncoder(config.encoder, tensors)
+        return cls(config, encoder, heads, tokenizer, WorkerThreads(threads))
+
+    def extract(
+        self, text: str, *, limit: int = 100, decoding: Decoding = "joint"
+    ) -> tuple[PhraseSpan, ...]:
+        """Candidate phrases, at most `limit` per window, in the order of the windows."""
+        return tuple(
+            phrase
+            for window in self._windows(text)
+            for phrase in self._find_candidates(window, text, limit, decoding).phrases
+        )
+
+    def encode(self, text: str, *, limit: int = 100) -> EncodedPhrases:
+        """Candidate phrases with their vectors, at most `limit` per window."""
+        return self._concatenate(list(self.encode_windows(text, limit=limit)))
+
+    def encode_windows(self, text: str, *, limit: int = 100) -> Iterator[EncodedPhrases]:
+        """The same per window, for texts whose vectors do not fit into memory together."""
+        windows = ((text, window) for window in self._windows(text))
+        while batch := list(islice(windows, _WINDOWS_PER_BATCH)):
+            yield from self._encode_batch(batch, limit)
+
+    def encode_many(self, texts: Sequence[str], *, limit: int = 100) -> list[EncodedPhrases]:
+        """Encode several texts at once, which keeps all cores busy even if each text is short."""
+        per_text = [list(self._windows(text)) for text in texts]
+        batch = [
+            (text, window)
+            for text, windows in zip(texts, per_text, strict=True)
+            for window in windows
+        ]
+        encoded = iter(self._encode_batch(batch, limit))
+        return [self._concatenate(list(islice(encoded, len(windows)))) for windows in per_text]
+
+    def candidate_tokens(self, text: str, *, limit: int = 100) -> Iterator[tuple[Ints, Ints]]:
+        """For each window its tokens, and the first and last token of each candidate (n, 2)."""
+        for window in self._windows(text):
+            yield window.tokens, self._find_candidates(window, text, limit, "joint").spans
+
+    def encode_question(self, question: str) -> EncodedQuestion:
+        """The vector of a question; a very long question is truncated."""
+        check_question(question)
+        tokens = tokenize_question(question, self._tokenizer)
+        states, _ = self._encoder.encode(tokens)
+        mean = states.mean(0)
+        vector = self._heads.linear("question", np.concatenate([states[0], mean]))
+        trust = self._heads.linear("trust", mean)  # the weight of the extractor's log-probability
+        return EncodedQuestion(np.concatenate([vector, trust]), states, tokens, self)
+
+    def word_weights(self, states: Floats, tokens: Ints, words: Ints) -> Floats:
+        """The weights (words,) of words for a question with these states and tokens."""
+        embeddings = self._encoder.word_vectors(words)
+        weights = self._heads.expanded_word_weights(states, embeddings)
+        question_weights = self._heads.question_word_weights(states)
+        for token, weight in zip(tokens, question_weights, strict=True):
+            weights[words == token] += weight
+        return weights
+
+    def _concatenate(self, parts: Sequence[EncodedPhrases]) -> EncodedPhrases:
+        size, words = self.config.size + 1, self.config.words
+        return EncodedPhrases(
+            tuple(phrase for part in parts for phrase in part.phrases),
+            np.concatenate([np.zeros((0, size), np.float32), *(part.dense for part in parts)]),
+            np.concatenate([np.zeros((0, words), np.int32), *(part.words for part in parts)]),
+            np.concatenate([np.zeros((0, words), np.float32), *(part.weights for part in parts)]),
+            self.config.identity,
+        )
+
+    def _windows(self, text: str) -> Iterator[TokenWindow]:
+        config = self.config
+        return iterate_windows(text, self._tokenizer, size=config.window, overlap=config.overlap)
+
+    def _encode_batch(
+        self, batch: Sequence[tuple[str, TokenWindow]], limit: int
+    ) -> list[EncodedPhrases]:
+        """The phrases of each window, several windows at a time."""
+        encoded: dict[int, EncodedPhrases] = {}
+
+        def encode_window(at: int) -> None:
+            encoded[at] = self._encode_window(*batch[at], limit)
+
+        self._threads.run_all(range(len(batch)), encode_window)
+        return [encoded[at] for at in range(len(batch))]
+
+    def _encode_window(self, text: str, window: TokenWindow, limit: int) -> EncodedPhrases:
+        phrases, spans, states, cache = self._find_candidates(window, text, limit, "joint")
+        if not phrases:
+            return self._concatenate([])
+        if self.config.form == "markers":
+            ends = self._encoder.encode_markers(window.tokens[spans], spans, cache)
+        else:
+            ends = states[spans]  # (phrases, 2, hidden)
+        phrase_states = ends.reshape(len(spans), -1)
+        log_probabilities = np.array([[phrase.log_probability] for phrase in phrases], np.float32)
+        vectors = self._heads.linear("phrase", phrase_states)
+        return EncodedPhrases(
+            phrases,
+            np.concatenate([vectors, log_probabilities], 1),
+            *self._context_words(phrase_states, states, window),
+            self.config.identity,
+        )
+
+    def _find_candidates(
+        self, window: TokenWindow, text: str, limit: int, decoding: Decoding
+    ) -> _Candidates:
+        states, cache = self._encoder.encode(window.tokens, keep=self.config.form == "markers")
+        starts, ends = self._heads.span_log_probabilities(states, window)
+        spans, log_probabilities = decode_spans(starts, ends, limit=limit, decoding=decoding)
+        places = zip(
+            window.starts[spans[:, 0]], window.ends[spans[:, 1]], log_probabilities, strict=True
+        )
+        phrases = tuple(
+            PhraseSpan(text[start:end], int(start), int(end), float(log_probability))
+            for start, end, log_probability in places
+        )
+        return _Candidates(phrases, spans, states, cache)
+
+    def _context_words(
+        self, phrase_states: Floats, states: Floats, window: TokenWindow
+    ) -> tuple[Ints, Floats]:
+        """The words around each phrase with the highest weights, (phrases, words) each."""
+        count, phrases = self.config.words, len(phrase_states)
+        if not count:
+            return np.zeros((phrases, 0), np.int32), np.zeros((phrases, 0), np.float32)
+        weights = self._heads.context_word_weights(phrase_states, states)
+        if weights.shape[1] < count:
+            weights = np.pad(weights, ((0, 0), (0, count - weights.shape[1])))
+        best = np.argpartition(-weights, count - 1, axis=1)[:, :count]
+        tokens = np.pad(window.tokens, (0, max(0, count - len(window))))
+        return tokens[best].astype(np.int32), np.take_along_axis(weights, best, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class PhraseConfig:
-    """What a model is, apart from its weights."""
+    """The `config.json` of a phrase model."""
 
     encoder: EncoderConfig
     form: PhraseForm = "markers"
     size: int = 384
-    """Numbers of a vector, the extractor's log-probability not counted."""
+    """The size of a vector, without the extractor's log-probability."""
     words: int = 24
-    """Words kept of those around a phrase; 0 for a model without the lexical part."""
+    """Words stored per phrase; 0 for a model without lexical weights."""
     window: int = 384
     overlap: int = 128
     identity: str = ""
-    """Drawn from the weights when they are written: vectors of one model fit no other."""
+    """A digest of the weights: vectors of different models cannot be compared."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Every float tensor."""
-        return self.encoder.shapes() | self.heads()
+        """The shape of every tensor, as float."""
+        return self.encoder.shapes() | self.head_shapes()
 
-    def heads(self) -> dict[str, tuple[int, ...]]:
-        """Those of them that stand on the encoder."""
-        width = self.encoder.width
-        found = {
-            **dense_shapes("phrase", self.size, 2 * width),
-            **dense_shapes("question", self.size, 2 * width),
-            **dense_shapes("trust", 1, width),
-            **dense_shapes("spans.start", 1, width),
-            **dense_shapes("spans.first", _HIDDEN, width),
-            "spans.last.weight": (_HIDDEN, width),
-            "spans.length.weight": (MAX_PHRASE_TOKENS, _HIDDEN),
-            **dense_shapes("spans.join", 1, _HIDDEN),
+    def head_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the tensors of the heads."""
+        hidden = self.encoder.width
+        shapes = {
+            **dense_shapes("phrase", self.size, 2 * hidden),
+            **dense_shapes("question", self.size, 2 * hidden),
+            **dense_shapes("trust", 1, hidden),
+            **dense_shapes("spans.start", 1, hidden),
+            **dense_shapes("spans.first", _SPAN_HIDDEN, hidden),
+            "spans.last.weight": (_SPAN_HIDDEN, hidden),
+            "spans.length.weight": (MAX_PHRASE_TOKENS, _SPAN_HIDDEN),
+            **dense_shapes("spans.join", 1, _SPAN_HIDDEN),
         }
         if self.words:
-            found |= dense_shapes("lexical.seek", _KEYS, 2 * width)
-            found |= dense_shapes("lexical.key", _KEYS, width)
-            found |= dense_shapes("lexical.own", 1, width)
-            found |= dense_shapes("lexical.expand", width, width)
-            found |= {"lexical.shift": (1,), "lexical.threshold": (1,)}
-        return found
+            shapes |= dense_shapes("lexical.seek", _LEXICAL_SIZE, 2 * hidden)
+            shapes |= dense_shapes("lexical.key", _LEXICAL_SIZE, hidden)
+            shapes |= dense_shapes("lexical.own", 1, hidden)
+            shapes |= dense_shapes("lexical.expand", hidden, hidden)
+            shapes |= {"lexical.shift": (1,), "lexical.threshold": (1,)}
+        return shapes
 
 
 def read_phrase_folder(
     folder: str | PathLike[str],
 ) -> tuple[PhraseConfig, Tensors, dict[str, Floats]]:
-    """The config, the encoder's tensors as they are kept, and the others made real again."""
+    """The config, the tensors of the encoder as stored, and those of the heads as float."""
     opened = ModelFolder.open(folder, kind=KIND)
-    config = _config(opened)
+    config = _read_config(opened)
     tensors = opened.stored_tensors()
     shapes = config.shapes()
     if tensors.get("words.weight", np.zeros(0)).dtype == np.uint8:
         rows, columns = shapes["words.weight"]
         shapes["words.weight"], shapes["words.scale"] = int4_shapes(rows, columns)
     check_encoder_tensors(shapes, tensors, layers=config.encoder.layers, path=opened.path)
-    heads = {name: tensors.pop(name).astype(np.float32) for name in config.heads()}
+    heads = {name: tensors.pop(name).astype(np.float32) for name in config.head_shapes()}
     for name in heads:
         scale = tensors.pop(f"{name.removesuffix('.weight')}.scale", None)
         if scale is not None:
@@ -136,253 +359,42 @@ def write_phrase_folder(
     *,
     config: PhraseConfig,
     tensors: Mapping[str, NDArray[Any]],
-    tokeniser: str,
+    tokenizer: str,
     card: str,
 ) -> Path:
-    """Write a folder that `read_phrase_folder` reads; `tokeniser` is the text of its JSON file."""
+    """Write a folder for `read_phrase_folder`; `tokenizer` is the content of its JSON file."""
     digest = hashlib.sha256(save({**tensors})).hexdigest()[:16]
     return write_folder(
         folder,
         config={**asdict(config), "identity": digest, "kind": KIND},
         tensors=tensors,
         card=card,
-        files={"tokenizer.json": tokeniser.encode()},
+        files={"tokenizer.json": tokenizer.encode()},
     )
 
 
-def pack(tensors: Mapping[str, Floats]) -> Tensors:
-    """Matrices as int8 and a step a row, all else as it is."""
-    packed: Tensors = {}
+def quantize_matrices(tensors: Mapping[str, Floats]) -> Tensors:
+    """Matrices as int8 with one scale per row; vectors and narrow matrices stay float."""
+    quantized: Tensors = {}
     for name, value in tensors.items():
         stem, _, kind = name.rpartition(".")
         if kind == "weight" and value.ndim == 2 and min(value.shape) > 2:
-            packed[name], packed[f"{stem}.scale"] = quantize_rows(value)
+            quantized[name], quantized[f"{stem}.scale"] = quantize_rows(value)
         else:
-            packed[name] = value
-    return packed
+            quantized[name] = value
+    return quantized
 
 
-def _config(folder: ModelFolder) -> PhraseConfig:
+def _read_config(folder: ModelFolder) -> PhraseConfig:
     path = folder.path / "config.json"
-    given = {one.name: folder.config.get(one.name) for one in fields(PhraseConfig)}
+    given = {field.name: folder.config.get(field.name) for field in fields(PhraseConfig)}
     try:
-        shape = EncoderConfig.from_entry(folder.config["encoder"])
-        config = PhraseConfig(**{**given, "encoder": shape})  # type: ignore[arg-type]
+        encoder = EncoderConfig.from_entry(folder.config["encoder"])
+        config = PhraseConfig(**{**given, "encoder": encoder})  # type: ignore[arg-type]
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from error
     sizes = [config.size, config.words, config.window, config.overlap]
-    whole = all(isinstance(size, int) and size >= 0 for size in sizes)
-    if config.form not in get_args(PhraseForm) or not whole or list(shape.problems()):
-        raise ModelError(f"{path} must hold sizes and a form, got {given}.")
+    valid_sizes = all(isinstance(size, int) and size >= 0 for size in sizes)
+    if config.form not in get_args(PhraseForm) or not valid_sizes or list(encoder.problems()):
+        raise ModelError(f"{path} must have valid sizes and a form, got {given}.")
     return config
-
-
-_TOGETHER = 64  # windows that are worked off before the next ones are looked at
-
-
-@dataclass(frozen=True, slots=True)
-class PhraseSpan:
-    """`text[start:end]` of the text it was found in, to the character."""
-
-    text: str
-    start: int
-    end: int
-    chance: float
-    """The log-probability that the extractor gives it, before any question."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedPhrases:
-    """Phrases of a text and what they are searched by, a row each."""
-
-    phrases: tuple[PhraseSpan, ...]
-    dense: Floats  # (phrases, size + 1): the last column is the extractor's log-probability
-    words: NDArray[np.int32]  # (phrases, k): token numbers of words around the phrase
-    weights: Floats  # (phrases, k): what each word counts; 0 where there are fewer words
-    model: str = ""
-    """The identity of the model they are of."""
-
-    def __len__(self) -> int:
-        return len(self.phrases)
-
-
-class EncodedQuestion:
-    """A question's vector, and what it would like to see around an answer."""
-
-    def __init__(
-        self, dense: Floats, states: Floats, tokens: NDArray[np.int32], model: PhraseModel
-    ) -> None:
-        self.dense = dense  # (size + 1,)
-        self._states, self._tokens, self._model = states, tokens, model
-
-    @property
-    def model(self) -> str:
-        """The identity of the model it is of, whose phrases alone it can be searched among."""
-        return self._model.config.identity
-
-    def lexical(self, words: NDArray[np.int32], weights: Floats) -> Floats:
-        """What the words around some phrases add to their scores, (phrases,)."""
-        if not words.size:
-            return np.zeros(len(words), np.float32)
-        occurs = np.zeros(words.max() + 1, bool)
-        occurs[words] = True
-        wanted = np.zeros(len(occurs), np.float32)
-        known = np.flatnonzero(occurs).astype(np.int32)
-        wanted[known] = self._model.wanted(self._states, self._tokens, known)
-        found: Floats = np.einsum("pk,pk->p", wanted[words], weights)
-        return found
-
-
-class PhraseModel:
-    """A loaded folder. It never changes: any number of threads may use it."""
-
-    def __init__(
-        self,
-        config: PhraseConfig,
-        encoder: PhraseEncoder,
-        heads: dict[str, Floats],
-        tokeniser: Any,
-        crew: WorkerThreads | None = None,
-    ) -> None:
-        self.config = config
-        self._encoder, self._heads, self._tokeniser = encoder, PhraseHeads(heads), tokeniser
-        self._crew = crew or WorkerThreads()
-
-    @classmethod
-    def load(
-        cls, folder: str | PathLike[str] | None = None, *, threads: int | None = None
-    ) -> PhraseModel:
-        """
-        The model that `askline train phrases` wrote; without a folder, the one that comes along.
-
-        `threads` is how many windows are encoded at once; as many as there are cores by default.
-        """
-        path = (
-            folder if folder is not None else str(files("askline.models") / "shipped" / "phrases")
-        )
-        config, tensors, heads = read_phrase_folder(path)
-        tokeniser = load_tokenizer(path)
-        if tokeniser.get_vocab_size() > config.encoder.vocabulary:
-            raise ModelError(f"The tokeniser in {path} has more words than the encoder.")
-        return cls(
-            config, PhraseEncoder(config.encoder, tensors), heads, tokeniser, WorkerThreads(threads)
-        )
-
-    def extract(
-        self, text: str, *, limit: int = 100, how: Decoding = "joint"
-    ) -> tuple[PhraseSpan, ...]:
-        """Candidate phrases, at most `limit` a window, in the order of the text's windows."""
-        return tuple(
-            phrase
-            for window in self._windows(text)
-            for phrase in self._candidates(window, text, limit, how)[0]
-        )
-
-    def encode(self, text: str, *, limit: int = 100) -> EncodedPhrases:
-        """Candidate phrases with their vectors, at most `limit` a window."""
-        return self._joined(list(self.encode_windows(text, limit=limit)))
-
-    def encode_windows(self, text: str, *, limit: int = 100) -> Iterator[EncodedPhrases]:
-        """The same window by window, for texts too long to hold the vectors of."""
-        windows = ((text, window) for window in self._windows(text))
-        while some := list(islice(windows, _TOGETHER)):
-            yield from self._coded(some, limit)
-
-    def encode_many(self, texts: Sequence[str], *, limit: int = 100) -> list[EncodedPhrases]:
-        """Several texts at once, which keeps all cores busy where each is short."""
-        cut = [list(self._windows(text)) for text in texts]
-        windows = [(text, one) for text, own in zip(texts, cut, strict=True) for one in own]
-        coded = iter(self._coded(windows, limit))
-        return [self._joined(list(islice(coded, len(own)))) for own in cut]
-
-    def marked(
-        self, text: str, *, limit: int = 100
-    ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        """Of each window its tokens, and the first and last token of its candidates (n, 2)."""
-        for window in self._windows(text):
-            yield window.tokens, self._candidates(window, text, limit, "joint")[1]
-
-    def encode_question(self, text: str) -> EncodedQuestion:
-        """A question, ready to be searched with; the end of a very long one is not read."""
-        tokens = tokenize_question(text, self._tokeniser)
-        states, _ = self._encoder.encode(tokens)
-        mean = states.mean(0)
-        joined = np.concatenate([states[0], mean])
-        vector = self._heads.linear("question", joined)
-        trust = self._heads.linear("trust", mean)
-        return EncodedQuestion(np.concatenate([vector, trust]), states, tokens, self)
-
-    def wanted(self, states: Floats, tokens: NDArray[np.int32], words: NDArray[np.int32]) -> Floats:
-        """Weights of words for a question with these states and tokens."""
-        found = expanded_word_weights(self._heads, states, self._encoder.word_vectors(words))
-        own = question_word_weights(self._heads, states)
-        for token, weight in zip(tokens, own, strict=True):
-            found[words == token] += weight
-        return found
-
-    def _joined(self, parts: Sequence[EncodedPhrases]) -> EncodedPhrases:
-        size, words = self.config.size + 1, self.config.words
-        return EncodedPhrases(
-            tuple(phrase for part in parts for phrase in part.phrases),
-            np.concatenate([np.zeros((0, size), np.float32), *(part.dense for part in parts)]),
-            np.concatenate([np.zeros((0, words), np.int32), *(part.words for part in parts)]),
-            np.concatenate([np.zeros((0, words), np.float32), *(part.weights for part in parts)]),
-            self.config.identity,
-        )
-
-    def _windows(self, text: str) -> Iterator[TokenWindow]:
-        config = self.config
-        return iterate_windows(text, self._tokeniser, size=config.window, overlap=config.overlap)
-
-    def _coded(
-        self, windows: Sequence[tuple[str, TokenWindow]], limit: int
-    ) -> list[EncodedPhrases]:
-        """Phrases of each window, several windows at a time."""
-        found: dict[int, EncodedPhrases] = {}
-
-        def work(at: int) -> None:
-            found[at] = self._coded_window(*windows[at], limit)
-
-        self._crew.run_all(range(len(windows)), work)
-        return [found[at] for at in range(len(windows))]
-
-    def _coded_window(self, text: str, window: TokenWindow, limit: int) -> EncodedPhrases:
-        phrases, spans, states, sight = self._candidates(window, text, limit, "joint")
-        if not phrases:
-            return self._joined([])
-        if self.config.form == "markers":
-            ends = self._encoder.encode_markers(window.tokens[spans], spans, sight)
-        else:
-            ends = states[spans]  # (phrases, 2, width)
-        joined = ends.reshape(len(spans), -1)
-        chances = np.array([[phrase.chance] for phrase in phrases], np.float32)
-        dense = np.concatenate([self._heads.linear("phrase", joined), chances], 1)
-        around = self._around(joined, states, window)
-        return EncodedPhrases(phrases, dense, *around, self.config.identity)
-
-    def _candidates(
-        self, window: TokenWindow, text: str, limit: int, how: Decoding
-    ) -> tuple[tuple[PhraseSpan, ...], NDArray[np.int32], Floats, KeyValueCache]:
-        states, sight = self._encoder.encode(window.tokens, keep=self.config.form == "markers")
-        tables = span_log_probabilities(self._heads, states, window)
-        spans, chances = decode(*tables, limit=limit, how=how)
-        places = zip(window.starts[spans[:, 0]], window.ends[spans[:, 1]], chances, strict=True)
-        phrases = tuple(
-            PhraseSpan(text[start:end], int(start), int(end), float(chance))
-            for start, end, chance in places
-        )
-        return phrases, spans, states, sight
-
-    def _around(
-        self, joined: Floats, states: Floats, window: TokenWindow
-    ) -> tuple[NDArray[np.int32], Floats]:
-        """The words that count most around each phrase."""
-        count = self.config.words
-        if not count:
-            return np.zeros((len(joined), 0), np.int32), np.zeros((len(joined), 0), np.float32)
-        weights = context_word_weights(self._heads, joined, states)
-        if weights.shape[1] < count:
-            weights = np.pad(weights, ((0, 0), (0, count - weights.shape[1])))
-        kept = np.argpartition(-weights, count - 1, axis=1)[:, :count]
-        tokens = np.pad(window.tokens, (0, max(0, count - len(window))))
-        return tokens[kept].astype(np.int32), np.take_along_axis(weights, kept, 1)

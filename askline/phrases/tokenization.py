@@ -1,12 +1,10 @@
 """
-Tokenisers as files: `tokenizer.json`, whatever the family.
+Tokenization: tokenizer files, and texts as windows of tokens with character offsets.
 
-A text as token windows that know their characters.
-
-An encoder takes a few hundred tokens at a time, so a longer text becomes windows that overlap, and
-each phrase belongs to the one window that sees most around it: no phrase comes twice and none is
-lost at a seam. Offsets are characters of the text as it was given, whatever the tokeniser did to
-accents, case or spaces.
+An encoder takes a few hundred tokens at a time, so a longer text becomes overlapping windows. Each
+phrase belongs to the one window that has the most context around it: no phrase is found twice, and
+none is lost at a boundary. Offsets are characters of the text as given, whatever the tokenizer does
+to accents, case or spaces.
 """
 
 from __future__ import annotations
@@ -35,41 +33,51 @@ __all__ = [
     "tokenize_question",
 ]
 
-_LONGEST_QUESTION = 64  # tokens; one of SQuADShifts' 27,626 questions has more
+MAX_PHRASE_TOKENS = 40
+"""99.97 % of the answers in SQuADShifts are not longer."""
+_MAX_QUESTION_TOKENS = 64  # one of the 27,626 questions in SQuADShifts has more
+_PIECE_CHARACTERS = 50_000  # tokenized at a time, to save memory on long texts
+_WHITE_SPACE = re.compile(r"\s")
+_FIRST_UNSPACED_CODE = 0x2E80  # scripts from here on write words without spaces
+Ints = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+
+
+# Tokenizers
 
 
 def load_tokenizer(folder: str | PathLike[str]) -> Any:
     """
-    What makes tokens of a text, with the methods of a `tokenizers.Tokenizer` that are used here.
+    The tokenizer of a folder, an object with methods of `tokenizers.Tokenizer`.
 
-    BERT's own WordPiece is read without that library, which every other family needs. Nothing is
-    cut and nothing padded: files of sentence encoders often say to cut at 128 tokens, which would
-    lose the text behind without a word.
+    A WordPiece tokenizer of BERT needs no further library; all others need `tokenizers`. Truncation
+    and padding are switched off: the files of many sentence encoders truncate at 128 tokens, which
+    would silently lose the rest of a text.
     """
     path = Path(folder).expanduser() / "tokenizer.json"
     if not path.is_file():
         raise ModelError(f"{path} is missing. Copy the folder again.")
     try:
-        return _Plain(WordPiece.load(path), path)
+        return _WordPieceTokenizer(WordPiece.load(path), path)
     except ModelError:
-        return _from_library(path)
+        return _load_with_library(path)
 
 
-def tokenize_question(text: str, tokeniser: Any) -> NDArray[np.int32]:
-    """A question with its special tokens; what a very long one says at its end is not read."""
-    ids = tokeniser.encode(text).ids
-    return np.array([*ids[: _LONGEST_QUESTION - 1], ids[-1]][: len(ids)], np.int32)
+def tokenize_question(text: str, tokenizer: Any) -> Ints:
+    """The tokens of a question with special tokens; the end of a very long one is cut."""
+    ids = tokenizer.encode(text).ids
+    return np.array([*ids[: _MAX_QUESTION_TOKENS - 1], ids[-1]][: len(ids)], np.int32)
 
 
-def _from_library(path: Path) -> Any:
-    library = require_extra("tokenizers", purpose="Reading this tokeniser", extra="phrases")
+def _load_with_library(path: Path) -> Any:
+    library = require_extra("tokenizers", purpose="Reading this tokenizer", extra="phrases")
     try:
-        tokeniser = library.Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises Exception itself
-        raise ModelError(f"{path} is no tokeniser ({error}).") from error
-    tokeniser.no_truncation()
-    tokeniser.no_padding()
-    return tokeniser
+        tokenizer = library.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise ModelError(f"{path} is not a tokenizer ({error}).") from error
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,49 +86,43 @@ class _Encoding:
     offsets: list[tuple[int, int]]
 
 
-class _Plain:
-    """WordPiece behind the library's methods."""
+class _WordPieceTokenizer:
+    """WordPiece with the method names of `tokenizers.Tokenizer`."""
 
-    def __init__(self, pieces: WordPiece, path: Path) -> None:
-        self._pieces, self._path = pieces, path
+    def __init__(self, word_piece: WordPiece, path: Path) -> None:
+        self._word_piece, self._path = word_piece, path
 
     def encode(self, text: str, *, add_special_tokens: bool = True) -> _Encoding:
-        found = self._pieces.tokens_with_offsets(text)
-        ids = [number for number, _, _ in found]
-        offsets = [(start, end) for _, start, end in found]
+        tokens = self._word_piece.tokens_with_offsets(text)
+        ids = [token_id for token_id, _, _ in tokens]
+        offsets = [(start, end) for _, start, end in tokens]
         if not add_special_tokens:
             return _Encoding(ids, offsets)
-        return _Encoding(
-            [self._pieces.cls_id, *ids, self._pieces.sep_id], [(0, 0), *offsets, (0, 0)]
-        )
+        cls_id, sep_id = self._word_piece.cls_id, self._word_piece.sep_id
+        return _Encoding([cls_id, *ids, sep_id], [(0, 0), *offsets, (0, 0)])
 
     def get_vocab_size(self) -> int:
-        return max(self._pieces.vocabulary.values()) + 1
+        return max(self._word_piece.vocabulary.values()) + 1
 
     def to_str(self) -> str:
-        """The text of the file it came from."""
+        """The content of the tokenizer file."""
         return self._path.read_text("utf-8")
 
 
-MAX_PHRASE_TOKENS = 40
-"""Tokens of the longest phrase; 99.97 % of the answers in SQuADShifts have no more."""
-_PIECE = 50_000  # characters tokenised at a time, so that 10 MB need no gigabyte of tokens
-_SPACE = re.compile(r"\s")
-_SPACELESS = 0x2E80
-Ints = NDArray[np.int32]
-Flags = NDArray[np.bool_]
+# Windows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenWindow:
-    """Tokens of a stretch of text, one row of each array a token, special tokens included."""
+    """A part of a text as tokens, special tokens included; every array is (tokens,)."""
 
     tokens: Ints
     starts: Ints
-    """First character of each token in the text; 0 for a special token."""
+    """The first character of each token in the text; 0 for a special token."""
     ends: Ints
+    """The character after each token; 0 for a special token."""
     may_start: Flags
-    """Whether a phrase may begin at this token: a word begins here, and it is this window's own."""
+    """Whether a phrase may start with this token: a word starts here, in the window's own part."""
     may_end: Flags
     """Whether a phrase may end with this token: a word ends here."""
 
@@ -129,33 +131,33 @@ class TokenWindow:
 
 
 def cut_windows(
-    text: str, tokeniser: Any, *, size: int = 384, overlap: int = 128
+    text: str, tokenizer: Any, *, size: int = 384, overlap: int = 128
 ) -> list[TokenWindow]:
     """
-    The windows of a text, in order; none where the text has no token.
+    The windows of a text, in order; an empty list for a text without tokens.
 
-    `tokeniser` is a `tokenizers.Tokenizer`, `size` counts the special tokens in. Half the overlap
-    must hold the longest phrase.
+    `tokenizer` has the methods of a `tokenizers.Tokenizer`. `size` includes the special tokens. The
+    longest phrase must fit into half of the overlap.
     """
-    return list(iterate_windows(text, tokeniser, size=size, overlap=overlap))
+    return list(iterate_windows(text, tokenizer, size=size, overlap=overlap))
 
 
 def iterate_windows(
-    text: str, tokeniser: Any, *, size: int = 384, overlap: int = 128
+    text: str, tokenizer: Any, *, size: int = 384, overlap: int = 128
 ) -> Iterator[TokenWindow]:
-    """The same one by one, for texts too long to hold the windows of."""
-    before, after = _special(tokeniser)
-    room = size - len(before) - len(after)
-    if overlap < 2 * MAX_PHRASE_TOKENS or room <= overlap:
+    """The same one by one, for texts whose windows do not fit into memory together."""
+    before, after = _special_tokens(tokenizer)
+    capacity = size - len(before) - len(after)
+    if overlap < 2 * MAX_PHRASE_TOKENS or capacity <= overlap:
         raise InputError(
-            f"overlap must be from {2 * MAX_PHRASE_TOKENS} to under {room} "
+            f"overlap must be from {2 * MAX_PHRASE_TOKENS} to under {capacity} "
             f"(size less special tokens), got {overlap}."
         )
-    tokens, starts, ends = _tokens(text, tokeniser)
-    characters = _Characters(text)
-    starts, ends = characters.without_spaces(starts, characters.behind_marks(ends))
-    opens, closes = characters.edges(starts, ends)
-    for first, last, own_first, own_last in _cuts(len(tokens), room, overlap):
+    tokens, starts, ends = _tokenize(text, tokenizer)
+    characters = _CharacterProperties(text)
+    starts, ends = characters.without_spaces(starts, characters.ends_after_marks(ends))
+    word_starts, word_ends = characters.word_boundaries(starts, ends)
+    for first, last, own_first, own_last in _window_ranges(len(tokens), capacity, overlap):
         own = np.zeros(last - first, bool)
         own[own_first - first : own_last - first] = True
         body = slice(first, last)
@@ -163,31 +165,31 @@ def iterate_windows(
             np.concatenate([before, tokens[body], after]),
             _pad(starts[body], before, after),
             _pad(ends[body], before, after),
-            _pad(opens[body] & own, before, after),
-            _pad(closes[body], before, after),
+            _pad(word_starts[body] & own, before, after),
+            _pad(word_ends[body], before, after),
         )
 
 
 def default_overlap(size: int) -> int:
-    """The overlap of windows of this size: a third of the usual ones, less where they are small."""
+    """The overlap for windows of this size: 128 tokens, or less for small windows."""
     return max(2 * MAX_PHRASE_TOKENS, min(128, size - 64))
 
 
-def _cuts(count: int, room: int, overlap: int) -> Iterator[tuple[int, int, int, int]]:
-    """First and last token of each window, then of the part that is its own."""
+def _window_ranges(count: int, capacity: int, overlap: int) -> Iterator[tuple[int, int, int, int]]:
+    """For each window its token range, then the range of tokens that belong to it alone."""
     first = own_first = 0
     while own_first < count:
-        last = min(first + room, count)
+        last = min(first + capacity, count)
         own_last = count if last == count else last - overlap // 2
         yield first, last, own_first, own_last
         own_first, first = own_last, own_last - overlap // 2
 
 
-def _tokens(text: str, tokeniser: Any) -> tuple[Ints, Ints, Ints]:
+def _tokenize(text: str, tokenizer: Any) -> tuple[Ints, Ints, Ints]:
     ids: list[Ints] = [np.zeros(0, np.int32)]
     offsets: list[Ints] = [np.zeros((0, 2), np.int32)]
     for start, piece in _pieces(text):
-        found = tokeniser.encode(piece, add_special_tokens=False)
+        found = tokenizer.encode(piece, add_special_tokens=False)
         ids.append(np.array(found.ids, np.int32))
         offsets.append(np.array(found.offsets, np.int32).reshape(-1, 2) + start)
     places = np.concatenate(offsets)
@@ -195,50 +197,54 @@ def _tokens(text: str, tokeniser: Any) -> tuple[Ints, Ints, Ints]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, str]]:
-    """The text cut at white space, where no token is."""
+    """The text in pieces with their offsets, cut at white space, where no token is cut."""
     start = 0
     while start < len(text):
-        space = _SPACE.search(text, start + _PIECE)
-        end = space.start() if space and space.start() < start + 2 * _PIECE else start + 2 * _PIECE
+        space = _WHITE_SPACE.search(text, start + _PIECE_CHARACTERS)
+        end = (
+            space.start()
+            if space and space.start() < start + 2 * _PIECE_CHARACTERS
+            else start + 2 * _PIECE_CHARACTERS
+        )
         yield start, text[start:end]
         start = end
 
 
-def _special(tokeniser: Any) -> tuple[Ints, Ints]:
-    """What the tokeniser puts before and after one text."""
-    plain = tokeniser.encode("a", add_special_tokens=False).ids
-    whole = tokeniser.encode("a").ids
+def _special_tokens(tokenizer: Any) -> tuple[Ints, Ints]:
+    """The special tokens before and after a text."""
+    plain = tokenizer.encode("a", add_special_tokens=False).ids
+    whole = tokenizer.encode("a").ids
     at = next((at for at in range(len(whole)) if whole[at : at + len(plain)] == plain), len(whole))
     after = whole[at + len(plain) :]
     return np.array(whole[:at], np.int32), np.array(after, np.int32)
 
 
-class _Characters:
-    """What the characters of a text say about its words; each that occurs is looked up once."""
+class _CharacterProperties:
+    """Properties of the characters of a text; each distinct character is looked up once."""
 
     def __init__(self, text: str) -> None:
         codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
         known, places = np.unique(codes, return_inverse=True)
         marks = np.array([_is_mark(code) for code in known.tolist()], bool)
-        # Scripts from 0x2E80 on write their words without spaces: any character may begin one.
+        # In a script without spaces, a word may start at any character.
         letters = np.array([chr(code).isalnum() for code in known.tolist()], bool)
-        joins = (letters | marks) & (known < _SPACELESS)
+        joins = (letters | marks) & (known < _FIRST_UNSPACED_CODE)
         spaces = np.array([chr(code).isspace() for code in known.tolist()], bool)
         self._spaces: Flags = spaces[places.ravel()]
         self._marks: Flags = marks[places.ravel()]
         self._joins: Flags = joins[places.ravel()]
 
-    def behind_marks(self, ends: Ints) -> Ints:
-        """Ends behind the marks that belong to the last character, which tokenisers drop."""
+    def ends_after_marks(self, ends: Ints) -> Ints:
+        """Move ends behind combining marks of the last character, which tokenizers drop."""
         if not self._marks.any():
             return ends
         count = len(self._marks)
         behind = np.where(np.append(self._marks, False), count, np.arange(count + 1))
-        behind = np.minimum.accumulate(behind[::-1])[::-1]  # the next place without a mark
+        behind = np.minimum.accumulate(behind[::-1])[::-1]  # the next position without a mark
         return behind[ends].astype(np.int32)
 
     def without_spaces(self, starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-        """Places of the words alone: SentencePiece counts the space before a word to it."""
+        """Offsets without spaces: SentencePiece includes the space before a word."""
         count = len(self._spaces)
         spaces = np.append(self._spaces, False)
         if not spaces[starts].any():
@@ -250,20 +256,20 @@ class _Characters:
         last = np.maximum.accumulate(back)[ends].astype(np.int32)
         return first, np.maximum(first, last)
 
-    def edges(self, starts: Ints, ends: Ints) -> tuple[Flags, Flags]:
-        """Tokens that begin and that end a word; a token without characters does neither."""
+    def word_boundaries(self, starts: Ints, ends: Ints) -> tuple[Flags, Flags]:
+        """Whether each token starts and whether it ends a word; empty tokens do neither."""
         inside = np.zeros(len(self._joins) + 1, bool)
-        # Both sides of a place belong to one word, or a mark to what stands before it.
+        # Inside a word: both neighbors are word characters, or a mark follows its character.
         inside[1:-1] = (self._joins[:-1] & self._joins[1:]) | self._marks[1:]
         filled = ends > starts
         return ~inside[starts] & filled, ~inside[ends] & filled
 
 
 def _is_mark(code: int) -> bool:
-    """Whether it belongs to the character before: accents, vowel signs, an emoji's colour."""
+    """Whether it combines with the character before: accents, vowel signs, skin tones."""
     return unicodedata.category(chr(code))[0] == "M" or 0x1F3FB <= code <= 0x1F3FF
 
 
 def _pad(values: NDArray[Any], before: Ints, after: Ints) -> NDArray[Any]:
-    """Zeros for the special tokens."""
+    """Add zeros for the special tokens."""
     return np.pad(values, (len(before), len(after)))
