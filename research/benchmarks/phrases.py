@@ -76,7 +76,7 @@ def _index(folder: Path, paragraphs: Sequence[Paragraph], coded: Sequence[Encode
 
 def best_of(coded: EncodedPhrases) -> EncodedPhrases:
     """The 100 most likely candidates of a paragraph with several windows."""
-    order = np.argsort([-phrase.chance for phrase in coded.phrases], kind="stable")[:LIMIT]
+    order = np.argsort([-phrase.log_probability for phrase in coded.phrases], kind="stable")[:LIMIT]
     return EncodedPhrases(
         tuple(coded.phrases[at] for at in order),
         coded.dense[order],

@@ -26,7 +26,7 @@ import numpy as np
 from askline.corpus import Corpus
 from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
 from askline.evaluation.phrase_scores import Language, exact_match, f1
-from askline.phrases.phrase_answers import PhraseAnswer, judged, nearest
+from askline.phrases.phrase_answers import PhraseAnswer, nearest_phrases, ranked_phrases
 from askline.phrases.phrase_encoder import PhraseEncoder
 from askline.phrases.phrase_index import PhraseIndex
 from askline.phrases.phrase_model import PhraseModel, read_phrase_folder
@@ -81,13 +81,13 @@ def _ways(
     ranker = load(given.ranker) if given.ways != "1" else None
     if "1" in given.ways:
         found.append(
-            ("nearest phrase", lambda text: _said(nearest(text, model, index)), size),
+            ("nearest phrase", lambda text: _said(nearest_phrases(text, model, index)), size),
         )
     if "2" in given.ways and ranker is not None:
         found.append(
             (
                 "nearest phrases, judged",
-                lambda text: _said(judged(text, model, index, ranker)),
+                lambda text: _said(ranked_phrases(text, model, index, ranker)),
                 size,
             )
         )
@@ -157,7 +157,7 @@ def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, 
     encoder = PhraseEncoder(config.encoder, tensors)
     spent, some = 0.0, texts[:PAIRED]
     for text in some:
-        for tokens, spans in model.marked(text):
+        for tokens, spans in model.candidate_tokens(text):
             begun = time.perf_counter()
             for first, last in spans:
                 encoder.encode(np.concatenate([tokens, tokens[first : last + 1], tokens[-1:]]))

@@ -9,12 +9,12 @@ pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
 from askline.phrases.phrase_model import PhraseModel
 
-from .models import make_folder, make_tokeniser
+from .models import make_folder, make_tokenizer
 
 
 @pytest.fixture(scope="session")
-def tokeniser() -> Any:
-    return make_tokeniser()
+def tokenizer() -> Any:
+    return make_tokenizer()
 
 
 @pytest.fixture(scope="session")

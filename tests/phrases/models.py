@@ -1,4 +1,4 @@
-"""A tiny phrase model with a tokeniser of its own, made here; its weights are random."""
+"""A tiny phrase model with a tokenizer of its own, made here; its weights are random."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ WORDS = (
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *(f"##{mark}" for mark in "abcdefghijklmnopqrstuvwxyz")]
 
 
-def make_tokeniser() -> Any:
+def make_tokenizer() -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     vocabulary = {word: at for at, word in enumerate(dict.fromkeys([*special, *WORDS, *LETTERS]))}
-    tokeniser = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokeniser.normalizer = normalizers.BertNormalizer()
-    tokeniser.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    tokeniser.post_processor = processors.BertProcessing(
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.BertProcessing(
         ("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"])
     )
-    return tokeniser
+    return tokenizer
 
 
-def make_config(tokeniser: Any, **changes: Any) -> PhraseConfig:
-    shape = EncoderConfig(2, 16, 2, 32, tokeniser.get_vocab_size(), 128)
+def make_config(tokenizer: Any, **changes: Any) -> PhraseConfig:
+    shape = EncoderConfig(2, 16, 2, 32, tokenizer.get_vocab_size(), 128)
     return PhraseConfig(shape, **{"size": 8, "words": 4, "window": 128, "overlap": 80, **changes})
 
 
@@ -46,12 +46,12 @@ def make_tensors(config: PhraseConfig) -> dict[str, Any]:
 
 
 def make_folder(path: Path, **changes: Any) -> Path:
-    tokeniser = make_tokeniser()
-    config = make_config(tokeniser, **changes)
+    tokenizer = make_tokenizer()
+    config = make_config(tokenizer, **changes)
     return write_phrase_folder(
         path,
         config=config,
         tensors=make_tensors(config),
-        tokeniser=tokeniser.to_str(),
+        tokenizer=tokenizer.to_str(),
         card="# tiny\n",
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError, UnknownNameError
-from askline.phrases.extraction import Decoding, decode
+from askline.phrases.extraction import Decoding, decode_spans
 
 NO = -np.inf
 
@@ -17,45 +17,47 @@ def _tables() -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_joint_takes_the_likeliest_spans() -> None:
-    spans, chances = decode(*_tables(), limit=3)
+    spans, log_probabilities = decode_spans(*_tables(), limit=3)
     assert spans.tolist() == [[0, 0], [1, 1], [1, 2]]
-    assert np.exp(chances) == pytest.approx([0.588, 0.15, 0.15], rel=1e-4)
+    assert np.exp(log_probabilities) == pytest.approx([0.588, 0.15, 0.15], rel=1e-4)
 
 
 def test_beam_gives_each_start_its_ends() -> None:
-    spans, _ = decode(*_tables(), limit=4, how="beam")
+    spans, _ = decode_spans(*_tables(), limit=4, decoding="beam")
     assert sorted(spans.tolist()) == [[0, 0], [0, 1], [1, 1], [1, 2]]
 
 
 @pytest.mark.parametrize("how", ["joint", "beam"])
 def test_what_may_not_be_never_comes(how: Decoding) -> None:
-    spans, chances = decode(*_tables(), limit=100, how=how)
+    spans, log_probabilities = decode_spans(*_tables(), limit=100, decoding=how)
     assert len(spans) == 5
-    assert np.isfinite(chances).all()
+    assert np.isfinite(log_probabilities).all()
     assert (spans[:, 0] <= spans[:, 1]).all()
 
 
 @pytest.mark.parametrize("how", ["joint", "beam"])
 def test_nothing_possible_is_nothing_found(how: Decoding) -> None:
-    spans, chances = decode(np.full(3, NO, np.float32), np.full((3, 2), NO, np.float32), how=how)
+    spans, log_probabilities = decode_spans(
+        np.full(3, NO, np.float32), np.full((3, 2), NO, np.float32), decoding=how
+    )
     assert spans.shape == (0, 2)
-    assert len(chances) == 0
+    assert len(log_probabilities) == 0
 
 
 def test_joint_agrees_with_trying_every_span() -> None:
     rng = np.random.default_rng(1)
     starts, ends = rng.normal(size=9).astype(np.float32), rng.normal(size=(9, 4)).astype(np.float32)
-    spans, chances = decode(starts, ends, limit=7)
+    spans, log_probabilities = decode_spans(starts, ends, limit=7)
     every = sorted(
         ((starts[at] + ends[at, more], at, at + more) for at in range(9) for more in range(4)),
         reverse=True,
     )
     assert spans.tolist() == [[at, end] for _, at, end in every[:7]]
-    assert chances == pytest.approx([score for score, _, _ in every[:7]])
+    assert log_probabilities == pytest.approx([score for score, _, _ in every[:7]])
 
 
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(InputError, match="limit and beam must be at least 1, got 0 and 2"):
-        decode(*_tables(), limit=0)
+        decode_spans(*_tables(), limit=0)
     with pytest.raises(UnknownNameError, match="No decoding 'greedy'. Known: beam, joint"):
-        decode(*_tables(), how="greedy")  # type: ignore[arg-type]
+        decode_spans(*_tables(), decoding="greedy")  # type: ignore[arg-type]

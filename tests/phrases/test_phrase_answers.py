@@ -7,7 +7,7 @@ import pytest
 
 from askline.engine.spans import Span
 from askline.errors import InputError
-from askline.phrases.phrase_answers import judged, nearest
+from askline.phrases.phrase_answers import nearest_phrases, ranked_phrases
 from askline.phrases.phrase_index import PhraseIndex
 from askline.phrases.phrase_model import PhraseModel
 from askline.rankers import WordOverlap
@@ -26,7 +26,7 @@ def index(tmp_path: Path, model: PhraseModel) -> PhraseIndex:
 
 
 def test_the_nearest_phrase_comes_with_its_sentence(model: PhraseModel, index: PhraseIndex) -> None:
-    answers = nearest("who wrote emma ?", model, index, k=5)
+    answers = nearest_phrases("who wrote emma ?", model, index, top_k=5)
     assert [answer.score for answer in answers] == sorted(
         (answer.score for answer in answers), reverse=True
     )
@@ -37,7 +37,7 @@ def test_the_nearest_phrase_comes_with_its_sentence(model: PhraseModel, index: P
 
 
 def test_a_ranker_judges_the_sentences(model: PhraseModel, index: PhraseIndex) -> None:
-    answers = judged("what is the capital of france", model, index, WordOverlap(), k=2)
+    answers = ranked_phrases("what is the capital of france", model, index, WordOverlap(), top_k=2)
     assert answers[0].sentence == "Paris is the capital of France."
     assert answers[0].phrase.document == "paris"
     assert answers[0].score >= answers[1].score
@@ -47,7 +47,7 @@ def test_a_sentence_deep_in_a_long_document_is_found(tmp_path: Path, model: Phra
     index = PhraseIndex.open(tmp_path / "index", create=True)
     text = "It is a city. " * 900 + "Jane Austen wrote Emma."
     index.add([("long", text, model.encode(text))])
-    for answer in nearest("who wrote emma ?", model, index, k=50):
+    for answer in nearest_phrases("who wrote emma ?", model, index, top_k=50):
         assert text[answer.start :].startswith(answer.sentence)
         assert answer.sentence in ("It is a city.", "Jane Austen wrote Emma.")
 
@@ -65,29 +65,29 @@ def test_a_ranker_that_reads_says_what_in_the_sentence_answers(
     model: PhraseModel, index: PhraseIndex
 ) -> None:
     question = "what is the capital of france"
-    answers = judged(question, model, index, Reading(), k=9)
+    answers = ranked_phrases(question, model, index, Reading(), top_k=9)
     phrase = answers[0].phrase
     assert (phrase.text, phrase.start, phrase.end, phrase.score) == ("Paris", 0, 5, 3.0)
-    others = judged(question, model, index, Reading(), k=9, read=False)
+    others = ranked_phrases(question, model, index, Reading(), top_k=9, read=False)
     for answer, other in zip(answers, others, strict=True):
         assert (answer.phrase == other.phrase) == answer.sentence.startswith("It")
 
 
 def test_every_sentence_comes_once(model: PhraseModel, index: PhraseIndex) -> None:
-    answers = judged("who wrote emma ?", model, index, WordOverlap(), k=100)
+    answers = ranked_phrases("who wrote emma ?", model, index, WordOverlap(), top_k=100)
     places = [(answer.phrase.document, answer.start) for answer in answers]
     assert len(set(places)) == len(places)
 
 
 @pytest.mark.parametrize("question", ["", "  \n"], ids=["empty", "white"])
 def test_no_question_is_refused(model: PhraseModel, index: PhraseIndex, question: str) -> None:
-    with pytest.raises(InputError, match="Expected a question"):
-        nearest(question, model, index)
+    with pytest.raises(InputError, match="The question must not be empty"):
+        nearest_phrases(question, model, index)
 
 
 def test_an_empty_index_has_no_answer(tmp_path: Path, model: PhraseModel) -> None:
     empty = PhraseIndex.open(tmp_path / "empty", create=True)
-    assert nearest("who ?", model, empty) == []
-    assert judged("who ?", model, empty, WordOverlap()) == []
-    with pytest.raises(InputError, match="phrases must be at least 1"):
-        judged("who ?", model, empty, WordOverlap(), phrases=0)
+    assert nearest_phrases("who ?", model, empty) == []
+    assert ranked_phrases("who ?", model, empty, WordOverlap()) == []
+    with pytest.raises(InputError, match="retrieved must be at least 1"):
+        ranked_phrases("who ?", model, empty, WordOverlap(), retrieved=0)

@@ -21,8 +21,8 @@ SPANS = np.array([[1, 2], [3, 3], [2, 5]], np.int32)
 
 
 @pytest.fixture(params=[{}, {"kinds": 1, "first_position": 2}], ids=["bert", "roberta"])
-def config(request: pytest.FixtureRequest, tokeniser: Any) -> PhraseConfig:
-    whole = make_config(tokeniser)
+def config(request: pytest.FixtureRequest, tokenizer: Any) -> PhraseConfig:
+    whole = make_config(tokenizer)
     return replace(whole, encoder=replace(whole.encoder, **request.param))
 
 

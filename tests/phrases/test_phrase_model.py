@@ -22,7 +22,7 @@ def test_phrases_are_where_they_say(model: PhraseModel) -> None:
     assert len({(phrase.start, phrase.end) for phrase in phrases}) == 20
     for phrase in phrases:
         assert TEXT[phrase.start : phrase.end] == phrase.text
-        assert phrase.chance <= 0
+        assert phrase.log_probability <= 0
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"phrase.weight must be \(9, 32\), got \(8, 32\)"):
         PhraseModel.load(folder)
     (folder / "config.json").write_text(json.dumps({**config, "form": "cls"}))
-    with pytest.raises(ModelError, match="must hold sizes and a form"):
+    with pytest.raises(ModelError, match="must have valid sizes and a form"):
         PhraseModel.load(folder)
     (folder / "config.json").write_text(json.dumps({**config, "encoder": {"layers": 2}}))
     with pytest.raises(ModelError, match="does not describe a model"):

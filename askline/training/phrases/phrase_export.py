@@ -29,7 +29,12 @@ from ...errors import ModelError
 from ...models.encoder_config import EncoderConfig
 from ...models.huggingface import from_huggingface_names
 from ...phrases.phrase_encoder import KeyValueCache, PhraseEncoder, marker_attention_mask
-from ...phrases.phrase_model import PhraseConfig, PhraseModel, pack, write_phrase_folder
+from ...phrases.phrase_model import (
+    PhraseConfig,
+    PhraseModel,
+    quantize_matrices,
+    write_phrase_folder,
+)
 from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantize_layer
@@ -123,7 +128,7 @@ def quantised_phrases(
     """
     made = _rest(config, tensors, bits)
     encoder = PhraseEncoder(config.encoder, tensors)
-    heads = {name: tensors[name] for name in config.heads()}
+    heads = {name: tensors[name] for name in config.head_shapes()}
     model = PhraseModel(config, encoder, heads, tokeniser)
     for layer, read in enumerate(_observed(model, encoder, texts)):
         made |= quantize_layer(f"layers.{layer}", tensors, read)
@@ -132,13 +137,13 @@ def quantised_phrases(
 
 def _rest(config: PhraseConfig, tensors: Mapping[str, Floats], bits: int) -> Tensors:
     """Everything but the layers' dense parts: words by rows or in 4 bits, heads by rows."""
-    made: Tensors = pack({name: tensors[name] for name in config.heads()})
+    made: Tensors = quantize_matrices({name: tensors[name] for name in config.head_shapes()})
     for name in config.encoder.shapes():
         made[name] = tensors[name].astype(np.float16)
     if bits == 4:
         made["words.weight"], made["words.scale"] = pack_int4(tensors["words.weight"])
     else:
-        made |= pack({"words.weight": tensors["words.weight"]})
+        made |= quantize_matrices({"words.weight": tensors["words.weight"]})
     return made
 
 
@@ -169,7 +174,7 @@ def _observed(
 
 
 def _embedded(model: PhraseModel, encoder: PhraseEncoder, text: str) -> Iterator[_Read]:
-    for tokens, spans in model.marked(text, limit=_MARKED):
+    for tokens, spans in model.candidate_tokens(text, limit=_MARKED):
         states = encoder.embed(tokens, np.arange(len(tokens)), 0)
         marks = None
         if len(spans) and model.config.form == "markers":
@@ -296,7 +301,7 @@ def write_runtime(
     `texts` as for `export_phrases`; `bits` are those of a word's embedding in int8 folders.
     """
     found = from_huggingface_names(state, config.encoder.layers) | {
-        name: state[name] for name in config.heads() if name in state
+        name: state[name] for name in config.head_shapes() if name in state
     }
     wanted = config.shapes()
     floats = {name: np.asarray(found[name], np.float32) for name in wanted}
@@ -307,7 +312,7 @@ def write_runtime(
         with atomic_write(path / "tokenizer.json") as stream:
             stream.write(tokeniser.encode())
         tensors = quantised_phrases(config, floats, load_tokenizer(path), texts, bits=bits)
-    return write_phrase_folder(path, config=config, tensors=tensors, tokeniser=tokeniser, card=card)
+    return write_phrase_folder(path, config=config, tensors=tensors, tokenizer=tokeniser, card=card)
 
 
 def runtime_config(encoder: Any) -> EncoderConfig:

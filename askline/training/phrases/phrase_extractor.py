@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...errors import UnknownNameError
-from ...phrases.extraction import Decoding, decode
+from ...phrases.extraction import Decoding, decode_spans
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow
 from ..checkpoint import Epoch
 from ..transformer.pair_network import autocast
@@ -122,7 +122,7 @@ class SpanHead(nn.Module):
             every = torch.arange(len(window), device=states.device)
             ends = self.score_ends(states, closes, torch.full_like(every, row), every)
             tables = starts[row, : len(window)].cpu().numpy(), ends.cpu().numpy()
-            found.append(decode(*map(_possible, tables), limit=limit, how=how))
+            found.append(decode_spans(*map(_possible, tables), limit=limit, decoding=how))
         return found
 
 

@@ -11,7 +11,7 @@ pytest.importorskip("transformers", reason="transformers is not installed")
 
 from askline.data.squad import AnswerSpan, Paragraph, SpanQuestion
 
-from ...phrases.models import make_tokeniser
+from ...phrases.models import make_tokenizer
 
 ROWS = [
     (
@@ -26,7 +26,7 @@ ROWS = [
 
 @pytest.fixture(scope="session")
 def tokeniser() -> Any:
-    return make_tokeniser()
+    return make_tokenizer()
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ def _cosines(one: Any, other: Any) -> Any:
 
 def _model(folder: Path, config: PhraseConfig, tensors: Any, tokeniser: Any) -> PhraseModel:
     text = tokeniser.to_str()
-    write_phrase_folder(folder, config=config, tensors=tensors, tokeniser=text, card="# x\n")
+    write_phrase_folder(folder, config=config, tensors=tensors, tokenizer=text, card="# x\n")
     return PhraseModel.load(folder, threads=1)
 
 
@@ -65,7 +65,7 @@ def test_a_folder_gives_back_what_was_written(tmp_path: Path, tokeniser: Any) ->
     config = make_config(tokeniser)
     floats = make_tensors(config)
     write_phrase_folder(
-        tmp_path, config=config, tensors=floats, tokeniser=tokeniser.to_str(), card="# x\n"
+        tmp_path, config=config, tensors=floats, tokenizer=tokeniser.to_str(), card="# x\n"
     )
     again, encoder, heads = read_phrase_folder(tmp_path)
     assert again.encoder == config.encoder
