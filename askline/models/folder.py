@@ -1,8 +1,9 @@
 """
-A model folder: `config.json`, `weights.safetensors`, its word vectors, `README.md` (its card).
+Model folders: how they are written, opened and checked.
 
-What is read is checked first, and a pickle is never read. Word vectors are either a file of the
-folder's own or a reference to the set that comes with askline.
+A folder holds `config.json`, `weights.safetensors`, `README.md` (the model card) and, for models on
+word vectors, either `vectors.safetensors` or a reference to the vectors shipped with askline.
+Everything is checked when it is read, and pickles are never read.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _PICKLES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 
 @dataclass(frozen=True, eq=False)
 class ModelFolder:
-    """An opened folder. Its config is checked; weights and vectors are read when asked for."""
+    """An opened folder with a checked config. Weights and vectors are read on request."""
 
     path: Path
     config: Mapping[str, Any]
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, kind: str | tuple[str, ...]) -> ModelFolder:
-        """The folder of a model of this kind, or of one of these."""
+        """Open a folder; raises ModelError if it does not hold a model of one of these kinds."""
         folder = Path(path).expanduser()
         if not folder.is_dir():
             raise ModelError(f"No model folder at {folder}. Name a folder that holds {_CONFIG}.")
@@ -56,18 +57,17 @@ class ModelFolder:
             )
         kinds = (kind,) if isinstance(kind, str) else kind
         if config.get("kind") not in kinds:
-            wanted = " or ".join(kinds)
-            raise ModelError(f"{folder} must hold a {wanted} model, got {config.get('kind')!r}.")
+            expected = " or ".join(kinds)
+            raise ModelError(f"{folder} must hold a {expected} model, got {config.get('kind')!r}.")
         return cls(folder, config)
 
     def tensors(self) -> dict[str, NDArray[np.float32]]:
         """All weights by name, as float32."""
-        return {
-            name: np.asarray(value, np.float32) for name, value in self.stored_tensors().items()
-        }
+        stored = self.stored_tensors()
+        return {name: np.asarray(tensor, np.float32) for name, tensor in stored.items()}
 
     def stored_tensors(self) -> dict[str, NDArray[Any]]:
-        """All weights by name, in the precision that they are kept in."""
+        """All weights by name, in their stored precision."""
         path = self.path / _WEIGHTS
         if not path.is_file():
             raise ModelError(f"No {_WEIGHTS} in {self.path}.{pickle_hint(self.path)}")
@@ -80,14 +80,14 @@ class ModelFolder:
 
     def vectors(self) -> WordVectors:
         """The word vectors that the model was trained with."""
-        named = self.config.get("vectors")
-        if named == {"name": SHIPPED}:
+        entry = self.config.get("vectors")
+        if entry == {"name": SHIPPED}:
             return WordVectors.load()
-        if named == {"file": _VECTORS}:
+        if entry == {"file": _VECTORS}:
             return WordVectors.load(self.path / _VECTORS)
         raise ModelError(
             f"{self.path / _CONFIG} must name its vectors as "
-            f'{{"name": "{SHIPPED}"}} or {{"file": "{_VECTORS}"}}, got {named!r}.'
+            f'{{"name": "{SHIPPED}"}} or {{"file": "{_VECTORS}"}}, got {entry!r}.'
         )
 
 
@@ -97,15 +97,15 @@ def check_shapes(
     *,
     path: str | PathLike[str],
 ) -> None:
-    """Refuse weights that are not exactly these, naming every one that differs."""
-    found = {name: value.shape for name, value in tensors.items()}
-    wrong = [
-        f"{name} must be {shapes.get(name, 'absent')}, got {found.get(name, 'none')}"
-        for name in sorted(shapes.keys() | found.keys())
-        if shapes.get(name) != found.get(name)
+    """Raise ModelError if the tensors do not have exactly these shapes, naming all that differ."""
+    actual = {name: tensor.shape for name, tensor in tensors.items()}
+    problems = [
+        f"{name} must be {shapes.get(name, 'absent')}, got {actual.get(name, 'none')}"
+        for name in sorted(shapes.keys() | actual.keys())
+        if shapes.get(name) != actual.get(name)
     ]
-    if wrong:
-        raise ModelError(f"The weights in {path} do not fit its config: {'; '.join(wrong)}.")
+    if problems:
+        raise ModelError(f"The weights in {path} do not fit its config: {'; '.join(problems)}.")
 
 
 def write_folder(
@@ -118,31 +118,41 @@ def write_folder(
     files: Mapping[str, bytes] | None = None,
 ) -> Path:
     """
-    Write a folder that `ModelFolder.open` reads; `files` are what else it holds, by name.
+    Write a folder that `ModelFolder.open` reads; `files` are further files by name.
 
-    Each file is put in place whole, the config last: a folder cut short has none.
+    Each file is written atomically, and the config last: an interrupted write leaves a folder that
+    cannot be opened.
     """
     folder = Path(path).expanduser()
     folder.mkdir(parents=True, exist_ok=True)
     entries = {**config, "format": _FORMAT}
     if vectors is not None:
-        own = vectors.name != SHIPPED
-        entries["vectors"] = {"file": _VECTORS} if own else {"name": SHIPPED}
-        if own:
+        is_shipped = vectors.name == SHIPPED
+        entries["vectors"] = {"name": SHIPPED} if is_shipped else {"file": _VECTORS}
+        if not is_shipped:
             vectors.save(folder / _VECTORS)
     for name, content in (files or {}).items():
-        _put(folder / name, content)
-    # ascontiguousarray makes a row of a single number.
+        _write_file(folder / name, content)
+    # np.ascontiguousarray turns a scalar into an array of one number; reshape undoes that.
     weights = {
-        name: np.ascontiguousarray(value).reshape(value.shape) for name, value in tensors.items()
+        name: np.ascontiguousarray(tensor).reshape(tensor.shape) for name, tensor in tensors.items()
     }
-    _put(folder / _WEIGHTS, save(weights))
-    _put(folder / _CARD, card.encode())
-    _put(folder / _CONFIG, (json.dumps(entries, indent=2, ensure_ascii=False) + "\n").encode())
+    _write_file(folder / _WEIGHTS, save(weights))
+    _write_file(folder / _CARD, card.encode())
+    text = json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
+    _write_file(folder / _CONFIG, text.encode())
     return folder
 
 
-def _put(target: Path, content: bytes) -> None:
+def pickle_hint(folder: Path) -> str:
+    """A sentence about pickled weights in the folder, to append to an error; empty if none."""
+    pickles = sorted(file.name for file in folder.iterdir() if file.suffix in _PICKLES)
+    if not pickles:
+        return ""
+    return f" It has {', '.join(pickles)}, but pickled weights are never read: they can run code."
+
+
+def _write_file(target: Path, content: bytes) -> None:
     with atomic_write(target) as stream:
         stream.write(content)
 
@@ -157,11 +167,3 @@ def _read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ModelError(f"{path} must be a JSON object, got {type(config).__name__}.")
     return config
-
-
-def pickle_hint(folder: Path) -> str:
-    """What to add to "no weights here" for a folder that has pickled ones; else nothing."""
-    found = sorted(file.name for file in folder.iterdir() if file.suffix in _PICKLES)
-    if not found:
-        return ""
-    return f" It has {', '.join(found)}, but pickled weights are never read: they can run code."

@@ -1,9 +1,8 @@
 """
-The shapes of the light networks, as saved in a model folder's config.json.
+The configs of the light networks: Cosinet, Compare-Aggregate, relational CNN and the first stage.
 
-The defaults are the layouts whose parameter counts Cosinet's Table 4 prints.
-
-The shape of the first-stage filter, as saved in a model folder's config.json.
+A config is saved in a model folder's `config.json` under its field names. The defaults of the first
+three have the parameter counts of Table 4 in the Cosinet paper.
 """
 
 from __future__ import annotations
@@ -32,20 +31,23 @@ __all__ = [
 ]
 
 ListLayerKind = Literal["none", "rnn", "birnn", "lstm", "bilstm"]
+"""The recurrent layer over a question's candidates."""
 LIST_LAYERS: tuple[str, ...] = get_args(ListLayerKind)
+
+Channel = Literal["related", "exact", "idf", "exact_idf"]
+"""
+A match channel: a further input beside a word's vector.
+
+related: the highest cosine to a word of the other text; exact: 1 if the other text has the same
+word; idf: how rare the word is, 0 to 1; exact_idf: their product.
+"""
+CHANNELS: tuple[str, ...] = get_args(Channel)
 
 _Config = TypeVar("_Config", bound="LightConfig")
 
-Channel = Literal["related", "exact", "idf", "exact_idf"]
-CHANNELS: tuple[str, ...] = get_args(Channel)
-"""
-related: the highest cosine to a word of the other text; exact: 1 where the other text has the very
-word; idf: how rare the word is, 0 to 1; exact_idf: their product.
-"""
-
 
 def check_channels(names: Sequence[str]) -> None:
-    """Refuse a name that is no channel."""
+    """Raise UnknownNameError for a name that is not a channel."""
     for name in names:
         if name not in CHANNELS:
             raise UnknownNameError("channel", name, CHANNELS)
@@ -53,7 +55,7 @@ def check_channels(names: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LightConfig:
-    """What the light networks have in common."""
+    """What the configs of all light networks have in common."""
 
     kind: ClassVar[str]
 
@@ -62,7 +64,7 @@ class LightConfig:
     filters: int = 300
     """Of each convolution."""
     vector_scale: float = 1.0
-    """What unit-length word vectors are multiplied by before the network sees them."""
+    """The length to which word vectors are scaled."""
 
     def __post_init__(self) -> None:
         for name in ("dimensions", "filters"):
@@ -73,33 +75,34 @@ class LightConfig:
 
     @property
     def input_channels(self) -> tuple[str, ...]:
-        """The channels that stand beside each word, in this order."""
+        """The match channels that the network reads, in this order."""
         return ()
 
-    def as_config(self) -> dict[str, Any]:
-        """What `from_config` reads back, with the kind of network."""
+    def to_config(self) -> dict[str, Any]:
+        """The entries of `config.json`, with the kind of network."""
         return {"kind": self.kind, **asdict(self)}
 
     @classmethod
     def from_config(cls: type[_Config], config: Mapping[str, Any]) -> _Config:
-        """The layout out of a model folder's config; entries of other parts are passed over."""
+        """Read the entries of a `config.json`; other entries are ignored."""
         if config.get("kind") != cls.kind:
             raise ModelError(f"Expected a {cls.kind} model, got {config.get('kind')!r}.")
-        own: dict[str, Any] = {
+        entries: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
-            for part in fields(cls)
-            if (value := config.get(name := part.name)) is not None
+            for field in fields(cls)
+            if (value := config.get(name := field.name)) is not None
         }
-        return cls(**own)
+        return cls(**entries)
 
 
 @dataclass(frozen=True, slots=True)
 class CosinetConfig(LightConfig):
-    """Relatedness beside the words, one convolution a side, a layer over the candidates."""
+    """Cosinet: match channels, one convolution per side, a layer over the candidates."""
 
     kind: ClassVar[str] = "cosinet"
 
     width: int = 5
+    """Of the convolution, in words."""
     channels: tuple[str, ...] = ("related",)
     list_layer: ListLayerKind = "none"
     list_hidden: int = 300
@@ -113,24 +116,25 @@ class CosinetConfig(LightConfig):
 
     @property
     def input_channels(self) -> tuple[str, ...]:
-        """The channels that stand beside each word, in this order."""
+        """The match channels that the network reads, in this order."""
         return self.channels
 
     @property
     def pair_size(self) -> int:
-        """The length of what a question and a candidate make together."""
+        """The size of the vector that represents a pair."""
         return 2 * self.filters
 
 
 @dataclass(frozen=True, slots=True)
 class CompareAggregateConfig(LightConfig):
-    """A gate, attention both ways, products, convolutions of several widths."""
+    """Compare-Aggregate: a gate, attention both ways, products, convolutions of several widths."""
 
     kind: ClassVar[str] = "compare-aggregate"
 
-    # Unit vectors give dot products near 0, and attention to all words alike.
+    # Unit vectors have dot products near 0, and attention would be uniform.
     vector_scale: float = 6.0
     gate: int = 300
+    """Hidden size of the gate."""
     widths: tuple[int, ...] = (1, 2, 3, 4, 5)
     list_layer: ListLayerKind = "none"
     list_hidden: int = 600
@@ -141,29 +145,29 @@ class CompareAggregateConfig(LightConfig):
 
     @property
     def pair_size(self) -> int:
-        """The length of what a question and a candidate make together."""
+        """The size of the vector that represents a pair."""
         return 2 * len(self.widths) * self.filters
 
 
 @dataclass(frozen=True, slots=True)
 class RelationalCNNConfig(LightConfig):
-    """Overlap marks beside the words, one convolution a side, a similarity matrix, counts."""
+    """Relational CNN: overlap embeddings, one convolution per side, similarity matrix, counts."""
 
     kind: ClassVar[str] = "relational-cnn"
 
     filters: int = 100
     width: int = 5
     mark: int = 5
-    """The length of the learned vector that says whether the other text has the word."""
+    """Size of the learned embedding that says whether the other text has the word."""
 
     @property
     def input_channels(self) -> tuple[str, ...]:
-        """What is marked, and what is counted."""
+        """The channel that is embedded, and the channel that is counted."""
         return "exact", "exact_idf"
 
     @property
     def pair_size(self) -> int:
-        """Both texts, their similarity, and the shares of words and of idf they have in common."""
+        """Both texts, their similarity, and the shares of common words and of common idf."""
         return 2 * self.filters + 1 + 4
 
 
@@ -173,13 +177,13 @@ def _check_list_layer(name: str) -> None:
 
 
 MAX_CANDIDATE_WORDS = 64
-"""Words of a candidate that the convolution reads; the features see them all."""
+"""Words of a candidate that the first stage's convolution reads; its features use all words."""
 
 COVERAGE_SCALE = 4.0
-"""What coverages, shares of 1, are multiplied by to be of the size of other inputs."""
+"""Brings coverages, which are shares of 1, to the size of the other inputs."""
 
 FIRST_STAGE_CHANNELS = 4
-"""Beside a candidate's word: related, exact, rarity, exact times rarity."""
+"""Of a candidate's word: related, exact, rarity, exact times rarity."""
 
 _COVERAGES = 3
 """By the square of the relatedness, by its fourth power, by exact matches."""
@@ -201,12 +205,12 @@ FEATURES = (
     "feedback_words",
     "feedback_centroid",
 )
-"""The columns of `features`, in order."""
+"""The columns of the first stage's feature matrix, in order. Model folders record these names."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstStageConfig:
-    """Cosinet's convolutions beside learned weights for question words and direct features."""
+    """The first stage: Cosinet's convolutions, learned weights of question words, features."""
 
     kind: ClassVar[str] = "cosinet-filter"
 
@@ -214,29 +218,29 @@ class FirstStageConfig:
     filters: int = 24
     width: int = 5
     terms: int = 32
-    """Hidden units that weigh a question word by itself and its neighbours."""
+    """Hidden units that weigh a question word by itself and its neighbors."""
     hidden: int = 32
     feedback: float = 1.2
-    """What the second look counts for, times the logarithm of the list's size."""
+    """Weight of the feedback from the best candidates, times the logarithm of the list's size."""
 
     @property
     def inputs(self) -> int:
-        """What the hidden layer sees: features, coverages, and [q*c ; q-c]."""
+        """Inputs of the hidden layer: features, coverages, and [q*c ; q-c]."""
         return len(FEATURES) + _COVERAGES + 2 * self.filters
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """The tensors of a folder of this layout."""
-        own, features = self.dimensions, len(FEATURES)
+        """The shapes of the tensors in a model folder of this config."""
+        dimensions, features = self.dimensions, len(FEATURES)
         return {
             "features.mean": (features,),
             "features.scale": (features,),
-            "terms.weight": (self.terms, own + 2, 3),
+            "terms.weight": (self.terms, dimensions + 2, 3),
             "terms.bias": (self.terms,),
             "weights.weight": (_COVERAGES, self.terms),
             "weights.bias": (_COVERAGES,),
-            "candidate.weight": (self.filters, own + FIRST_STAGE_CHANNELS, self.width),
+            "candidate.weight": (self.filters, dimensions + FIRST_STAGE_CHANNELS, self.width),
             "candidate.bias": (self.filters,),
-            "question.weight": (self.filters, own + 1, self.width),
+            "question.weight": (self.filters, dimensions + 1, self.width),
             "question.bias": (self.filters,),
             "hidden.weight": (self.hidden, self.inputs),
             "hidden.bias": (self.hidden,),
@@ -246,13 +250,13 @@ class FirstStageConfig:
             "direct.bias": (1,),
         }
 
-    def as_config(self) -> dict[str, Any]:
-        """What `from_config` reads back."""
+    def to_config(self) -> dict[str, Any]:
+        """The entries of `config.json`."""
         return {"kind": self.kind, "features": list(FEATURES), **asdict(self)}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> FirstStageConfig:
-        """The layout out of a model folder's config."""
+        """Read the entries of a `config.json`."""
         if config.get("features") != list(FEATURES):
             raise ModelError(
                 f"The model was trained on the features {config.get('features')}, this version of "
@@ -261,7 +265,7 @@ class FirstStageConfig:
         sizes = ("dimensions", "filters", "width", "terms", "hidden")
         wrong = [name for name in sizes if type(config.get(name)) is not int or config[name] < 1]
         if wrong:
-            raise ModelError(f"config.json must give a positive number for {', '.join(wrong)}.")
+            raise ModelError(f"config.json must give a positive integer for {', '.join(wrong)}.")
         feedback = config.get("feedback", 0.0)
         if not isinstance(feedback, (int, float)) or not feedback >= 0:
             raise ModelError(f"config.json must give feedback as 0 or more, got {feedback!r}.")

@@ -1,19 +1,15 @@
 """
-Word vectors: one frozen row a word, small on disk, with a rule for words that have none.
+Word vectors: a table of frozen vectors, with a rule for unknown words.
 
-A saved set is one safetensors file. The set that comes with askline is `WordVectors.load()`; its
-card says what it is made of.
-
-A vector file in a form that opens at once: words in a text file, rows memory-mapped.
+A table is saved as one safetensors file. `WordVectors.load()` loads the vectors that ship with
+askline; their model card describes them. `word_vector_formats` reads word2vec and GloVe files.
 """
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256, shake_128
+from hashlib import shake_128
 from importlib.resources import files
 from itertools import repeat
 from os import PathLike
@@ -32,30 +28,30 @@ __all__ = [
     "SHIPPED",
     "UnknownRule",
     "WordVectors",
-    "read_cached",
+    "rarity_by_rank",
 ]
 
 SHIPPED = "default"
-"""The name of the set that comes with askline."""
+"""The name of the vectors that ship with askline."""
 
 UnknownRule = Literal["zero", "hashed"]
 """
-zero: unknown words are alike, and like nothing. hashed: each gets a unit vector of its own, made
-from its letters, so that it equals itself and is close to nothing else.
+zero: all unknown words have the zero vector. hashed: each unknown word has a pseudo-random unit
+vector, derived from its characters, which is similar only to itself.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class WordVectors:
-    """Rows are float32, or int8 with a scale for each row. Words are in their normal form."""
+    """A table of normalized words. Rows are float32, or int8 with a scale per row."""
 
     words: tuple[str, ...] = field(repr=False)
     rows: NDArray[np.float32] | NDArray[np.int8] = field(repr=False)  # (words, dimensions)
-    scales: NDArray[np.float32] = field(repr=False)  # (words,) what a row is multiplied by
-    rarity: NDArray[np.float32] = field(repr=False)  # (words,) 0 for the most common, 1 for rare
+    scales: NDArray[np.float32] = field(repr=False)  # (words,) factor of each row
+    rarity: NDArray[np.float32] = field(repr=False)  # (words,) 0 common, 1 rare
     unknown: UnknownRule = "hashed"
     name: str = ""
-    place: dict[str, int] = field(init=False, repr=False)
+    row_of: dict[str, int] = field(init=False, repr=False)
     """The row of each word."""
 
     def __post_init__(self) -> None:
@@ -66,13 +62,13 @@ class WordVectors:
         count = len(self.words)
         if self.rows.ndim != 2 or {len(self.rows), len(self.scales), len(self.rarity)} != {count}:
             raise InputError(
-                f"{count} words need as many rows, scales and rarities, "
+                f"Expected rows, scales and rarities for {count} words, "
                 f"got {self.rows.shape}, {self.scales.shape} and {self.rarity.shape}."
             )
-        place = {word: row for row, word in enumerate(self.words)}
-        if len(place) != count:
-            raise InputError(f"Words must differ, got {count} with {len(place)} different ones.")
-        object.__setattr__(self, "place", place)
+        row_of = {word: row for row, word in enumerate(self.words)}
+        if len(row_of) != count:
+            raise InputError(f"Words must be distinct, got {count} with {len(row_of)} distinct.")
+        object.__setattr__(self, "row_of", row_of)
 
     @classmethod
     def from_rows(
@@ -84,7 +80,7 @@ class WordVectors:
         unknown: UnknownRule = "hashed",
         name: str = "",
     ) -> WordVectors:
-        """Rows of floats as they are. Without rarities the words go from common to rare."""
+        """A table of float rows. Without `rarity`, the words must go from common to rare."""
         if rarity is None:
             rarity = rarity_by_rank(len(words))
         return cls(tuple(words), rows, np.ones(len(words), np.float32), rarity, unknown, name)
@@ -98,7 +94,7 @@ class WordVectors:
         return len(self.words)
 
     def __contains__(self, word: object) -> bool:
-        return word in self.place
+        return word in self.row_of
 
     def __str__(self) -> str:
         bits = self.rows.dtype.itemsize * 8
@@ -108,49 +104,49 @@ class WordVectors:
         )
 
     def of(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """(words, dimensions): a row each, by the rule for unknown words where there is none."""
+        """The vectors of these words, (words, dimensions)."""
         return self.look_up(words)[0]
 
     def idf(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """How rare each word is in the language, 0 to 1; an unknown word is as rare as can be."""
-        place = self._places(words)
-        return np.where(place < 0, np.float32(1), self.rarity[place])
+        """How rare each word is in the language, 0 to 1; 1 for unknown words."""
+        rows = self._rows(words)
+        return np.where(rows < 0, np.float32(1), self.rarity[rows])
 
     def look_up(self, words: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What `of` and `idf` give, for the price of one."""
-        place = self._places(words)
-        vectors = self.rows.take(place, axis=0).astype(np.float32)
-        vectors *= self.scales.take(place)[:, None]
-        rarity = self.rarity[place]
-        unknown = np.flatnonzero(place < 0)
+        """The results of `of` and of `idf`, with one lookup per word."""
+        rows = self._rows(words)
+        vectors = self.rows.take(rows, axis=0).astype(np.float32)
+        vectors *= self.scales.take(rows)[:, None]
+        rarity = self.rarity[rows]
+        unknown = np.flatnonzero(rows < 0)
         if len(unknown):
             rarity[unknown] = 1.0
             vectors[unknown] = 0.0
             if self.unknown == "hashed":
-                strange = [words[row] for row in unknown.tolist()]
-                vectors[unknown] = _hashed(strange, self.dimensions)
+                unknown_words = [words[place] for place in unknown.tolist()]
+                vectors[unknown] = _hashed_vectors(unknown_words, self.dimensions)
         return vectors, rarity
 
-    def _places(self, words: Sequence[str]) -> NDArray[np.int64]:
-        return np.fromiter(map(self.place.get, words, repeat(-1)), np.int64, len(words))
+    def _rows(self, words: Sequence[str]) -> NDArray[np.int64]:
+        return np.fromiter(map(self.row_of.get, words, repeat(-1)), np.int64, len(words))
 
     def restricted(self, words: Iterable[str]) -> WordVectors:
-        """The part for these words, in the order that the set has them."""
-        rows = sorted({self.place[word] for word in words if word in self.place})
+        """The table of these words alone, in the order of this table and without its name."""
+        rows = sorted({self.row_of[word] for word in words if word in self.row_of})
         kept = tuple(self.words[row] for row in rows)
         parts = (self.rows[rows], self.scales[rows], self.rarity[rows])
         return WordVectors(kept, *parts, self.unknown)
 
     def quantized(self) -> WordVectors:
-        """The same in 8 bits a number: a quarter of the size, a cosine moves by about 0.001."""
+        """The table in int8: a quarter of the size, cosines change by about 0.001."""
         rows = self.rows * self.scales[:, None]
         scales = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1e-12) / 127
-        small = np.rint(rows / scales[:, None]).astype(np.int8)
+        integers = np.rint(rows / scales[:, None]).astype(np.int8)
         scales = scales.astype(np.float32)
-        return WordVectors(self.words, small, scales, self.rarity, self.unknown, self.name)
+        return WordVectors(self.words, integers, scales, self.rarity, self.unknown, self.name)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write one file that `load` reads back to the same vectors."""
+        """Write one file, which `load` reads without loss."""
         text = "\n".join(self.words).encode("utf-8", "surrogatepass")
         tensors = {
             "words": np.frombuffer(text, np.uint8),
@@ -163,20 +159,20 @@ class WordVectors:
 
     @classmethod
     def load(cls, path: str | PathLike[str] | None = None) -> WordVectors:
-        """A file that `save` wrote; without a path, the set that comes with askline."""
+        """Read a file written by `save`; without a path, the vectors that ship with askline."""
         file = Path(path) if path is not None else _shipped_file()
         try:
             with safe_open(file, framework="numpy") as opened:
-                about = opened.metadata() or {}
-                take = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-            text = bytes(take.pop("words")).decode("utf-8", "surrogatepass")
+                metadata = opened.metadata() or {}
+                tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            text = bytes(tensors.pop("words")).decode("utf-8", "surrogatepass")
             words = tuple(text.split("\n")) if text else ()
-            parts = (take["rows"], take["scales"], take["rarity"])
-            rule: Any = about.get("unknown", "hashed")  # checked by the constructor
-            return cls(words, *parts, rule, about.get("name", ""))
+            parts = (tensors["rows"], tensors["scales"], tensors["rarity"])
+            rule: Any = metadata.get("unknown", "hashed")  # checked by the constructor
+            return cls(words, *parts, rule, metadata.get("name", ""))
         except FileNotFoundError:
             raise ModelError(
-                f"No word vectors at {file}. Name a file that was saved there."
+                f"No word vectors at {file}. Name a file that WordVectors.save wrote."
             ) from None
         except (SafetensorError, KeyError, OSError, ValueError) as error:
             raise ModelError(
@@ -185,7 +181,7 @@ class WordVectors:
 
 
 def rarity_by_rank(count: int) -> NDArray[np.float32]:
-    """0 to 1 by the logarithm of the rank, which is near the idf for words sorted by frequency."""
+    """0 to 1 by the logarithm of the frequency rank, which is close to the idf."""
     ranks = np.log1p(np.arange(count)) / np.log1p(max(count, 2) - 1)
     return np.asarray(ranks, np.float32)
 
@@ -194,52 +190,10 @@ def _shipped_file() -> Path:
     return Path(str(files("askline.models") / "shipped" / "vectors.safetensors"))
 
 
-def _hashed(words: Sequence[str], dimensions: int) -> NDArray[np.float32]:
-    """A unit vector a word, the same on every machine and in every version."""
-    drawn = b"".join(
+def _hashed_vectors(words: Sequence[str], dimensions: int) -> NDArray[np.float32]:
+    """One unit vector per word, the same on every machine and in every version."""
+    digests = b"".join(
         shake_128(word.encode("utf-8", "surrogatepass")).digest(dimensions) for word in words
     )
-    rows = np.frombuffer(drawn, np.uint8).reshape(len(words), dimensions) - np.float32(127.5)
+    rows = np.frombuffer(digests, np.uint8).reshape(len(words), dimensions) - np.float32(127.5)
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
-
-
-_Read = Callable[[], tuple[list[str], NDArray[np.float32]]]
-
-
-def read_cached(
-    file: Path, folder: Path, read: _Read, *settings: str
-) -> tuple[list[str], NDArray[np.float32]]:
-    """
-    What `read` gives for the file, kept in the folder for the next time.
-
-    The entry is found by the file's full path, size and time of change: a file that was written
-    anew is read anew. Entries are never removed here.
-    """
-    entry = folder / f"{file.name}-{_identity(file, settings)}"
-    if not entry.is_dir():
-        _keep(entry, *read())
-    words = (entry / "words.txt").read_text(encoding="utf-8").split("\n")
-    return words, np.load(entry / "rows.npy", mmap_mode="r", allow_pickle=False)
-
-
-def _identity(file: Path, settings: tuple[str, ...]) -> str:
-    state = file.stat() if file.exists() else None
-    parts = [str(file.resolve()), *settings]
-    if state is not None:
-        parts += [str(state.st_size), str(state.st_mtime_ns)]
-    return sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _keep(entry: Path, words: list[str], rows: NDArray[np.float32]) -> None:
-    """Written beside, then moved: two processes may do this at once, and the first one wins."""
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".draft-"))
-    try:
-        (draft / "words.txt").write_text("\n".join(words), encoding="utf-8")
-        np.save(draft / "rows.npy", rows, allow_pickle=False)
-        draft.rename(entry)
-    except OSError:
-        if not entry.is_dir():
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -173,7 +173,7 @@ class TunedSchedule:
             ) from error
         return cls(tuple(depths), rows, stage)
 
-    def as_config(self) -> dict[str, Any]:
+    def to_config(self) -> dict[str, Any]:
         """What `from_config` reads."""
         rows = [
             {"count": row.count, "keeps": {str(step.depth): step.keep for step in row.keeps}}

@@ -74,13 +74,13 @@ class TuningResult:
     budget: float
     sets: tuple[str, ...]
 
-    def as_config(self) -> dict[str, Any]:
+    def to_config(self) -> dict[str, Any]:
         """What goes into the model folder's config."""
         about = {"budget": self.budget, "tuned_on": list(self.sets)}
         if self.first:
             about["first"] = self.first
         return {
-            "schedule": self.schedule.as_config() | about,
+            "schedule": self.schedule.to_config() | about,
             "calibration": {
                 str(depth): {"scale": line.scale, "shift": line.shift}
                 for depth, line in self.calibration.items()
@@ -91,7 +91,7 @@ class TuningResult:
     def as_dict(self) -> dict[str, Any]:
         """The report, for JSON."""
         return {
-            **self.as_config(),
+            **self.to_config(),
             "rows": [row.as_dict() for row in self.rows],
             "pipelines": [found.as_dict() for found in self.pipelines],
         }

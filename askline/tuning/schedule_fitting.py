@@ -258,7 +258,7 @@ def save_schedule(tuned: TuningResult, folder: Path) -> None:
         config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ModelError(f"{path} must be a JSON object: {error}") from error
-    _write(path, json.dumps(config | tuned.as_config(), indent=2, ensure_ascii=False))
+    _write(path, json.dumps(config | tuned.to_config(), indent=2, ensure_ascii=False))
 
 
 def write_report(tuned: TuningResult, folder: Path) -> tuple[Path, Path]:

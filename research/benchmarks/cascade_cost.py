@@ -158,7 +158,7 @@ def main() -> None:
         first=True,
         on_step=lambda step: print(f"  {step}"),
     )
-    print(f"schedule {tuned.schedule.as_config()['rows']}\nfirst stage keeps {tuned.first}")
+    print(f"schedule {tuned.schedule.to_config()['rows']}\nfirst stage keeps {tuned.first}")
     figures: dict[str, Any] = {
         "tuned": tuned.as_dict(),
         "depths": list(dev[0].depths),

@@ -360,7 +360,7 @@ def main(root: str, out: str, threads: int, seed: int) -> None:
     text = card(layout, recipe, questions=len(lists), sets=names)
     tensors = tensors_of(network)
     folder = write_folder(
-        Path(out), config=layout.as_config(), tensors=tensors, card=text, vectors=vectors
+        Path(out), config=layout.to_config(), tensors=tensors, card=text, vectors=vectors
     )
     click.echo(f"Wrote {folder}.", err=True)
 

@@ -63,13 +63,13 @@ def test_the_convolution_reads_the_first_words_of_a_long_candidate() -> None:
     ("change", "message"),
     [
         ({"features": ["length"]}, "was trained on the features"),
-        ({"filters": 0}, "positive number for filters"),
-        ({"width": "5"}, "positive number for width"),
+        ({"filters": 0}, "positive integer for filters"),
+        ({"width": "5"}, "positive integer for width"),
         ({"feedback": -1}, "feedback as 0 or more, got -1"),
     ],
     ids=["features", "zero", "text", "feedback"],
 )
 def test_a_config_that_cannot_be(change: dict[str, object], message: str) -> None:
-    assert FirstStageConfig.from_config(CONFIG.as_config()) == CONFIG
+    assert FirstStageConfig.from_config(CONFIG.to_config()) == CONFIG
     with pytest.raises(ModelError, match=message):
-        FirstStageConfig.from_config(CONFIG.as_config() | change)
+        FirstStageConfig.from_config(CONFIG.to_config() | change)

@@ -23,13 +23,13 @@ CONFIGS = [
 
 @pytest.mark.parametrize("config", CONFIGS, ids=str)
 def test_config_survives_json(config: LightConfig) -> None:
-    entries = json.loads(json.dumps({**config.as_config(), "format": 1, "tokeniser": "x"}))
+    entries = json.loads(json.dumps({**config.to_config(), "format": 1, "tokeniser": "x"}))
     assert type(config).from_config(entries) == config
 
 
 def test_config_of_another_network_is_refused() -> None:
     with pytest.raises(ModelError, match="Expected a cosinet model, got 'relational-cnn'"):
-        CosinetConfig.from_config(RelationalCNNConfig().as_config())
+        CosinetConfig.from_config(RelationalCNNConfig().to_config())
 
 
 @pytest.mark.parametrize(

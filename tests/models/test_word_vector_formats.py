@@ -79,7 +79,7 @@ def test_a_part_of_a_file_has_its_name_and_the_rarities_of_the_whole(
     assert part.words == ("of", "sea")
     assert part.name == whole.name == "v.txt"
     assert np.array_equal(part.idf(["of", "sea"]), whole.idf(["of", "sea"]))
-    with pytest.raises(DataError, match="none of the words asked for"):
+    with pytest.raises(DataError, match="none of the words in the vocabulary"):
         read_vectors(path, vocabulary=["moon"], cache=kept)
 
 
@@ -95,12 +95,12 @@ def test_every_malformed_line_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("v.bin", b"not a heading at all\n", "must begin with the count"),
+        ("v.bin", b"not a heading at all\n", "must begin with the number of words"),
         ("v.bin", _binary()[:-3], "word 2 of 2 must be followed by 2 finite numbers"),
         ("v.bin", b"2 2\nthe", "word 1 of 2"),
         ("v.txt.gz", gzip.compress(GLOVE.encode())[:-9], "cannot be read"),
-        ("v.txt", b"3 2\nthe 1 2\nsea 1 2\n", "begins with 3 as the count of words and has 2"),
-        ("v.txt", b"3 2\n", "begins with 3 as the count of words and has 0"),
+        ("v.txt", b"3 2\nthe 1 2\nsea 1 2\n", "must have 3 words by its header, got 2"),
+        ("v.txt", b"3 2\n", "must have 3 words by its header, got 0"),
     ],
     ids=["heading", "numbers cut short", "word cut short", "gzip cut short", "lines", "all lines"],
 )

@@ -88,7 +88,10 @@ def test_load_says_what_is_wrong(vectors: WordVectors, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [(("a", "b"), "2 words need as many rows"), (("a", "a", "b"), "Words must differ")],
+    [
+        (("a", "b"), "Expected rows, scales and rarities for 2 words"),
+        (("a", "a", "b"), "Words must be distinct"),
+    ],
     ids=["count", "repeated"],
 )
 def test_words_and_rows_must_go_together(words: tuple[str, ...], message: str) -> None:

@@ -38,5 +38,5 @@ def _write(
 ) -> Path:
     random = np.random.default_rng(1)
     tensors = {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
-    config = layout.as_config()
+    config = layout.to_config()
     return write_folder(path, config=config, tensors=tensors, card="drawn", vectors=vectors())

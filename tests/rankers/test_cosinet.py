@@ -40,14 +40,14 @@ def _trained(path: Path, kind: ListLayerKind = "none") -> Path:
         dimensions=6, filters=4, list_layer=kind, list_hidden=6, channels=("related", "exact")
     )
     tensors = _random(cosinet_shapes(layout))
-    return write_folder(path, config=layout.as_config(), tensors=tensors, card="", vectors=VECTORS)
+    return write_folder(path, config=layout.to_config(), tensors=tensors, card="", vectors=VECTORS)
 
 
 def _filter(path: Path) -> Path:
     layout = FirstStageConfig(dimensions=6, filters=4, terms=3, hidden=5)
     tensors = _random(layout.shapes())
     tensors["features.scale"] = np.abs(tensors["features.scale"]) + 1
-    return write_folder(path, config=layout.as_config(), tensors=tensors, card="", vectors=VECTORS)
+    return write_folder(path, config=layout.to_config(), tensors=tensors, card="", vectors=VECTORS)
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "filter"])
@@ -100,7 +100,7 @@ def test_a_folder_saved_again_scores_the_same(tmp_path: Path) -> None:
     ranker = Cosinet.load(_filter(tmp_path / "one"))
     write_folder(
         tmp_path / "two",
-        config=ranker.network.config.as_config(),
+        config=ranker.network.config.to_config(),
         tensors=dict(ranker.network.tensors),
         card="",
         vectors=ranker.vectors,

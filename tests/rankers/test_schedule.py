@@ -137,10 +137,10 @@ def test_steps_that_do_not_pay_for_themselves_are_left_out(
 
 
 def test_learned_comes_back_from_its_config() -> None:
-    assert TunedSchedule.from_config(DEPTHS, LEARNED.as_config()) == LEARNED
+    assert TunedSchedule.from_config(DEPTHS, LEARNED.to_config()) == LEARNED
     priced = replace(LEARNED, stage=3.5)
-    assert TunedSchedule.from_config(DEPTHS, priced.as_config()) == priced
-    assert TunedSchedule.from_config(DEPTHS, {"rows": LEARNED.as_config()["rows"]}) == LEARNED
+    assert TunedSchedule.from_config(DEPTHS, priced.to_config()) == priced
+    assert TunedSchedule.from_config(DEPTHS, {"rows": LEARNED.to_config()["rows"]}) == LEARNED
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_looks_that_cost_more_are_fewer() -> None:
     assert len(few.keeps) <= len(many.keeps)
     assert dear.schedule.plan(few.count)[:-1] == few.keeps
     assert dear.schedule.rows[-1] == cheap.schedule.rows[-1]  # long lists are chosen as ever
-    assert dear.as_config()["schedule"]["stage"] == 12.0
+    assert dear.to_config()["schedule"]["stage"] == 12.0
 
 
 def test_short_lists_come_from_the_table_that_is_just_long_enough() -> None:

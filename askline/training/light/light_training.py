@@ -262,7 +262,7 @@ def export_light_ranker(
     card = _card(trained, dev=dev, command=command, vectors=str(vectors))
     return write_folder(
         folder,
-        config=trained.layout.as_config() | {"tokeniser": TOKENIZER_NAME},
+        config=trained.layout.to_config() | {"tokeniser": TOKENIZER_NAME},
         tensors=tensors_of(trained.network),
         card=card.to_markdown(),
         vectors=vectors,

@@ -96,7 +96,7 @@ def test_the_ranker_gives_torchs_scores(
     network = fit(lists, table, LAYOUT, recipe)
     write_folder(
         tmp_path,
-        config=LAYOUT.as_config(),
+        config=LAYOUT.to_config(),
         tensors=tensors_of(network),
         card="",
         vectors=VECTORS,
