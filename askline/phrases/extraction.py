@@ -4,7 +4,7 @@ Phrase extraction: from the probabilities of starts and ends to candidate spans.
 There are two decodings: the beam search of the paper (the best starts, then the best ends of each)
 and the best spans by the joint probability P(start) · P(end | start). The second does not spend
 candidates on a second end where one end is nearly certain, and finds more answers with the same
-number of candidates (docs/phrases.md).
+number of candidates (research/notes/phrases.md).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 Deadlines, and how much work fits into the time that is left.
 
 A few of the most promising candidates at full depth are worth more than many that only the first
-classifier has scored (docs/schedules.md has figures). So a cascade with a deadline begins no more
-candidates than it can take to the end, by its estimate of the encoder's throughput.
+classifier has scored (figures: research/notes/schedules.md). So a cascade with a deadline
+begins no more candidates than it can take to the end, by its estimate of the encoder's throughput.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ A test of all programs in a few minutes on a CPU: train, export, run without tor
 
 Cosinet list + BiRNN and a cascade of twelve layers, 32 wide, are trained on a hundred questions of
 WikiQA and measured on twenty test questions; their figures have no meaning. Writes
-light_rankers.json and cascade_training.json in the form of the full runs, and only to the folder
-in ASKLINE_RESULTS.
+light_rankers.json, cascade_training.json and cascade_runs.json in the form of the full runs, only
+to the folder in ASKLINE_RESULTS.
 """
 
 from __future__ import annotations

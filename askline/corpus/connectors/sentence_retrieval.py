@@ -62,7 +62,7 @@ def best_sentences(
 
     The server has scored whole texts with its statistics of all texts. Here sentences and the
     passages around them are scored as in the corpus, with inverse document frequencies over these
-    passages. The two scores are added as standard scores (docs/connectors.md has the figures).
+    passages. The two scores are added as standard scores (figures: research/notes/corpus.md).
     """
     candidates, passage_terms = _split_texts(texts, stemmer)
     if not candidates:
