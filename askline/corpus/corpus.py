@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import CorpusError, Problem
 from ..rankers.base import Ranker
+from ..rankers.requests import check_question
 from ..rankers.spec import load
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
 from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
@@ -170,6 +171,7 @@ class Corpus:
         retrieval. With `phrases`, sentences are also found by the phrases in them
         (`encode_phrases`), and the best of both searches are ranked.
         """
+        check_question(question)  # before indexes are updated and models are loaded
         ask = partial(answer, question, top_k=top_k, retrieved=retrieved, blend=blend)
         ranker = self._loaded_ranker
         try:
@@ -180,6 +182,7 @@ class Corpus:
 
     def nearest(self, question: str, *, top_k: int = 5) -> Answers:
         """The sentences of the nearest phrases, nearest first; no ranker is used."""
+        check_question(question)
         return answer(
             question,
             self._phrases.retriever(),

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
+from ..rankers.requests import check_question
 from ..text.readers.document import PlaceUnit
 from .bm25 import bm25_scores, stem_texts
 from .passages import MAX_SENTENCE_CHARACTERS
@@ -38,7 +39,11 @@ class Retriever(Protocol):
     """Finds sentences for a question."""
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
-        """At most `k` sentences, best first; an empty list if nothing matches."""
+        """
+        At most `k` sentences, best first; an empty list if nothing matches.
+
+        InputError for an empty or blank question.
+        """
         ...
 
     def __len__(self) -> int:
@@ -80,6 +85,7 @@ class LexicalRetriever:
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first; an empty list if no word of the question is known."""
+        check_question(question)
         weights = self._search.term_weights(self._search.terms(question))
         passages = max(_MIN_PASSAGES, round(k * _PASSAGES_PER_SENTENCE))
         pairs = [

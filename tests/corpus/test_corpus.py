@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import io
+import multiprocessing
 import os
+import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -155,3 +157,64 @@ def test_many_threads_ask_at_once(tmp_path: Path, pages: Path) -> None:
         with ThreadPoolExecutor(8) as pool:
             together = list(pool.map(corpus.ask, ["Who built the stepped lens?"] * 32))
     assert all(answers.answers == alone for answers in together)
+
+
+def _best_text(corpus: Corpus, question: str) -> str | None:
+    best = corpus.ask(question).best
+    return None if best is None else best.text
+
+
+@pytest.mark.parametrize("spec", ["bm25", None], ids=str)
+def test_a_copy_by_pickle_opens_the_same_folder(
+    tmp_path: Path, pages: Path, monkeypatch: pytest.MonkeyPatch, spec: str | None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Corpus.open("index", ranker=spec) as corpus:
+        corpus.add(pages)
+        before = pickle.dumps(corpus)
+        answers = corpus.ask("Who built the stepped lens?").answers
+        assert pickle.dumps(corpus) == before  # asking a question changes nothing
+    monkeypatch.chdir(pages)  # a relative folder is pickled as an absolute one
+    with pickle.loads(before) as copy:
+        assert copy.ask("Who built the stepped lens?").answers == answers
+
+
+def test_a_copy_by_pickle_has_the_same_ranker_object(tmp_path: Path, pages: Path) -> None:
+    with Corpus.open(tmp_path / "index", ranker=askline.load("wo % 2 >> bm25")) as corpus:
+        corpus.add(pages)
+        with pickle.loads(pickle.dumps(corpus)) as copy:
+            stages = copy.ask("How far did the light go?").stages
+    assert [stage.ranker for stage in stages] == ["passages % 100", "wo % 2", "bm25"]
+
+
+def test_worker_processes_ask_a_pickled_corpus(tmp_path: Path, pages: Path) -> None:
+    questions = ["Who built the stepped lens?", "Why does dough rise?"]
+    with Corpus.open(tmp_path / "index", ranker="bm25") as corpus:
+        corpus.add(pages)
+        expected = [_best_text(corpus, question) for question in questions]
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            found = pool.starmap(_best_text, [(corpus, question) for question in questions])
+    assert found == expected
+    assert None not in found
+
+
+def test_a_corpus_in_memory_refuses_to_be_pickled() -> None:
+    with (
+        Corpus.in_memory(ranker=None) as corpus,
+        pytest.raises(CorpusError, match=r"in memory cannot be pickled\. Open a folder instead"),
+    ):
+        pickle.dumps(corpus)
+
+
+@pytest.mark.parametrize("question", ["", " ", "\n\t"], ids=["empty", "space", "lines"])
+def test_an_empty_question_is_refused_everywhere(pages: Path, question: str) -> None:
+    with Corpus.in_memory(ranker=None) as corpus:
+        corpus.add(pages)
+        for ask in (
+            corpus.ask,
+            corpus.nearest,
+            lambda text: corpus.ask(text, phrases=True),
+            lambda text: corpus.retriever().retrieve(text, 5),
+        ):
+            with pytest.raises(InputError, match="The question must not be empty"):
+                ask(question)

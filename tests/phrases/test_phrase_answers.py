@@ -83,6 +83,10 @@ def test_every_sentence_comes_once(model: PhraseModel, index: PhraseIndex) -> No
 def test_no_question_is_refused(model: PhraseModel, index: PhraseIndex, question: str) -> None:
     with pytest.raises(InputError, match="The question must not be empty"):
         nearest_phrases(question, model, index)
+    with pytest.raises(InputError, match="The question must not be empty"):
+        ranked_phrases(question, model, index, WordOverlap())
+    with pytest.raises(InputError, match="The question must not be empty"):
+        model.encode_question(question)
 
 
 def test_an_empty_index_has_no_answer(tmp_path: Path, model: PhraseModel) -> None:

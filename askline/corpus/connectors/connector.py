@@ -21,7 +21,11 @@ class Connector(Protocol):
     """A retriever that holds connections to a server. Several threads may use it."""
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
-        """At most `k` sentences out of the texts that the server finds, best first."""
+        """
+        At most `k` sentences out of the texts that the server finds, best first.
+
+        InputError for an empty or blank question.
+        """
         ...
 
     def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:

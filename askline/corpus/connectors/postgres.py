@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import CorpusError, InputError, UnknownNameError, require_extra, unknown_name_message
+from ...rankers.requests import check_question
 from ..bm25 import Stemmer, inverse_document_frequency
 from ..results import RetrievedSentence
 from .sentence_retrieval import SentenceWithNeighbors, ServerText, best_sentences
@@ -98,6 +99,7 @@ class PostgresConnector:
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences out of the texts found by words and by vector, best first."""
+        check_question(question)
         vector = None if self._encode is None else _vector_literal(self._encode(question))
         options = self._table.options
         with self._lock, _postgres_errors(self._server, options):

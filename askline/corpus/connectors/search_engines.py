@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import CorpusError, InputError, require_extra
+from ...rankers.requests import check_question
 from ..bm25 import Stemmer
 from ..results import RetrievedSentence
 from .sentence_retrieval import SentenceWithNeighbors, ServerText, best_sentences
@@ -87,6 +88,7 @@ class SearchEngineConnector:
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences out of the texts that the server finds, best first."""
+        check_question(question)
         index = self._fields
         fields = [index.text, *([index.title] if index.title else [])]
         with _search_engine_errors(self._server, self._timeout):

@@ -99,6 +99,11 @@ def test_nothing_found(books: PostgresConnector, question: str) -> None:
     assert books.retrieve(question, 5) == []
 
 
+def test_an_empty_question_is_refused(books: PostgresConnector) -> None:
+    with pytest.raises(InputError, match="The question must not be empty"):
+        books.retrieve(" \n", 5)
+
+
 def test_a_question_may_be_long_and_strange(books: PostgresConnector) -> None:
     question = "lighthouse o'clock a\\b 'x' & | ! :* <-> (( " + " ".join(map(str, range(500)))
     assert books.retrieve(question, 1)

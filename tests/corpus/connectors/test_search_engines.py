@@ -251,3 +251,11 @@ def test_a_missing_client_names_its_extra(kind: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "elasticsearch", None)
     with pytest.raises(MissingExtraError, match=rf"pip install .*\[{kind}\]'"):
         connect(f"{kind}://localhost/books")
+
+
+def test_an_empty_question_is_refused_before_the_request(server: str, engine: Engine) -> None:
+    with closing(connect(f"{server}/books")) as retriever:
+        requests = len(engine.asked)
+        with pytest.raises(InputError, match="The question must not be empty"):
+            retriever.retrieve(" ", 5)
+    assert len(engine.asked) == requests
