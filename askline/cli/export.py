@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["export"]
 
 
-@click.command()
+@click.command(short_help="Convert a trained model so that it runs without torch.")
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--out",

@@ -42,7 +42,7 @@ __all__ = ["cascade", "reader"]
 _CALIBRATION_PAIRS = 100
 
 
-@click.command()
+@click.command(short_help="Train a cascade.")
 @click.option(
     "--init",
     required=True,
@@ -268,7 +268,7 @@ def _print_next_steps(out: Path, sets: CascadeData) -> None:
     click.echo("\n".join(lines), err=True)
 
 
-@click.command()
+@click.command(short_help="Train a reader of answer spans for a cascade.")
 @click.option(
     "--model",
     metavar="DIR",

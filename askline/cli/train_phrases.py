@@ -136,7 +136,7 @@ def _phrase_options(function: Callable[..., None]) -> Callable[..., None]:
     return decorated
 
 
-@click.command()
+@click.command(short_help="Train an extractor of phrases.")
 @click.option(
     "--init", required=True, metavar="DIR", help="Encoder to start from: a folder or a hub name."
 )
@@ -156,7 +156,8 @@ def extractor(init: str, *, ends: SpanEnds, options: _PhraseOptions) -> None:
 
     \b
     Example:
-      askline train extractor --init DIR --on squadshifts/new_wiki_v1.0.json --out DIR
+      askline train extractor --init DIR \\
+          --on squadshifts/new_wiki_v1.0.json --out DIR
     """
     require_torch(options.device)
     from ..training.phrases.phrase_export import save_extractor
@@ -170,7 +171,7 @@ def extractor(init: str, *, ends: SpanEnds, options: _PhraseOptions) -> None:
     _finish(options, measured)
 
 
-@click.command()
+@click.command(short_help="Train the phrase model.")
 @click.option(
     "--extractor",
     "extractor_folder",

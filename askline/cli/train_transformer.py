@@ -35,7 +35,7 @@ _HEADS = ("plain", "first-token", "mean")
 _LOSSES = ("point", "list", "pair")
 
 
-@click.command()
+@click.command(short_help="Train a cross-encoder.")
 @click.option(
     "--init", required=True, metavar="DIR", help="Encoder to start from: a folder or a hub name."
 )

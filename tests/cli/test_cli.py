@@ -35,9 +35,24 @@ def test_every_command_and_option_has_help(path: str, command: click.Command) ->
             assert parameter.help, f"{path} {parameter.name} has no help"
 
 
-def test_help_lists_every_command_with_a_whole_sentence(run: Run) -> None:
-    lines = run("--help").stdout.splitlines()
-    for name in cli.commands:
+@pytest.mark.parametrize(
+    ("path", "command"), [pytest.param(*each, id=each[0]) for each in commands(cli, "askline")]
+)
+def test_help_fits_80_columns(path: str, command: click.Command, run: Run) -> None:
+    lines = run(*path.split()[1:], "--help").stdout.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("path", ["askline", "askline data", "askline train", "askline tune"])
+def test_help_lists_commands_with_whole_sentences(path: str, run: Run) -> None:
+    names = path.split()[1:]
+    group: click.Command = cli
+    for name in names:
+        assert isinstance(group, click.Group)
+        group = group.commands[name]
+    assert isinstance(group, click.Group)
+    lines = run(*names, "--help").stdout.splitlines()
+    for name in group.commands:
         [line] = [line for line in lines if line.startswith(f"  {name} ")]
         assert line.endswith(".")
         assert not line.endswith("...")
