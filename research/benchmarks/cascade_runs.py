@@ -185,7 +185,7 @@ def fit(world: World, seconds: float) -> None:
     lists, reading = world.transfer
     network = world.network()
     start = time.perf_counter()
-    recipe = replace(FIT, objective=TAUGHT, keep_last=True, seconds=seconds)
+    recipe = replace(FIT, objective=TAUGHT, keep_last=True, max_seconds=seconds)
     train_cascade(network, [CascadePhase(lists, recipe, reading, world.teacher())])
     world.keep("start", network)
     world.put("train-start", {"seconds": round(time.perf_counter() - start)})
@@ -205,11 +205,11 @@ def refit(world: World, name: str, seconds: float) -> None:
 
 def train(world: World, variant: str, seed: int, seconds: float) -> None:
     lists, reading = world.transfer
-    recipe = replace(VARIANTS[variant], seed=seed, seconds=seconds)
+    recipe = replace(VARIANTS[variant], seed=seed, max_seconds=seconds)
     network, teacher = world.network(world.state("start")), world.teacher()
     steps: list[int] = []
     phase = CascadePhase(lists, recipe, reading if recipe.paragraphs else None, teacher)
-    history = train_cascade(network, [phase], on_step=lambda *at: steps.append(at[1]))
+    history = train_cascade(network, [phase], on_step=lambda step: steps.append(step.total))
     world.keep(f"{variant}-{seed}", network)
     row = {"steps": len(steps), "of": steps[-1], "loss": [round(one.loss, 4) for one in history]}
     world.put(f"train-{variant}-{seed}", row)
@@ -301,7 +301,7 @@ def reader(world: World, name: str, rank: int, seconds: float) -> None:
         examples,
         word_piece_template(tokeniser),
         recipe,
-        on_step=lambda *at: steps.append(at[0]),
+        on_step=lambda step: steps.append(step.done),
     )
     figures = read_held_out(world, made, tokeniser)
     world.put(f"reader-{name}-{rank}", {"steps": len(steps), "rank": rank, **figures})

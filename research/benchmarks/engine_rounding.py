@@ -24,7 +24,7 @@ from askline import data
 from askline.engine import quantization
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.models.folder import ModelFolder
-from askline.training import post_training_quantization as quantised
+from askline.training import post_training_quantization
 from askline.training.post_training_quantization import sample_pairs
 from askline.types import Question
 
@@ -95,8 +95,12 @@ def _made(
         for name, value in left_out.items():
             stack.enter_context(patch.object(quantization, name, value))
         if not corrected:
-            stack.enter_context(patch.object(quantised, "round_rows", _nearest))
-        layout, tensors = quantised.quantised(exact.config, floats, exact.tokenizer, pairs)
+            stack.enter_context(
+                patch.object(post_training_quantization, "quantize_rows_gptq", _nearest)
+            )
+        layout, tensors = post_training_quantization.quantize_cascade(
+            exact.config, floats, exact.tokenizer, pairs
+        )
     return OnnxEncoder(layout, tensors, exact.tokenizer, exact.workers)
 
 

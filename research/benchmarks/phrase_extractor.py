@@ -18,6 +18,7 @@ from typing import get_args
 from askline.data.squad import Paragraph, read_paragraphs
 from askline.phrases.extraction import Decoding
 from askline.phrases.tokenization import load_tokenizer
+from askline.training.loop import TrainingProgress
 from askline.training.phrases.phrase_extractor import SpanEnds
 from askline.training.phrases.phrase_run import PhraseRun, build_extractor, candidate_recall
 from askline.training.phrases.phrase_training import PhraseRecipe
@@ -32,14 +33,16 @@ def main() -> None:
     given = _arguments()
     train, dev = split(data_root())
     test = read_paragraphs(data_root() / "squad/dev-v1.1.json").paragraphs
-    means = PhraseRun(load_tokenizer(given.init), given.device, note=print)
+    means = PhraseRun(
+        load_tokenizer(given.init), given.device, progress=TrainingProgress(on_note=print)
+    )
     recipe = PhraseRecipe(epochs=given.epochs, learning_rate=given.rate, seed=given.seed)
     rows = _known()
     for ends in get_args(SpanEnds):
         network, _ = build_extractor(given.init, train, recipe, means, ends=ends)
         row: Row = {}
         for name, paragraphs in (("dev", dev), ("SQuAD v1.1 dev", test)):
-            material = means.material(paragraphs)
+            material = means.windows(paragraphs)
             for how in get_args(Decoding):
                 found = network.extract([one.window for one in material], how=how)
                 row[f"{name}, {how}"] = candidate_recall(material, found, paragraphs).percent
