@@ -231,14 +231,14 @@ def _read_tables(
     from ..tuning.score_tables import with_first_stage
 
     tables = [ScoreTable.load(file) for file in files]
-    if not first or all(table.light is not None for table in tables):
+    if not first or all(table.first_stage is not None for table in tables):
         return tables
     if first_layers is None:
         raise click.UsageError("--first with --table needs --first-layers.")
     first_ranker = load(first)
     complete = []
     for table in tables:
-        if table.light is None:
+        if table.first_stage is None:
             with progress_bar(f"Ranking {table.name}", len(table.questions)) as step:
                 questions = _load_questions(table.name, root, table.pad, None)
                 table = with_first_stage(
@@ -284,7 +284,7 @@ def _row(name: str, found: LengthResult) -> list[str]:
     held_out = choice.held_out
     return [
         name,
-        f"{choice.trial.price:.1%}",
+        f"{choice.trial.mean_cost:.1%}",
         f"{100 * choice.trial.p1:.2f}",
         f"{100 * choice.full.p1:.2f}",
         f"{100 * choice.trial.map:.2f}",

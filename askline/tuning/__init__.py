@@ -1,4 +1,4 @@
-"""Drop schedules learned from dev sets: scored once at every depth, then searched on paper."""
+"""Drop schedules learned from dev sets: score once at every depth, then search on the scores."""
 
 from __future__ import annotations
 

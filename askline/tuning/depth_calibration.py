@@ -1,4 +1,4 @@
-"""Chances out of logits: a line for each depth, and the threshold below which nothing answers."""
+"""Calibration: probabilities from logits at each depth, and the no-answer threshold."""
 
 from __future__ import annotations
 
@@ -17,77 +17,78 @@ __all__ = [
     "no_answer_threshold",
 ]
 
-_FLATTEST = 1e-3
+_MIN_SCALE = 1e-3
 UNANSWERABLE = 1 / 3
-"""Of the questions people ask, supposed to have no answer in the text at hand."""
-_NEVER = -1.0
+"""The assumed share of questions that have no answer among their candidates."""
+_WRONG = -1.0  # below every threshold
 
 FloatArray = NDArray[np.float64]
 
 
 def calibrate(tables: Sequence[ScoreTable]) -> dict[int, LogitCalibration]:
     """
-    Platt's line for each depth, over the questions' own candidates.
+    Platt scaling per depth, fitted on the questions' own candidates.
 
-    Not over what padding brought: easy negatives by the hundred would say little about the chances
-    of a candidate at the top, which are the ones that anybody reads.
+    Candidates added by padding are left out: hundreds of easy negatives would say little about the
+    probabilities at the top of a list, which are the ones that users see.
     """
     own = [~table.added for table in tables]
     labels = np.concatenate([table.labels[mask] for table, mask in zip(tables, own, strict=True)])
-    lines = {}
+    calibration = {}
     for row, depth in enumerate(tables[0].depths):
         logits = [table.scores[row, mask] for table, mask in zip(tables, own, strict=True)]
         fitted = PlattScaling.fit(np.concatenate(logits), labels)
-        lines[depth] = LogitCalibration(fitted.scale, fitted.shift)
-        if fitted.scale < _FLATTEST:  # a classifier that knows nothing gives everybody's chance
-            lines[depth] = LogitCalibration(
-                _FLATTEST, float(np.log(labels.mean() / (1 - labels.mean())))
-            )
-    return lines
+        calibration[depth] = LogitCalibration(fitted.scale, fitted.shift)
+        if fitted.scale < _MIN_SCALE:  # a useless classifier gives every candidate the base rate
+            base_rate = float(np.log(labels.mean() / (1 - labels.mean())))
+            calibration[depth] = LogitCalibration(_MIN_SCALE, base_rate)
+    return calibration
 
 
-def no_answer_threshold(tables: Sequence[ScoreTable], line: LogitCalibration) -> float:
+def no_answer_threshold(tables: Sequence[ScoreTable], calibration: LogitCalibration) -> float:
     """
-    The chance at full depth below which nothing is given as the answer.
+    The probability at full depth below which no answer is given.
 
-    It treats most questions right where one in three has no answer: with the right sentence, or by
-    saying that there is none. Every question counts twice, with its answers and without them, and
-    every table the same. (The F1 of abstaining would be highest at a threshold that keeps a third
-    of the right sentences back.)
+    It maximizes the share of questions that are handled correctly, with the right sentence or with
+    no answer, if one question in three is unanswerable. Every question counts twice, with its
+    answers and without them, and all tables have the same weight. (The threshold with the highest
+    F1 of abstaining would suppress a third of the right sentences.)
     """
-    treated = [_treated(table, line) for table in tables]
-    chances = np.concatenate([chance for pair in treated for chance in pair])
-    if not len(chances):
+    by_table = [_best_probabilities(table, calibration) for table in tables]
+    probabilities = np.concatenate([own for pair in by_table for own in pair])
+    if not len(probabilities):
         raise InputError(
-            "Expected questions that have an answer and another candidate, got none. Take a "
+            "Expected questions that have an answer and another candidate, got none. Use a "
             "larger set."
         )
-    values = np.unique(np.maximum(chances, 0.0))
-    right = np.zeros(len(values))
-    for given, silent in treated:
-        # Given where the chance is at least the threshold, silent where it is below.
-        right += (1 - UNANSWERABLE) * (1 - _share_below(given, values))
-        right += UNANSWERABLE * _share_below(silent, values)
-    return min(1.0, float(values[np.argmax(right)]))
+    thresholds = np.unique(np.maximum(probabilities, 0.0))
+    correct = np.zeros(len(thresholds))
+    for answerable, unanswerable in by_table:
+        # An answer is given if the probability is at least the threshold.
+        correct += (1 - UNANSWERABLE) * (1 - _share_below(answerable, thresholds))
+        correct += UNANSWERABLE * _share_below(unanswerable, thresholds)
+    return min(1.0, float(thresholds[np.argmax(correct)]))
 
 
-def _treated(table: ScoreTable, line: LogitCalibration) -> tuple[FloatArray, FloatArray]:
+def _best_probabilities(
+    table: ScoreTable, calibration: LogitCalibration
+) -> tuple[FloatArray, FloatArray]:
     """
-    For questions that have both kinds of candidates, the best candidate's chance.
+    The probability of the best candidate, for questions with answers and other candidates.
 
-    First with all of them, -1 where it is a wrong one, which no threshold makes right; then with
-    the answers taken out.
+    First with all candidates, -1 if the best one is wrong, which no threshold can correct; then
+    with the answers removed.
     """
-    chances = np.asarray(line(table.scores[-1]), np.float64)
-    given, silent = [], []
+    probabilities = np.asarray(calibration(table.scores[-1]), np.float64)
+    answerable, unanswerable = [], []
     for start, size in zip(table.starts.tolist(), table.sizes.tolist(), strict=True):
-        labels, own = table.labels[start : start + size], chances[start : start + size]
+        labels, own = table.labels[start : start + size], probabilities[start : start + size]
         if labels.any() and not labels.all():
-            given.append(own.max() if labels[own.argmax()] else _NEVER)
-            silent.append(own[~labels].max())
-    return np.array(given), np.array(silent)
+            answerable.append(own.max() if labels[own.argmax()] else _WRONG)
+            unanswerable.append(own[~labels].max())
+    return np.array(answerable), np.array(unanswerable)
 
 
-def _share_below(chances: FloatArray, values: FloatArray) -> FloatArray:
-    """For each value, the share of the chances that lie below it."""
-    return np.searchsorted(np.sort(chances), values) / max(1, len(chances))
+def _share_below(probabilities: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Per threshold, the share of probabilities below it."""
+    return np.searchsorted(np.sort(probabilities), thresholds) / max(1, len(probabilities))

@@ -1,12 +1,11 @@
 """
-A whole schedule out of score tables: a row for each length of list, and the first stage's cut.
+`tune`: a complete drop schedule from score tables, and how it is saved.
 
-The first row is that of the longest lists of which there are many; from there it goes to shorter
-lists and to longer ones. At every depth shorter lists keep no smaller share of their candidates,
-and lists longer than those of the first row no fewer: keeps are a smooth function of the count, not
-the best of each range by itself.
-
-What tuning leaves behind: the schedule in the model folder, and a report beside it.
+A schedule has a row per list length, and optionally a cut by a first stage. The first row is fitted
+to the longest lists of which there are many; then come shorter lists, and then longer ones. At
+every depth, shorter lists keep at least the same share of their candidates, and lists longer than
+those of the first row keep at least as many. So the number kept is a smooth function of the list
+length, not an independent optimum per length.
 """
 
 from __future__ import annotations
@@ -41,7 +40,9 @@ __all__ = [
 ]
 
 COUNTS = (10, 20, 50, 100, 400, 1_300)
-_ROOM = 1.5  # counts nearer than this to the first stage's cut give way to it
+"""List lengths that get a row of their own."""
+_MIN_RATIO = 1.5  # lengths closer than this to the first stage's cut are replaced by it
+_CONFIG = "config.json"
 
 
 def tune(
@@ -56,49 +57,55 @@ def tune(
     on_step: Callable[[str], None] = lambda _: None,
 ) -> TuningResult:
     """
-    Search, choose, smooth.
+    Search schedules for all list lengths, choose one per length, and calibrate.
 
-    `budget` is the cost allowed, in token-layers relative to full depth. It holds for long lists;
-    shorter ones, where less is to be saved, may cost more rather than lose more P@1 than `loss` or
-    more MAP than `map_loss`, on all sets together and, of MAP, on each of them. `stage` is what a
-    classifier costs beside its candidates, in layers of one candidate; it counts for short lists,
-    and is nothing beside long ones.
+    `budget` is the allowed cost in token-layers, relative to full depth. It holds for long lists.
+    Short lists, where less can be saved, may cost more rather than lose more P@1 than `loss` or
+    more MAP than `map_loss`, over all sets together and, for MAP, on each of them. `stage` is the
+    fixed cost of a classifier per list, in layers of one candidate; it matters for short lists.
 
     With `first`, the tables' first stage is part of the pipeline, and its cut is searched too: the
-    smallest with which full depth behind it surely loses no more than `loss`, on the padded length
-    that asks for most.
+    smallest cut with which full depth surely loses no more than `loss`, on the padded length that
+    needs the largest cut.
     """
     if not 0 < budget <= 1:
         raise InputError(f"budget must be above 0 and at most 1, got {budget}.")
-    aim = _Aim(budget, loss, map_loss)
+    limits = _Limits(budget, loss, map_loss)
     longest = max(int(table.sizes.max()) for table in tables)
     lengths = [count for count in counts if count <= longest] or [longest]
-    heads = _heads(tables, aim, on_step) if first else []
-    cut = max((head.cut for head in heads), default=0)
-    heads = [head for head in heads if head.lists.count > cut]
+    searches = _search_first_stage(tables, limits, on_step) if first else []
+    cut = max((one.cut for one in searches), default=0)
+    searches = [one for one in searches if one.lists.count > cut]
     if cut:
-        near = [n for n in lengths if cut / _ROOM < n < cut * _ROOM and n < max(lengths)]
-        lengths = [*(set(lengths) - set(near)), cut]
-    lists = {count: _lists(tables, count) for count in sorted(set(lengths))}
-    anchor = _anchor(lists)
-    lists |= {n: replace(own, stage=stage) for n, own in lists.items() if n < anchor}
+        close = [
+            count
+            for count in lengths
+            if cut / _MIN_RATIO < count < cut * _MIN_RATIO and count < max(lengths)
+        ]
+        lengths = [*(set(lengths) - set(close)), cut]
+    lists = {count: _shortest_lists(tables, count) for count in sorted(set(lengths))}
+    anchor = _anchor_length(lists)
+    lists |= {count: replace(own, stage=stage) for count, own in lists.items() if count < anchor}
     if cut:
-        lists[cut] = concatenated([lists[cut], *(head.lists.first(cut) for head in heads)])
+        lists[cut] = concatenated(
+            [lists[cut], *(one.lists.after_first_stage(cut) for one in searches)]
+        )
     rows: list[LengthResult] = []
-    for count in _from(anchor, list(lists)):
+    for count in _fitting_order(anchor, list(lists)):
         on_step(f"{count} candidates")
         if count > anchor:
-            rows.append(_row(lists[count], aim.at_any_loss, below=rows[-1].row))
+            rows.append(_fit_row(lists[count], limits.budget_only, shorter=rows[-1].row))
         else:
-            above = rows[0].row if rows else None
-            rows.insert(0, _row(lists[count], aim if rows else aim.at_any_loss, above=above))
-    schedule = TunedSchedule(tables[0].depths, tuple(found.row for found in rows), stage)
+            own_limits = limits if rows else limits.budget_only
+            longer = rows[0].row if rows else None
+            rows.insert(0, _fit_row(lists[count], own_limits, longer=longer))
+    schedule = TunedSchedule(tables[0].depths, tuple(result.row for result in rows), stage)
     calibration = calibrate(tables)
     return TuningResult(
         schedule,
         tuple(rows),
         cut,
-        tuple(head.found(schedule, cut) for head in heads),
+        tuple(one.pipeline_result(schedule, cut) for one in searches),
         calibration,
         no_answer_threshold(tables, calibration[tables[0].depths[-1]]),
         budget,
@@ -107,131 +114,139 @@ def tune(
 
 
 @dataclass(frozen=True, slots=True)
-class _Aim:
-    """What a schedule may cost and lose; see `tune`."""
+class _Limits:
+    """The allowed cost and losses of a schedule; see `tune`."""
 
     budget: float
     loss: float
     map_loss: float
 
     @property
-    def reach(self) -> float:
-        """How far the search goes: past the budget, where it may have to grow."""
+    def search_budget(self) -> float:
+        """How far to search: beyond the budget if the budget may have to grow."""
         return self.budget if self.loss >= 1 else min(1.0, 2 * self.budget)
 
     @property
-    def at_any_loss(self) -> _Aim:
-        """The budget alone."""
+    def budget_only(self) -> _Limits:
+        """The same budget without limits on the losses."""
         return replace(self, loss=1.0, map_loss=1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Head:
+class _FirstStageSearch:
     """The search for a first stage's cut on whole lists of one length."""
 
     lists: CandidateLists
-    field: TrialTable
+    trials: TrialTable
     loss: float
 
     @cached_property
     def choice(self) -> Choice:
-        """Of the cuts before full depth; what the cascade drops is decided by its own rows."""
-        keeps = [trial.keeps for trial in self.field.trials]
-        cuts = np.array([len(steps) == 1 and not steps[0].depth for steps in keeps])
-        return self.field.cheapest(self.loss, among=cuts)
+        """The best cut before full depth; the cascade's drops are decided by its own rows."""
+        keeps = [trial.keeps for trial in self.trials.trials]
+        is_cut = np.array([len(steps) == 1 and not steps[0].depth for steps in keeps])
+        return self.trials.cheapest(self.loss, among=is_cut)
 
     @property
     def cut(self) -> int:
         return self.choice.trial.keeps[0].keep
 
-    def found(self, schedule: TunedSchedule, cut: int) -> LengthResult:
-        """The pipeline as it will run, not as it was searched."""
+    def pipeline_result(self, schedule: TunedSchedule, cut: int) -> LengthResult:
+        """The first stage followed by the cascade, with the final schedule."""
         keeps = (Step(0, cut), *schedule.plan(cut)[:-1])
         choice = replace(self.choice, trial=measure(self.lists, keeps))
-        count, front = self.lists.count, self.field.front()
-        return LengthResult(count, len(self.lists), choice, front, _rule(self.lists))
+        front = self.trials.pareto_front()
+        return LengthResult(
+            self.lists.count, len(self.lists), choice, front, _fixed_fractions(self.lists)
+        )
 
 
-def _heads(tables: Sequence[ScoreTable], aim: _Aim, on_step: Callable[[str], None]) -> list[_Head]:
-    """On tables whose lists are all of one length: the first stage has ranked them whole."""
-    whole: dict[int, list[ScoreTable]] = {}
+def _search_first_stage(
+    tables: Sequence[ScoreTable], limits: _Limits, on_step: Callable[[str], None]
+) -> list[_FirstStageSearch]:
+    """One search per length, on tables whose lists all have the same length."""
+    by_length: dict[int, list[ScoreTable]] = {}
     for table in tables:
-        if table.light is not None and table.sizes.min() == table.sizes.max():
-            whole.setdefault(int(table.sizes.max()), []).append(table)
-    if not whole:
+        if table.first_stage is not None and table.sizes.min() == table.sizes.max():
+            by_length.setdefault(int(table.sizes.max()), []).append(table)
+    if not by_length:
         longest = max(int(table.sizes.max()) for table in tables)
         raise InputError(
-            "A first stage is tuned on lists of one length, and these differ. Pad them all to at "
+            "Tuning a first stage needs lists of one length, but these differ. Pad them all to at "
             f"least the longest, which has {longest} candidates."
         )
-    heads = []
-    for count, own in sorted(whole.items()):
+    searches = []
+    for count, own in sorted(by_length.items()):
         on_step(f"first stage, {count} candidates")
-        lists = _lists(own, count)
-        field = TrialTable.of(search(lists, budget=aim.budget, first=True), lists.folds, lists.sets)
-        heads.append(_Head(lists, field, aim.loss))
-    return heads
+        lists = _shortest_lists(own, count)
+        found = search(lists, budget=limits.budget, first=True)
+        trials = TrialTable.of(found, lists.folds, lists.sets)
+        searches.append(_FirstStageSearch(lists, trials, limits.loss))
+    return searches
 
 
-def _lists(tables: Sequence[ScoreTable], count: int) -> CandidateLists:
-    """Out of the table of each set with the shortest lists that are long enough."""
+def _shortest_lists(tables: Sequence[ScoreTable], count: int) -> CandidateLists:
+    """Lists of `count`, per set from the table with the shortest lists that are long enough."""
     enough = [table for table in tables if int(table.sizes.max()) >= count]
-    by_length = sorted(enough, key=lambda table: -int(table.sizes.max()))
-    shortest = {table.name: table for table in by_length}
+    longest_first = sorted(enough, key=lambda table: -int(table.sizes.max()))
+    shortest = {table.name: table for table in longest_first}
     return make_lists(list(shortest.values()), count)
 
 
-def _from(anchor: int, counts: Sequence[int]) -> list[int]:
+def _fitting_order(anchor: int, counts: Sequence[int]) -> list[int]:
     """Down from the anchor, then up."""
     longer = sorted(count for count in counts if count > anchor)
     return sorted(set(counts) - set(longer), reverse=True) + longer
 
 
-def _anchor(lists: Mapping[int, CandidateLists]) -> int:
-    """The longest lists of which there are at least half as many as of any others."""
+def _anchor_length(lists: Mapping[int, CandidateLists]) -> int:
+    """The longest length with at least half as many lists as any other length has."""
     most = max(len(own) for own in lists.values())
     return max(count for count, own in lists.items() if 2 * len(own) >= most)
 
 
-def _row(
+def _fit_row(
     lists: CandidateLists,
-    aim: _Aim,
+    limits: _Limits,
     *,
-    below: TunedRow | None = None,
-    above: TunedRow | None = None,
+    shorter: TunedRow | None = None,
+    longer: TunedRow | None = None,
 ) -> LengthResult:
-    """The best that is in line with the rows of shorter and of longer lists."""
-    trials = search(lists, budget=aim.reach)
-    if below is not None:
-        trials = [*trials, measure(lists, below.keeps)]  # always in line, where nothing else may be
-    field = TrialTable.of(trials, lists.folds, lists.sets)
-    fits = [
-        (below is None or (_shares_fall(below, row) and _numbers_rise(below, row)))
-        and (above is None or _shares_fall(row, above))
+    """The best schedule that is consistent with the rows of shorter and of longer lists."""
+    trials = search(lists, budget=limits.search_budget)
+    if shorter is not None:
+        trials = [*trials, measure(lists, shorter.keeps)]  # always consistent
+    table = TrialTable.of(trials, lists.folds, lists.sets)
+    consistent = [
+        (shorter is None or (_shares_fall(shorter, row) and _numbers_rise(shorter, row)))
+        and (longer is None or _shares_fall(row, longer))
         and TunedSchedule(lists.depths, (row,), lists.stage).plan(row.count)[:-1] == row.keeps
-        for row in (TunedRow(lists.count, trial.keeps) for trial in field.trials)
+        for row in (TunedRow(lists.count, trial.keeps) for trial in table.trials)
     ]
-    among = np.array(fits) if any(fits) else None
-    choice = field.best(aim.budget, loss=aim.loss, map_loss=aim.map_loss, among=among)
-    return LengthResult(lists.count, len(lists), choice, field.front(), _rule(lists))
+    among = np.array(consistent) if any(consistent) else None
+    choice = table.best(limits.budget, loss=limits.loss, map_loss=limits.map_loss, among=among)
+    return LengthResult(
+        lists.count, len(lists), choice, table.pareto_front(), _fixed_fractions(lists)
+    )
 
 
-def _rule(lists: CandidateLists) -> list[Trial]:
+def _fixed_fractions(lists: CandidateLists) -> list[Trial]:
+    """The paper's rule, which drops the same fraction after every classifier."""
     plans = [DropFraction(lists.depths, alpha).plan(lists.count) for alpha in ALPHAS]
     return [measure(lists, plan[:-1]) for plan in plans]
 
 
 def _shares_fall(shorter: TunedRow, longer: TunedRow) -> bool:
-    """Whether longer lists keep no larger share of their candidates."""
-    share = shorter.count / longer.count
+    """Whether longer lists keep no larger share of their candidates at any depth."""
+    ratio = shorter.count / longer.count
     return all(
-        math.floor(share * longer.at(depth)) <= shorter.at(depth)
+        math.floor(ratio * longer.at(depth)) <= shorter.at(depth)
         for depth in _depths(shorter, longer)
     )
 
 
 def _numbers_rise(shorter: TunedRow, longer: TunedRow) -> bool:
-    """Whether longer lists keep no fewer candidates."""
+    """Whether longer lists keep at least as many candidates at every depth."""
     return all(shorter.at(depth) <= longer.at(depth) for depth in _depths(shorter, longer))
 
 
@@ -239,11 +254,8 @@ def _depths(*rows: TunedRow) -> set[int]:
     return {step.depth for row in rows for step in row.keeps}
 
 
-_CONFIG = "config.json"
-
-
 def fingerprint(folder: Path) -> str:
-    """Of all that a model computes with; its schedule and its card are no part of that."""
+    """A hash of the files a model computes with, that is, without its config and its card."""
     digest = blake2b(digest_size=8)
     for file in sorted(folder.iterdir()):
         if file.is_file() and file.name not in (_CONFIG, "README.md"):
@@ -252,7 +264,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def save_schedule(tuned: TuningResult, folder: Path) -> None:
-    """Put schedule, calibration and threshold into the folder's config; the rest stays."""
+    """Write schedule, calibration and threshold into the model folder's config."""
     path = folder / _CONFIG
     try:
         config = json.loads(path.read_text("utf-8"))
@@ -262,12 +274,12 @@ def save_schedule(tuned: TuningResult, folder: Path) -> None:
 
 
 def write_report(tuned: TuningResult, folder: Path) -> tuple[Path, Path]:
-    """The fronts as JSON and as a picture."""
+    """Write the results as JSON and as an SVG plot; returns both paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures, picture = folder / "front.json", folder / "front.svg"
-    _write(figures, json.dumps(tuned.as_dict(), indent=1, ensure_ascii=False))
-    _write(picture, results_svg(tuned).rstrip())
-    return figures, picture
+    report, plot = folder / "front.json", folder / "front.svg"
+    _write(report, json.dumps(tuned.as_dict(), indent=1, ensure_ascii=False))
+    _write(plot, results_svg(tuned).rstrip())
+    return report, plot
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,10 +1,11 @@
 """
-The search for drop schedules: placements and keeps, tried on lists whose scores are known.
+The search for drop schedules on candidate lists whose scores are known.
 
-Classifier by classifier, what has been dropped so far is extended by every number of candidates
-that the next one might keep. Of the ways to the same number at the same depth only the best few go
-on: those to which no cheaper one is as good. Every way is a schedule too, when all that it has left
-goes straight to full depth, and that is how it is measured.
+A schedule says after which layers candidates are dropped and how many are kept. The search goes
+from classifier to classifier and extends each partial schedule by every number of candidates that
+the next classifier might keep. Of the partial schedules that keep the same number at the same
+depth, only the best few are extended: those that beat all cheaper ones (a beam search). A partial
+schedule is measured as if all candidates that it keeps went straight to full depth.
 """
 
 from __future__ import annotations
@@ -21,38 +22,39 @@ from .candidate_lists import CandidateLists, RankArray
 
 __all__ = [
     "Trial",
-    "levels",
     "measure",
     "search",
+    "tried_counts",
 ]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_RATIO = 1.35  # between two keeps that are tried
-_BEAM = 4  # ways to each number at each depth
-_HOPELESS = 0.1  # ways that lose more P@1 than this are not followed
+_RATIO = 1.35  # between two numbers of candidates that are tried
+_BEAM = 4  # partial schedules per number of candidates and depth
+_MAX_P1_LOSS = 0.1  # partial schedules that lose more P@1 are not extended
+_MAP_WEIGHT = 0.1  # MAP decides between schedules with nearly the same P@1
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A schedule with what it gives and costs, question by question."""
+    """A schedule with its quality and cost per question."""
 
     keeps: tuple[Step, ...]
-    """A first stage stands at depth 0."""
+    """A first stage has depth 0."""
     precision: FloatArray  # (questions,) P@1
     average_precision: FloatArray  # (questions,)
     cost: FloatArray  # (questions,) token-layers, relative to full depth
-    agreement: FloatArray  # (questions,) whether full depth has the same candidate first
+    agreement: FloatArray  # (questions,) 1 if full depth ranks the same candidate first
     weights: FloatArray = field(repr=False)  # (questions,)
 
     def mean(self, values: FloatArray) -> float:
-        """Over the questions, as they are weighted."""
+        """The weighted mean over the questions."""
         return float(values @ self.weights)
 
     @property
     def p1(self) -> float:
-        """Mean precision of the first place."""
+        """Mean precision at rank 1."""
         return self.mean(self.precision)
 
     @property
@@ -61,170 +63,169 @@ class Trial:
         return self.mean(self.average_precision)
 
     @property
-    def price(self) -> float:
-        """Mean cost."""
+    def mean_cost(self) -> float:
+        """Mean cost, relative to full depth."""
         return self.mean(self.cost)
 
 
-def levels(count: int, ratio: float = _RATIO) -> list[int]:
-    """Numbers of candidates worth a try, from `count` down to 1, each a little below the last."""
-    found = [count]
-    while found[-1] > 1:
-        found.append(min(found[-1] - 1, round(found[-1] / ratio)))
-    return found
+def tried_counts(count: int, ratio: float = _RATIO) -> list[int]:
+    """The numbers of candidates to try, from `count` down to 1 in roughly constant ratios."""
+    counts = [count]
+    while counts[-1] > 1:
+        counts.append(min(counts[-1] - 1, round(counts[-1] / ratio)))
+    return counts
 
 
 def measure(lists: CandidateLists, keeps: Sequence[Step]) -> Trial:
-    """One schedule on these lists."""
-    way = _Way.begin(lists)
+    """Measure one schedule on these lists."""
+    partial = _PartialSchedule.start(lists)
     for step in keeps:
-        way = (way.judged(step.depth) if step.depth else way.lightly()).kept(step.keep)
-    return way.trial()
+        ranked = partial.ranked(step.depth) if step.depth else partial.ranked_by_first_stage()
+        partial = ranked.keep(step.keep)
+    return partial.trial()
 
 
 def search(lists: CandidateLists, *, budget: float, first: bool = False) -> list[Trial]:
     """
-    Many good schedules for lists of this length, full depth as the first of them.
+    Many good schedules for lists of this length; the first one is full depth.
 
-    No way is followed past the budget, but ways are kept that reach it. With `first`, all but full
-    depth begin with a cut of the first stage.
+    A partial schedule is not extended beyond the budget. With `first`, all schedules but full depth
+    begin with a cut by the first stage.
     """
-    start = _Way.begin(lists)
+    start = _PartialSchedule.start(lists)
     full = start.trial()
-    tried = levels(lists.count)[1:]
-    ways, trials = ([start], [full]) if not first else _firsts(start, full, tried)
+    counts = tried_counts(lists.count)[1:]
+    beam, trials = _first_stage_cuts(start, full, counts) if first else ([start], [full])
     for depth in lists.depths[:-1]:
-        new: dict[int, list[tuple[_Way, Trial]]] = {}
-        for way in ways:
-            judged = way.judged(depth)
-            for keep in (number for number in tried if number < judged.left):
-                onward = judged.kept(keep)
-                trial = onward.trial()
-                if trial.p1 < full.p1 - _HOPELESS:
+        extended: dict[int, list[tuple[_PartialSchedule, Trial]]] = {}
+        for partial in beam:
+            ranked = partial.ranked(depth)
+            for count in (own for own in counts if own < ranked.left):
+                next_partial = ranked.keep(count)
+                trial = next_partial.trial()
+                if trial.p1 < full.p1 - _MAX_P1_LOSS:
                     break  # keeping fewer only loses more
                 trials.append(trial)
-                if trial.mean(onward.spent / lists.full) <= budget:
-                    new.setdefault(keep, []).append((onward, trial))
-        ways += [way for found in new.values() for way in _undominated(found)]
+                if trial.mean(next_partial.spent / lists.full_cost) <= budget:
+                    extended.setdefault(count, []).append((next_partial, trial))
+        beam += [partial for group in extended.values() for partial in _undominated(group)]
     return trials
 
 
-def _firsts(start: _Way, full: Trial, tried: Sequence[int]) -> tuple[list[_Way], list[Trial]]:
-    """Every cut of the first stage that is not hopeless and leaves something to decide."""
-    judged = start.lightly()
-    ways, trials = [], [full]
-    for keep in (number for number in tried if number > 1):
-        way = judged.kept(keep)
-        trial = way.trial()
-        if trial.p1 < full.p1 - _HOPELESS:
+def _first_stage_cuts(
+    start: _PartialSchedule, full: Trial, counts: Sequence[int]
+) -> tuple[list[_PartialSchedule], list[Trial]]:
+    """Every cut by the first stage that loses little P@1 and keeps more than one candidate."""
+    ranked = start.ranked_by_first_stage()
+    beam, trials = [], [full]
+    for count in (own for own in counts if own > 1):
+        partial = ranked.keep(count)
+        trial = partial.trial()
+        if trial.p1 < full.p1 - _MAX_P1_LOSS:
             break
-        ways.append(way)
+        beam.append(partial)
         trials.append(trial)
-    return ways, trials
+    return beam, trials
 
 
-def _undominated(found: Sequence[tuple[_Way, Trial]]) -> list[_Way]:
-    """The best few: cheapest first, each better than all cheaper ones."""
-    best: list[_Way] = []
-    mark = -1.0
-    for way, trial in sorted(found, key=lambda pair: pair[1].price):
-        worth = trial.p1 + 0.1 * trial.map  # MAP settles what P@1 leaves open
-        if worth > mark:
-            best.append(way)
-            mark = worth
+def _undominated(group: Sequence[tuple[_PartialSchedule, Trial]]) -> list[_PartialSchedule]:
+    """The most expensive few of those that beat all cheaper ones."""
+    best: list[_PartialSchedule] = []
+    highest = -1.0
+    for partial, trial in sorted(group, key=lambda pair: pair[1].mean_cost):
+        quality = trial.p1 + _MAP_WEIGHT * trial.map
+        if quality > highest:
+            best.append(partial)
+            highest = quality
     return best[-_BEAM:]
 
 
 @dataclass(frozen=True, eq=False)
-class _Way:
-    """Lists on their way down: who is left in each, and the share of AP that is settled."""
+class _PartialSchedule:
+    """A schedule up to some depth, and the state of all lists after it."""
 
     lists: CandidateLists
     keeps: tuple[Step, ...]
     depth: int
     rows: IntArray  # (questions, left) into the flattened lists, best first by the last classifier
-    tokens: FloatArray  # (questions,) of those left
+    tokens: FloatArray  # (questions,) of the candidates left
     spent: FloatArray  # (questions,) token-layers
     settled: FloatArray  # (questions,) precision summed over the answers that were dropped
 
     @classmethod
-    def begin(cls, lists: CandidateLists) -> _Way:
+    def start(cls, lists: CandidateLists) -> _PartialSchedule:
         rows = np.arange(lists.labels.size).reshape(lists.labels.shape)
-        nothing = np.zeros(len(lists))
-        return cls(lists, (), 0, rows, lists.tokens.sum(axis=1).astype(float), nothing, nothing)
+        zeros = np.zeros(len(lists))
+        return cls(lists, (), 0, rows, lists.tokens.sum(axis=1).astype(float), zeros, zeros)
 
-    def judged(self, depth: int) -> _Judged:
-        """All that are left, put in order by the classifier at that depth."""
-        places = self.lists.places[self.lists.depths.index(depth)]
-        way = replace(self, spent=self.spent + self.lists.fixed)
-        return way._ordered(places, depth, depth - self.depth)
+    def ranked(self, depth: int) -> _RankedLists:
+        """The candidates left, ranked by the classifier at that depth."""
+        ranks = self.lists.ranks[self.lists.depths.index(depth)]
+        paid = replace(self, spent=self.spent + self.lists.fixed_cost)
+        return paid._ranked_by(ranks, depth, depth - self.depth)
 
-    def lightly(self) -> _Judged:
-        """The same by the first stage, which has its own price."""
-        assert self.lists.light is not None
-        return self._ordered(self.lists.light, 0, self.lists.light_layers)
+    def ranked_by_first_stage(self) -> _RankedLists:
+        """The candidates, ranked by the first stage, at its own cost."""
+        assert self.lists.first_stage is not None
+        return self._ranked_by(self.lists.first_stage, 0, self.lists.first_stage_layers)
 
-    def _ordered(self, places: RankArray, depth: int, layers: float) -> _Judged:
-        order = np.argsort(places.ravel().take(self.rows), axis=1, kind="stable")
+    def _ranked_by(self, ranks: RankArray, depth: int, layers: float) -> _RankedLists:
+        order = np.argsort(ranks.ravel().take(self.rows), axis=1, kind="stable")
         rows = np.take_along_axis(self.rows, order, axis=1)
         labels = self.lists.labels.ravel().take(rows)
         tokens = np.cumsum(self.lists.tokens.ravel().take(rows), axis=1)
-        way = replace(self, depth=depth, rows=rows, spent=self.spent + layers * self.tokens)
-        return _Judged(way, _precision_from(labels), tokens)
-
-    @property
-    def to_come(self) -> FloatArray:
-        """Token-layers from here to full depth."""
-        return (self.lists.depths[-1] - self.depth) * self.tokens + self.lists.fixed
+        partial = replace(self, depth=depth, rows=rows, spent=self.spent + layers * self.tokens)
+        return _RankedLists(partial, _precision_from(labels), tokens)
 
     def trial(self) -> Trial:
-        """Straight to full depth."""
+        """Measure the schedule with all candidates left going to full depth."""
         lists = self.lists
-        # Sorted together with their places, labels come out in the order of the last classifier.
-        order = np.sort(lists.last.ravel().take(self.rows), axis=1, kind="stable")
+        # Sorted by keys that contain the labels, the labels come out in full depth's order.
+        order = np.sort(lists.full_depth_keys.ravel().take(self.rows), axis=1, kind="stable")
         labels = order & 1
+        remaining_cost = (lists.depths[-1] - self.depth) * self.tokens + lists.fixed_cost
         return Trial(
             self.keeps,
             labels[:, 0].astype(float),
             (self.settled + _precision_from(labels)[:, 0]) / lists.answers,
-            (self.spent + self.to_come) / lists.full,
+            (self.spent + remaining_cost) / lists.full_cost,
             (order[:, 0] < 2).astype(float),
             lists.weights,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class _Judged:
-    """A way on which all that are left have just been put in order."""
+class _RankedLists:
+    """A partial schedule whose candidates have just been ranked by the next classifier."""
 
-    way: _Way
-    dropped: FloatArray  # (questions, left) precision of the answers from each place on
-    tokens: IntArray  # (questions, left) of those up to each place
+    partial: _PartialSchedule
+    dropped_precision: FloatArray  # (questions, left) summed over answers from each rank on
+    tokens: IntArray  # (questions, left) summed up to each rank
 
     @property
     def left(self) -> int:
         return int(self.tokens.shape[1])
 
-    def kept(self, keep: int) -> _Way:
-        """Only the first so many."""
-        if keep >= self.left:
-            return self.way
+    def keep(self, count: int) -> _PartialSchedule:
+        """Keep the best `count` candidates of each list."""
+        if count >= self.left:
+            return self.partial
         return replace(
-            self.way,
-            keeps=(*self.way.keeps, Step(self.way.depth, keep)),
-            rows=self.way.rows[:, :keep],
-            tokens=self.tokens[:, keep - 1].astype(float),
-            settled=self.way.settled + self.dropped[:, keep],
+            self.partial,
+            keeps=(*self.partial.keeps, Step(self.partial.depth, count)),
+            rows=self.partial.rows[:, :count],
+            tokens=self.tokens[:, count - 1].astype(float),
+            settled=self.partial.settled + self.dropped_precision[:, count],
         )
 
 
 def _precision_from(labels: NDArray[Any]) -> FloatArray:
     """
-    For each place, the precision at every answer from there on, summed.
+    Per rank, the sum of the precisions at every answer from that rank on.
 
-    An answer at place r has as many answers at or above it as this order says, whatever later
-    classifiers do: they only change the order among those before the cut.
+    The precision at a dropped answer is final: later classifiers only reorder the candidates above
+    the cut, so the number of answers above it does not change.
     """
-    found = labels * np.cumsum(labels, axis=1, dtype=np.float32)
-    found /= np.arange(1, labels.shape[1] + 1, dtype=np.float32)
-    return np.asarray(np.cumsum(found[:, ::-1], axis=1, dtype=np.float64)[:, ::-1])
+    precision = labels * np.cumsum(labels, axis=1, dtype=np.float32)
+    precision /= np.arange(1, labels.shape[1] + 1, dtype=np.float32)
+    return np.asarray(np.cumsum(precision[:, ::-1], axis=1, dtype=np.float64)[:, ::-1])

@@ -1,10 +1,8 @@
 """
-Score tables: every pair of a labelled set with its logit at every depth.
+Score tables: the logits of all pairs of a labeled set at every depth.
 
-A table is one .npz file. With it a schedule is measured without running the encoder again, because
-a pair's score does not depend on the other candidates.
-
-A labelled set scored once at every depth, with a file that a broken-off scoring goes on from.
+A table is saved as one .npz file. With it, schedules are measured without running the encoder
+again, because the score of a pair does not depend on the other candidates.
 """
 
 from __future__ import annotations
@@ -30,6 +28,9 @@ __all__ = [
     "with_first_stage",
 ]
 
+_FILE_KEYS = {"first_stage": "light", "first_stage_layers": "light_layers"}  # fields in the file
+_SAVE_SECONDS = 30.0  # between two writes of an unfinished table
+
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -37,30 +38,30 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """Pairs lie question after question, candidates in their original order."""
+    """Pairs stand question after question, the candidates in their original order."""
 
     name: str
     pad: int
-    """What the lists were padded to; 0 where they were not."""
+    """The number of candidates that the lists were padded to; 0 if they were not."""
     model: str
-    """Which weights: tables of other weights are not comparable."""
+    """Identifies the weights: tables of different weights are not comparable."""
     depths: tuple[int, ...]
     questions: tuple[str, ...]
     sizes: IntArray  # (questions,)
     labels: BoolArray  # (pairs,)
-    added: BoolArray  # (pairs,) whether padding brought it
-    tokens: IntArray  # (pairs,) what it costs a layer
+    added: BoolArray  # (pairs,) whether padding added it
+    tokens: IntArray  # (pairs,) the cost of a pair per layer
     scores: FloatArray  # (depths, pairs) raw logits
-    light: FloatArray | None = None  # (pairs,) a first stage's scores of the whole list
-    light_layers: float = 0.0
-    """What the first stage costs a candidate, in layers of the encoder, as measured."""
+    first_stage: FloatArray | None = None  # (pairs,) a first stage's scores of the whole list
+    first_stage_layers: float = 0.0
+    """The measured cost of the first stage per candidate, in layers of the encoder."""
 
     def __post_init__(self) -> None:
         pairs = int(self.sizes.sum())
         columns = {"labels": self.labels, "added": self.added, "tokens": self.tokens}
         shapes = {name: value.shape for name, value in columns.items()}
-        if self.light is not None:
-            shapes["light"] = self.light.shape
+        if self.first_stage is not None:
+            shapes["first_stage"] = self.first_stage.shape
         wrong = {name: shape for name, shape in shapes.items() if shape != (pairs,)}
         if self.scores.shape != (len(self.depths), pairs):
             wrong["scores"] = self.scores.shape
@@ -70,19 +71,20 @@ class ScoreTable:
                 f"depths, got {wrong or len(self.questions)}."
             )
         if not np.isfinite(self.scores).all():
-            raise InputError(f"The score table of {self.name} has scores that are no numbers.")
+            raise InputError(f"The scores of {self.name} must be finite, got NaN or infinity.")
 
     @property
     def starts(self) -> IntArray:
-        """Where each question's pairs begin."""
+        """The first pair of each question."""
         return np.asarray(np.cumsum(self.sizes) - self.sizes)
 
-    def with_light(self, scores: NDArray[np.floating], layers: float) -> ScoreTable:
-        """The same table with a first stage's scores and their cost."""
-        return replace(self, light=np.asarray(scores, np.float32), light_layers=layers)
+    def with_first_stage_scores(self, scores: NDArray[np.floating], layers: float) -> ScoreTable:
+        """The same table with the scores of a first stage and their cost."""
+        first_stage = np.asarray(scores, np.float32)
+        return replace(self, first_stage=first_stage, first_stage_layers=layers)
 
     def take(self, count: int) -> ScoreTable:
-        """The first so many questions."""
+        """The table of the first `count` questions."""
         pairs = int(self.sizes[:count].sum())
         return replace(
             self,
@@ -92,23 +94,26 @@ class ScoreTable:
             added=self.added[:pairs],
             tokens=self.tokens[:pairs],
             scores=self.scores[:, :pairs],
-            light=None if self.light is None else self.light[:pairs],
+            first_stage=None if self.first_stage is None else self.first_stage[:pairs],
         )
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the table; the file appears whole or not at all."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self)}
+        """Write the table atomically."""
+        columns = {
+            _FILE_KEYS.get(field.name, field.name): getattr(self, field.name)
+            for field in fields(self)
+        }
         columns |= {"labels": self.labels.astype(np.uint8), "added": self.added.astype(np.uint8)}
-        found = {name: value for name, value in columns.items() if value is not None}
+        present = {name: value for name, value in columns.items() if value is not None}
         with atomic_write(path) as stream:
-            np.savez_compressed(stream, **found)
+            np.savez_compressed(stream, **present)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> ScoreTable:
-        """Read a table; never a pickle."""
+        """Read a table; pickled files are refused."""
         try:
-            with np.load(Path(path), allow_pickle=False) as found:
-                columns = {name: found[name] for name in found.files}
+            with np.load(Path(path), allow_pickle=False) as file:
+                columns = {name: file[name] for name in file.files}
             return cls(
                 name=str(columns["name"]),
                 pad=int(columns["pad"]),
@@ -120,14 +125,13 @@ class ScoreTable:
                 added=columns["added"].astype(bool),
                 tokens=columns["tokens"].astype(np.int64),
                 scores=columns["scores"].astype(np.float32),
-                light=columns.get("light"),
-                light_layers=float(columns.get("light_layers", 0.0)),
+                first_stage=columns.get("light"),
+                first_stage_layers=float(columns.get("light_layers", 0.0)),
             )
         except (OSError, KeyError, ValueError, EOFError) as error:
-            raise InputError(f"{path} is no score table ({error}). Score the set again.") from error
-
-
-_SAVE_SECONDS = 30.0
+            raise InputError(
+                f"{path} is not a valid score table ({error}). Score the set again."
+            ) from error
 
 
 def score_set(
@@ -141,23 +145,24 @@ def score_set(
     on_question: Callable[[], None] = lambda: None,
 ) -> ScoreTable:
     """
-    Every pair at every depth, nothing dropped.
+    Score every pair at every depth, without dropping candidates.
 
-    `model` names the weights (and the first stage). Where `path` holds a table of the same model
-    and lists, its questions are not scored again; it is written every half minute and at the end.
+    `model` identifies the weights (and the first stage). If `path` holds a table of the same model
+    and lists, its questions are not scored again. The file is written every 30 seconds and at the
+    end, so that an interrupted run can be resumed.
     """
-    work = _Work(encoder, QuestionSet(questions.name, questions.questions), model, pad, first)
+    scoring = _Scoring(encoder, QuestionSet(questions.name, questions.questions), model, pad, first)
     if path is not None and path.is_file():
-        work.resume(ScoreTable.load(path))
+        scoring.resume(ScoreTable.load(path))
     saved = time.monotonic()
     for place, question in enumerate(questions):
-        if place >= len(work.sizes):
-            work.score(question)
+        if place >= len(scoring.sizes):
+            scoring.score(question)
         on_question()
         if path is not None and time.monotonic() - saved > _SAVE_SECONDS:
-            work.table().save(path)
+            scoring.table().save(path)
             saved = time.monotonic()
-    table = work.table()
+    table = scoring.table()
     if path is not None:
         table.save(path)
     return table
@@ -171,33 +176,33 @@ def with_first_stage(
     layers: float,
     on_question: Callable[[], None] = lambda: None,
 ) -> ScoreTable:
-    """A table with the order of a first stage, which costs so many layers a candidate."""
+    """The table with the ranks of a first stage, which costs `layers` layers per candidate."""
     by_id = {question.id: question for question in questions}
-    found = [by_id.get(id_) for id_ in table.questions]
-    light = []
-    for question, size, id_ in zip(found, table.sizes.tolist(), table.questions, strict=True):
+    matching = [by_id.get(id_) for id_ in table.questions]
+    scores = []
+    for question, size, id_ in zip(matching, table.sizes.tolist(), table.questions, strict=True):
         if question is None or len(question.candidates) != size:
             raise InputError(
                 f"Question {id_!r} of the score table of {table.name} must have {size} candidates "
                 f"in the set, got {len(question.candidates) if question else 'no such question'}. "
                 "Pad it as it was padded for the table."
             )
-        light.append(_order(first, question))
+        scores.append(_negative_ranks(first, question))
         on_question()
-    return table.with_light(np.concatenate(light), layers)
+    return table.with_first_stage_scores(np.concatenate(scores), layers)
 
 
-def _order(ranker: Ranker, question: Question) -> NDArray[np.float32]:
-    """Minus the place of each candidate: all that a cut-off needs of a ranker."""
-    places = np.empty(len(question.candidates), np.float32)
-    for place, hit in enumerate(ranker.rank(question.text, question.texts)):
-        places[hit.index] = -place
-    return places
+def _negative_ranks(ranker: Ranker, question: Question) -> NDArray[np.float32]:
+    """Minus the rank of each candidate, which is all that a cut-off needs of a ranker."""
+    scores = np.empty(len(question.candidates), np.float32)
+    for rank, hit in enumerate(ranker.rank(question.text, question.texts)):
+        scores[hit.index] = -rank
+    return scores
 
 
 @dataclass
-class _Work:
-    """What has been scored so far."""
+class _Scoring:
+    """The questions scored so far."""
 
     encoder: LayerwiseEncoder
     questions: QuestionSet
@@ -207,22 +212,22 @@ class _Work:
     sizes: list[int] = field(default_factory=list)
     tokens: list[NDArray[np.int64]] = field(default_factory=list)
     scores: list[NDArray[np.float32]] = field(default_factory=list)  # (depths, candidates) each
-    light: list[NDArray[np.float32]] = field(default_factory=list)
-    light_layers: list[float] = field(default_factory=list)
+    first_stage: list[NDArray[np.float32]] = field(default_factory=list)
+    first_stage_layers: list[float] = field(default_factory=list)
 
     def score(self, question: Question) -> None:
         start = time.perf_counter()
         run = self.encoder.begin(question.text, question.texts)
         rows = np.arange(len(question.candidates))
-        found = [run.advance(rows, depth) for depth in self.encoder.depths]
-        layer = (time.perf_counter() - start) / self.encoder.layers
+        scores = [run.advance(rows, depth) for depth in self.encoder.depths]
+        layer_seconds = (time.perf_counter() - start) / self.encoder.layers
         self.sizes.append(len(rows))
         self.tokens.append(np.asarray(run.tokens, np.int64))
-        self.scores.append(np.stack(found))
+        self.scores.append(np.stack(scores))
         if self.first is not None:
             start = time.perf_counter()
-            self.light.append(_order(self.first, question))
-            self.light_layers.append((time.perf_counter() - start) / layer)
+            self.first_stage.append(_negative_ranks(self.first, question))
+            self.first_stage_layers.append((time.perf_counter() - start) / layer_seconds)
 
     def resume(self, table: ScoreTable) -> None:
         done = self.questions.questions[: len(table.questions)]
@@ -231,20 +236,20 @@ class _Work:
             == (self.questions.name, self.pad, self.model, self.encoder.depths)
             and table.questions == tuple(question.id for question in done)
             and table.sizes.tolist() == [len(question.candidates) for question in done]
-            and (table.light is None) == (self.first is None)
+            and (table.first_stage is None) == (self.first is None)
         )
         if not same:
             raise InputError(
-                f"The scores kept for {table.name} are of another model or other lists. "
+                f"The saved scores of {table.name} are of another model or other lists. "
                 "Remove the file, or name another folder for scores."
             )
         ends = np.cumsum(table.sizes)[:-1]
         self.sizes = table.sizes.tolist()
         self.tokens = np.split(table.tokens, ends)
         self.scores = np.split(table.scores, ends, axis=1)
-        if table.light is not None:
-            self.light = np.split(table.light, ends)
-            self.light_layers = [table.light_layers] * len(self.sizes)
+        if table.first_stage is not None:
+            self.first_stage = np.split(table.first_stage, ends)
+            self.first_stage_layers = [table.first_stage_layers] * len(self.sizes)
 
     def table(self) -> ScoreTable:
         done = self.questions.questions[: len(self.sizes)]
@@ -260,7 +265,7 @@ class _Work:
             np.array([candidate.id.startswith("pad:") for candidate in candidates], bool),
             np.concatenate(self.tokens),
             np.concatenate(self.scores, axis=1),
-            np.concatenate(self.light) if self.light else None,
+            np.concatenate(self.first_stage) if self.first_stage else None,
             # The median: other work on the machine disturbs single questions.
-            float(np.median(self.light_layers)) if self.light_layers else 0.0,
+            float(np.median(self.first_stage_layers)) if self.first_stage_layers else 0.0,
         )

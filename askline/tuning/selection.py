@@ -1,11 +1,11 @@
 """
-Which of many tried schedules to take, without falling for luck.
+Which of many tried schedules to choose, without overfitting the dev sets.
 
-The best of thousands on some hundred questions is partly the luckiest. So all count as good that
-are not worse than the best by more than one standard error of their difference, question by
-question, in P@1 and then in MAP; of the good ones, that is taken which most often has the same
-candidate first as full depth. How well such a rule does on questions it has not seen is measured by
-cross-validation.
+The best of thousands of schedules on a few hundred questions is partly the luckiest. So all
+schedules count as good whose P@1, and then whose MAP, is within one standard error of the best,
+where the error is that of the paired difference. Of the good ones, the schedule is chosen that most
+often ranks the same candidate first as full depth does. Cross-validation measures how well this
+rule does on held-out questions.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _ROUNDING = 1e-9  # equal sums may differ in their last digit
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """What the rule gives on questions that it did not choose by; differences to full depth."""
+    """The rule's result on held-out questions; differences from full depth."""
 
     p1: float
     p1_error: float
     map: float
-    price: float
+    cost: float
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The schedule taken."""
+    """The chosen schedule, and full depth for comparison."""
 
     trial: Trial
     full: Trial
@@ -52,20 +52,20 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class TrialTable:
-    """All trials on the same lists, side by side; the first is full depth."""
+    """All trials on the same lists; the first one is full depth."""
 
     trials: Sequence[Trial]
     precision: FloatArray  # (trials, questions)
-    average_precision: FloatArray
-    cost: FloatArray
-    agreement: FloatArray
+    average_precision: FloatArray  # (trials, questions)
+    cost: FloatArray  # (trials, questions)
+    agreement: FloatArray  # (trials, questions)
     weights: FloatArray  # (questions,)
     folds: IntArray  # (questions,)
     sets: IntArray  # (questions,)
 
     @classmethod
     def of(cls, trials: Sequence[Trial], folds: IntArray, sets: IntArray) -> TrialTable:
-        """Stack them."""
+        """Stack the trials' arrays."""
         return cls(
             trials,
             np.stack([trial.precision for trial in trials]),
@@ -77,13 +77,13 @@ class TrialTable:
             sets,
         )
 
-    def front(self) -> list[Trial]:
-        """Cheapest first, each better than all that are cheaper."""
-        found: list[Trial] = []
-        for trial in sorted(self.trials, key=lambda own: (own.price, -own.p1, -own.map)):
-            if not found or (trial.p1, trial.map) > (found[-1].p1, found[-1].map):
-                found.append(trial)
-        return found
+    def pareto_front(self) -> list[Trial]:
+        """The trials that are better than all cheaper ones, cheapest first."""
+        front: list[Trial] = []
+        for trial in sorted(self.trials, key=lambda own: (own.mean_cost, -own.p1, -own.map)):
+            if not front or (trial.p1, trial.map) > (front[-1].p1, front[-1].map):
+                front.append(trial)
+        return front
 
     def best(
         self,
@@ -94,96 +94,97 @@ class TrialTable:
         among: BoolArray | None = None,
     ) -> Choice:
         """
-        The best within the budget.
+        Choose the best schedule within the budget.
 
-        With limits, only those count that surely, by one standard error, lose no more P@1 than
-        `loss` and no more MAP than `map_loss`, and that on no single set lose more MAP than it; the
-        budget grows to the cheapest of them. Where none is sure, they are those that lose least;
-        where all are dearer, it is the cheapest.
+        With limits below 1, only schedules count that, by one standard error, lose at most `loss`
+        of P@1 and `map_loss` of MAP, and at most `map_loss` of MAP on each single set. The budget
+        grows to the cheapest of them. If no schedule satisfies a limit, those with the least loss
+        count; if all are too expensive, the cheapest is chosen.
         """
-        return self._choice(lambda view: view.best(budget, loss, map_loss), among)
+        return self._choose(lambda weighted: weighted.best(budget, loss, map_loss), among)
 
     def cheapest(self, loss: float, *, among: BoolArray) -> Choice:
         """
-        The cheapest that surely, by one standard error, loses no more than `loss`.
+        Choose the cheapest schedule that, by one standard error, loses at most `loss`.
 
-        Lost are questions that full depth gets right. What is won elsewhere does not make up for
-        them: a filter that keeps out what full depth falls for does so on some sets and not on
-        others. Where none is sure, it is the one that loses least.
+        The loss counts questions that full depth answers correctly; other questions that are won do
+        not make up for them, because a first stage that removes what full depth falls for does so
+        on some sets and not on others. If no schedule is good enough, the one with the least loss
+        is chosen.
         """
-        return self._choice(lambda view: view.cheapest(loss), among)
+        return self._choose(lambda weighted: weighted.cheapest(loss), among)
 
-    def _choice(self, rule: Callable[[_View], int], among: BoolArray | None) -> Choice:
+    def _choose(self, rule: Callable[[_WeightedTrials], int], among: BoolArray | None) -> Choice:
         allowed = np.ones(len(self.trials), bool) if among is None else among
-        taken = np.zeros(len(self.folds), np.int64)
+        chosen = np.zeros(len(self.folds), np.int64)  # per question, by the other folds
         for fold in np.unique(self.folds):
-            seen = np.where(self.folds == fold, 0.0, self.weights)
-            taken[self.folds == fold] = rule(_View(self, allowed, seen / seen.sum()))
-        place = rule(_View(self, allowed, self.weights))
-        return Choice(self.trials[place], self.trials[0], self._held_out(taken))
+            weights = np.where(self.folds == fold, 0.0, self.weights)
+            own = _WeightedTrials(self, allowed, weights / weights.sum())
+            chosen[self.folds == fold] = rule(own)
+        final = rule(_WeightedTrials(self, allowed, self.weights))
+        return Choice(self.trials[final], self.trials[0], self._held_out(chosen))
 
-    def _held_out(self, taken: IntArray) -> HeldOut:
-        column, weights = np.arange(len(taken)), self.weights
-        gain = self.precision[taken, column] - self.precision[0]
-        ap_gain = self.average_precision[taken, column] - self.average_precision[0]
+    def _held_out(self, chosen: IntArray) -> HeldOut:
+        questions, weights = np.arange(len(chosen)), self.weights
+        gain = self.precision[chosen, questions] - self.precision[0]
+        ap_gain = self.average_precision[chosen, questions] - self.average_precision[0]
         return HeldOut(
             float(gain @ weights),
-            float(_errors(gain[None], weights)[0]),
+            float(_standard_errors(gain[None], weights)[0]),
             float(ap_gain @ weights),
-            float(self.cost[taken, column] @ weights),
+            float(self.cost[chosen, questions] @ weights),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class _View:
-    """The trials as the questions see them that have a weight."""
+class _WeightedTrials:
+    """The trials measured on the questions that have a weight. Methods return a trial's number."""
 
-    field: TrialTable
+    table: TrialTable
     allowed: BoolArray
     weights: FloatArray
 
     def best(self, budget: float, loss: float, map_loss: float) -> int:
-        field, weights, allowed = self.field, self.weights, self.allowed
-        price = field.cost @ weights
+        table, weights, allowed = self.table, self.weights, self.allowed
+        cost = table.cost @ weights
         good = allowed
-        for values, most in ((field.precision, loss), (field.average_precision, map_loss)):
-            if most < 1:
-                lost = (values[0] - values) @ weights + _errors(values[0] - values, weights)
-                good = good & (lost <= max(most, lost[good].min()) + _ROUNDING)
+        for values, limit in ((table.precision, loss), (table.average_precision, map_loss)):
+            if limit < 1:
+                lost = values[0] - values
+                surely_lost = lost @ weights + _standard_errors(lost, weights)
+                good = good & (surely_lost <= max(limit, surely_lost[good].min()) + _ROUNDING)
         if map_loss < 1:
-            lost = self._most_lost(field.average_precision)
+            lost = self._largest_loss_of_a_set(table.average_precision)
             good = good & (lost <= max(map_loss, lost[good].min()) + _ROUNDING)
-        within = good & (price <= max(budget, price[good].min()) + _ROUNDING)
+        within = good & (cost <= max(budget, cost[good].min()) + _ROUNDING)
         if not within.any():
-            return int(np.argmin(np.where(allowed, price, np.inf)))
-        for values in (field.precision, field.average_precision):
+            return int(np.argmin(np.where(allowed, cost, np.inf)))
+        for values in (table.precision, table.average_precision):
             mean = np.where(within, values @ weights, -np.inf)
-            best = int(np.lexsort((price, -mean))[0])
-            error = _errors(values - values[best], weights)
+            best = int(np.lexsort((cost, -mean))[0])
+            error = _standard_errors(values - values[best], weights)
             within = within & (mean >= mean[best] - error - _ROUNDING)
-        agreement = np.where(within, field.agreement @ weights, -np.inf)
-        return int(np.lexsort((price, -np.round(agreement, 9)))[0])
+        agreement = np.where(within, table.agreement @ weights, -np.inf)
+        return int(np.lexsort((cost, -np.round(agreement, 9)))[0])
 
-    def _most_lost(self, values: FloatArray) -> FloatArray:
-        """Of each trial, on the set that loses most: large easy ones must not hide a small one."""
+    def cheapest(self, loss: float) -> int:
+        table, weights = self.table, self.weights
+        lost = np.maximum(0.0, table.precision[0] - table.precision)
+        surely_lost = lost @ weights + _standard_errors(lost, weights)
+        surely_lost = np.where(self.allowed, surely_lost, np.inf)
+        within = surely_lost <= max(loss, surely_lost.min()) + _ROUNDING
+        return int(np.argmin(np.where(within, table.cost @ weights, np.inf)))
+
+    def _largest_loss_of_a_set(self, values: FloatArray) -> FloatArray:
+        """(trials,): large easy sets must not hide the loss on a small one."""
         lost = values[0] - values
-        shares = (np.where(self.field.sets == each, self.weights, 0.0) for each in self._seen)
+        sets = np.unique(self.table.sets[self.weights > 0])
+        shares = (np.where(self.table.sets == each, self.weights, 0.0) for each in sets)
         by_set = [lost @ (share / share.sum()) for share in shares]
         return np.asarray(np.max(by_set, axis=0))
 
-    @property
-    def _seen(self) -> IntArray:
-        return np.unique(self.field.sets[self.weights > 0])
 
-    def cheapest(self, loss: float) -> int:
-        field, weights = self.field, self.weights
-        lost = np.maximum(0.0, field.precision[0] - field.precision)
-        surely = np.where(self.allowed, lost @ weights + _errors(lost, weights), np.inf)
-        within = surely <= max(loss, surely.min()) + _ROUNDING
-        return int(np.argmin(np.where(within, field.cost @ weights, np.inf)))
-
-
-def _errors(apart: FloatArray, weights: FloatArray) -> FloatArray:
+def _standard_errors(differences: FloatArray, weights: FloatArray) -> FloatArray:
     """The standard error of each row's weighted mean."""
-    spread = (apart - (apart @ weights)[:, None]) ** 2
-    return np.asarray(np.sqrt(spread @ weights**2))
+    squares = (differences - (differences @ weights)[:, None]) ** 2
+    return np.asarray(np.sqrt(squares @ weights**2))

@@ -110,11 +110,11 @@ class Tables:
         if kept.is_file():
             with np.load(kept) as found:
                 if tuple(found["questions"].tolist()) == table.questions:
-                    return table.with_light(found["light"], self.first_layers)
+                    return table.with_first_stage_scores(found["light"], self.first_layers)
         ranker = askline.load(FIRST)
         lists = questions(table.name, table.pad)
         lit = with_first_stage(table, lists, ranker, layers=self.first_layers)
-        np.savez_compressed(kept, light=np.asarray(lit.light), questions=lit.questions)
+        np.savez_compressed(kept, light=np.asarray(lit.first_stage), questions=lit.questions)
         return lit
 
 
@@ -197,7 +197,7 @@ def tested(table: ScoreTable, tuned: TuningResult) -> list[Row]:
             rows.append(_scheduled(f"α {alpha} {where}", DropFraction(depths, alpha), full, lists))
             rows[-1]["the same in sequence (SR)"] = round(_in_sequence(depths, count, alpha), 3)
     rows.append(_scheduled("tuned", tuned.schedule, full, lists))
-    for cut in (tuned.first, *CUTS) if lists.light is not None else ():
+    for cut in (tuned.first, *CUTS) if lists.first_stage is not None else ():
         if cut >= count:
             continue
         keeps = (Step(0, cut), *tuned.schedule.plan(cut)[:-1])
@@ -229,7 +229,7 @@ def _row(name: str, trial: Trial, full: Trial, keeps: Sequence[Step], lists: Can
 
 def _candidate_layers(keeps: Sequence[Step], lists: CandidateLists) -> float:
     """Cost relative to full depth, including that of the first stage in layers."""
-    spent = lists.light_layers * lists.count if keeps and not keeps[0].depth else 0.0
+    spent = lists.first_stage_layers * lists.count if keeps and not keeps[0].depth else 0.0
     steps = [Step(0, lists.count), *keeps, Step(lists.depths[-1], 0)]
     spent += sum(before.keep * (after.depth - before.depth) for before, after in pairwise(steps))
     return spent / (lists.depths[-1] * lists.count)

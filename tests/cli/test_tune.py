@@ -23,7 +23,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def scores(tmp_path: Path) -> Path:
     path = tmp_path / "scores.npz"
-    table(40, 20, light=True).save(path)
+    table(40, 20, first_stage=True).save(path)
     return path
 
 

@@ -10,7 +10,12 @@ DEPTHS = (2, 4, 6)
 
 
 def table(
-    questions: int = 30, size: int = 12, *, seed: int = 0, light: bool = False, name: str = "drawn"
+    questions: int = 30,
+    size: int = 12,
+    *,
+    seed: int = 0,
+    first_stage: bool = False,
+    name: str = "drawn",
 ) -> ScoreTable:
     random = np.random.default_rng(seed)
     pairs = questions * size
@@ -29,6 +34,6 @@ def table(
         added,
         random.integers(5, 40, pairs),
         np.stack([worth + own for own in noise]).astype(np.float32),
-        (worth + random.normal(0, 1, pairs)).astype(np.float32) if light else None,
-        0.5 if light else 0.0,
+        (worth + random.normal(0, 1, pairs)).astype(np.float32) if first_stage else None,
+        0.5 if first_stage else 0.0,
     )

@@ -21,7 +21,7 @@ def test_whole_lists_stay_as_they_are() -> None:
     assert lists.labels.tolist() == drawn.labels.reshape(3, 5).tolist()
     assert lists.tokens.tolist() == drawn.tokens.reshape(3, 5).tolist()
     order = np.argsort(-drawn.scores.reshape(3, 3, 5), axis=2)
-    assert (np.argsort(lists.places, axis=2) == order).all()
+    assert (np.argsort(lists.ranks, axis=2) == order).all()
 
 
 def test_shorter_lists_keep_answers_and_own_candidates() -> None:
@@ -53,15 +53,15 @@ def test_a_question_is_in_the_same_fold_at_every_length() -> None:
 
 
 def test_a_first_stage_holds_for_whole_lists_alone() -> None:
-    drawn = table(3, 6, light=True)
-    assert make_lists([drawn], 5).light is None
+    drawn = table(3, 6, first_stage=True)
+    assert make_lists([drawn], 5).first_stage is None
     whole = make_lists([drawn], 6)
-    cut = whole.first(2)
-    best = np.sort(np.argsort(-drawn.light.reshape(3, 6), axis=1)[:, :2], axis=1)  # type: ignore[union-attr]
+    cut = whole.after_first_stage(2)
+    best = np.sort(np.argsort(-drawn.first_stage.reshape(3, 6), axis=1)[:, :2], axis=1)  # type: ignore[union-attr]
     assert cut.tokens.tolist() == np.take_along_axis(whole.tokens, best, axis=1).tolist()
-    assert sorted(cut.places[0, 0].tolist()) == [0, 1]
+    assert sorted(cut.ranks[0, 0].tolist()) == [0, 1]
     with pytest.raises(InputError, match="no scores of a first stage"):
-        make_lists([drawn], 5).first(2)
+        make_lists([drawn], 5).after_first_stage(2)
 
 
 def test_joined_lists_weigh_the_same() -> None:

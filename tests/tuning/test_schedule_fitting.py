@@ -25,8 +25,8 @@ from .random_tables import DEPTHS, table
 @pytest.fixture(scope="module")
 def tuned() -> TuningResult:
     tables = [
-        table(60, 24, seed=1, light=True, name="a"),
-        table(30, 24, seed=2, light=True, name="b"),
+        table(60, 24, seed=1, first_stage=True, name="a"),
+        table(30, 24, seed=2, first_stage=True, name="b"),
     ]
     return tune(tables, budget=0.6, counts=(6, 12, 24), first=True)
 
@@ -47,13 +47,13 @@ def test_shorter_lists_keep_no_smaller_share(tuned: TuningResult) -> None:
 
 
 def test_the_budget_holds_for_the_longest_lists(tuned: TuningResult) -> None:
-    assert tuned.rows[-1].choice.trial.price <= 0.6
+    assert tuned.rows[-1].choice.trial.mean_cost <= 0.6
 
 
 def test_shorter_lists_may_cost_more_rather_than_lose(tuned: TuningResult) -> None:
     strict = tune([table(60, 12, seed=1)], budget=0.4, loss=0.01, counts=(6, 12))
     short = strict.rows[0].choice
-    assert short.trial.price > 0.4 or short.full.p1 - short.trial.p1 <= 0.01
+    assert short.trial.mean_cost > 0.4 or short.full.p1 - short.trial.p1 <= 0.01
 
 
 def test_looks_that_cost_more_are_fewer() -> None:
@@ -69,7 +69,7 @@ def test_looks_that_cost_more_are_fewer() -> None:
 
 
 def test_short_lists_come_from_the_table_that_is_just_long_enough() -> None:
-    long, short = table(20, 24, light=True), table(40, 12, light=True)
+    long, short = table(20, 24, first_stage=True), table(40, 12, first_stage=True)
     both = tune([long, short], budget=0.7, counts=(12, 24), first=True)
     assert [whole.count for whole in both.pipelines] == [12, 24]
     assert [(row.count, row.questions) for row in both.rows if row.count in (12, 24)][-1] == (
@@ -143,16 +143,16 @@ def test_a_classifier_that_knows_nothing_gives_everybodys_chance() -> None:
 
 
 def test_a_first_stage_is_tuned_on_whole_lists_of_any_length() -> None:
-    found = tune([table(size=17, light=True)], budget=0.7, counts=(6, 12), first=True)
+    found = tune([table(size=17, first_stage=True)], budget=0.7, counts=(6, 12), first=True)
     assert 1 < found.first < 17
     assert [whole.count for whole in found.pipelines] == [17]
 
 
 def test_a_first_stage_needs_lists_of_one_length() -> None:
-    short, long = table(10, 6, light=True), table(10, 9, light=True)
+    short, long = table(10, 6, first_stage=True), table(10, 9, first_stage=True)
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(short, name), getattr(long, name)], axis=-1)
-        for name in ("sizes", "labels", "added", "tokens", "scores", "light")
+        for name in ("sizes", "labels", "added", "tokens", "scores", "first_stage")
     }
     names = (*short.questions, *(f"long {own}" for own in long.questions))
     mixed = replace(short, questions=names, **columns)

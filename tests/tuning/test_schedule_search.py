@@ -16,7 +16,7 @@ from askline.rankers import Cascade, Cut, Pipeline
 from askline.rankers.base import Ranker
 from askline.rankers.schedule import KeepCounts, Step
 from askline.tuning.candidate_lists import make_lists
-from askline.tuning.schedule_search import levels, measure, search
+from askline.tuning.schedule_search import measure, search, tried_counts
 
 from .random_tables import DEPTHS, table
 
@@ -73,12 +73,12 @@ def average_precision(labels: Sequence[bool]) -> float:
     st.integers(0, 5),
 )
 def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int) -> None:
-    drawn = table(questions=6, size=12, seed=seed, light=True)
+    drawn = table(questions=6, size=12, seed=seed, first_stage=True)
     steps = tuple(map(Step, DEPTHS, keeps))
     trial = measure(make_lists([drawn], 12), ((Step(0, first),) if first else ()) + steps)
     judge = Cascade(FromTable(drawn.scores, drawn.tokens), KeepCounts(DEPTHS, steps))
-    assert drawn.light is not None
-    light = LightFromTable(drawn.light)
+    assert drawn.first_stage is not None
+    light = LightFromTable(drawn.first_stage)
     ranker = Pipeline((Cut(light, first), judge)) if first else judge
     for row in range(6):
         numbers = list(range(12 * row, 12 * row + 12))
@@ -92,19 +92,19 @@ def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int
 
 
 def test_every_look_has_its_price() -> None:
-    drawn = table(questions=3, size=12, light=True)
+    drawn = table(questions=3, size=12, first_stage=True)
     plain, priced = make_lists([drawn], 12), make_lists([drawn], 12, stage=3.0)
     steps = (Step(0, 9), Step(2, 6), Step(4, 3))
-    assert measure(priced, ()).price == 1
+    assert measure(priced, ()).mean_cost == 1
     spent = measure(plain, steps).cost * 6 * 12 + 3 * 3.0  # in layers of a candidate, three looks
     assert measure(priced, steps).cost == pytest.approx(spent / (6 * 12 + 3.0))
     assert measure(priced, steps).p1 == measure(plain, steps).p1
-    assert priced.first(9).stage == 3.0
+    assert priced.after_first_stage(9).stage == 3.0
 
 
 @pytest.mark.parametrize("count", [1, 2, 20, 400])
 def test_levels_fall_to_one(count: int) -> None:
-    found = levels(count)
+    found = tried_counts(count)
     assert (found[0], found[-1]) == (count, 1)
     assert found == sorted(set(found), reverse=True)
 
@@ -113,28 +113,28 @@ def test_search_begins_with_full_depth_and_measures_every_trial() -> None:
     lists = make_lists([table(40, 12)], 12)
     trials = search(lists, budget=0.7)
     assert trials[0].keeps == ()
-    assert trials[0].price == pytest.approx(1)
+    assert trials[0].mean_cost == pytest.approx(1)
     assert len({trial.keeps for trial in trials}) == len(trials) > 20
     for trial in trials[:: len(trials) // 10]:
         again = measure(lists, trial.keeps)
-        assert (again.p1, again.map, again.price) == (trial.p1, trial.map, trial.price)
+        assert (again.p1, again.map, again.mean_cost) == (trial.p1, trial.map, trial.mean_cost)
 
 
 def test_search_finds_the_best_of_all_small_schedules() -> None:
     """Beside trying everything: the best at each price is found, or one as good."""
     lists = make_lists([table(60, 9, seed=3)], 9)
-    numbers = levels(9)
+    numbers = tried_counts(9)
     everything = [
         measure(lists, [Step(2, a), Step(4, b)]) for a in numbers for b in numbers if b <= a
     ]
     found = search(lists, budget=1.0)
     for price in (0.5, 0.7, 0.9):
-        best = max(trial.p1 for trial in everything if trial.price <= price)
-        ours = max(trial.p1 for trial in found if trial.price <= price)
+        best = max(trial.p1 for trial in everything if trial.mean_cost <= price)
+        ours = max(trial.p1 for trial in found if trial.mean_cost <= price)
         assert ours >= best - 0.02
 
 
 def test_search_with_a_first_stage_begins_with_its_cut() -> None:
-    trials = search(make_lists([table(40, 12, light=True)], 12), budget=0.6, first=True)
+    trials = search(make_lists([table(40, 12, first_stage=True)], 12), budget=0.6, first=True)
     assert trials[0].keeps == ()
     assert all(trial.keeps[0].depth == 0 for trial in trials[1:])

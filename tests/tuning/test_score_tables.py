@@ -18,7 +18,7 @@ from .random_tables import table
 
 @pytest.mark.parametrize("light", [False, True], ids=["alone", "with a first stage"])
 def test_a_table_comes_back_from_its_file(tmp_path: Path, light: bool) -> None:
-    written = table(light=light)
+    written = table(first_stage=light)
     written.save(tmp_path / "t.npz")
     read = ScoreTable.load(tmp_path / "t.npz")
     for field in fields(ScoreTable):
@@ -42,16 +42,16 @@ def test_columns_must_fit() -> None:
 
 def test_scores_must_be_numbers() -> None:
     whole = table()
-    with pytest.raises(InputError, match="scores that are no numbers"):
+    with pytest.raises(InputError, match="must be finite"):
         replace(whole, scores=whole.scores * np.nan)
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.npz").write_bytes(b"no table")
-    with pytest.raises(InputError, match="is no score table"):
+    with pytest.raises(InputError, match="is not a valid score table"):
         ScoreTable.load(tmp_path / "t.npz")
     np.savez(tmp_path / "u.npz", name="other")
-    with pytest.raises(InputError, match="is no score table"):
+    with pytest.raises(InputError, match="is not a valid score table"):
         ScoreTable.load(tmp_path / "u.npz")
 
 
@@ -83,14 +83,14 @@ def test_every_pair_has_a_score_at_every_depth() -> None:
         [0.5, -0.5, -1.5],
     ]
     assert table.tokens[:3].tolist() == [8, 9, 7]
-    assert table.light is None
+    assert table.first_stage is None
 
 
 def test_a_first_stage_gives_its_order_and_its_measured_cost() -> None:
     table = score_set(WordEncoder(), SET, model="m", first=WordOverlapThenOrder())
-    assert table.light is not None
-    assert table.light[:3].tolist() == [0, -1, -2]
-    assert table.light_layers > 0
+    assert table.first_stage is not None
+    assert table.first_stage[:3].tolist() == [0, -1, -2]
+    assert table.first_stage_layers > 0
 
 
 def test_a_scoring_that_was_broken_off_goes_on(tmp_path: Path) -> None:
@@ -131,8 +131,8 @@ def test_scores_of_something_else_are_not_taken_over(
 def test_a_table_made_elsewhere_takes_a_first_stage() -> None:
     table = score_set(WordEncoder(), SET, model="m")
     lit = with_first_stage(table, SET, OriginalOrder(), layers=0.4)
-    assert lit.light is not None
-    assert (lit.light.tolist(), lit.light_layers) == ([0, -1, -2] * 3, 0.4)
+    assert lit.first_stage is not None
+    assert (lit.first_stage.tolist(), lit.first_stage_layers) == ([0, -1, -2] * 3, 0.4)
 
 
 def test_a_first_stage_needs_the_lists_of_the_table() -> None:

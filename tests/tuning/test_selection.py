@@ -30,7 +30,7 @@ FULL, DEAR, FAIR, POOR = trial(80, 1.0, 9), trial(79, 0.6, 5), trial(70, 0.3, 3)
 
 def test_front_is_what_no_cheaper_one_matches() -> None:
     beaten = trial(65, 0.5, 4)
-    assert field(FULL, beaten, POOR, FAIR, DEAR).front() == [POOR, FAIR, DEAR, FULL]
+    assert field(FULL, beaten, POOR, FAIR, DEAR).pareto_front() == [POOR, FAIR, DEAR, FULL]
 
 
 @pytest.mark.parametrize(("budget", "taken"), [(0.7, DEAR), (0.5, FAIR), (0.2, POOR), (0.05, POOR)])
@@ -131,4 +131,4 @@ def test_held_out_questions_see_through_luck() -> None:
     choice = field(full, *lucky).best(0.6)
     apparent = choice.trial.p1 - choice.full.p1
     assert choice.held_out.p1 < apparent - 0.03
-    assert choice.held_out.price == pytest.approx(0.5)
+    assert choice.held_out.cost == pytest.approx(0.5)
