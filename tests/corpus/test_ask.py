@@ -21,7 +21,7 @@ def _found(
 
 
 class Engine:
-    """A search engine of somebody's own, which knows no neighbors."""
+    """A retriever of a third party, which does not know neighbors."""
 
     def __init__(self, *found: RetrievedSentence) -> None:
         self.found = found
@@ -95,15 +95,15 @@ def test_answer_without_a_ranker_keeps_the_order_of_the_retrieval() -> None:
 def test_scores_of_ranker_and_retrieval_are_blended(blend: float, texts: list[str]) -> None:
     # As standard scores: the ranker gives A, B, C 1.2, 0, -1.2, the retrieval 0.2, -1.3, 1.1.
     found = (_found("d", 0, "A.", 2.0), _found("d", 1, "B.", 0.0), _found("d", 2, "C.", 3.2))
-    said = answer("Which?", Engine(*found), Recorder(), blend=blend)
-    assert [each.text for each in said.answers] == texts
+    result = answer("Which?", Engine(*found), Recorder(), blend=blend)
+    assert [each.text for each in result.answers] == texts
 
 
-def test_blending_leaves_alone_what_an_earlier_stage_dropped() -> None:
+def test_blending_keeps_what_an_earlier_stage_dropped() -> None:
     found = tuple(_found("d", at, f"{at}", float(at)) for at in range(4))
     ranker = load("rr % 2 >> rr")
-    said = answer("Which?", Engine(*found), ranker, blend=100.0)
-    assert [(each.text, each.stage) for each in said.answers] == [
+    result = answer("Which?", Engine(*found), ranker, blend=100.0)
+    assert [(each.text, each.stage) for each in result.answers] == [
         ("1", 2),
         ("0", 2),
         ("2", 1),
@@ -111,7 +111,7 @@ def test_blending_leaves_alone_what_an_earlier_stage_dropped() -> None:
     ]
 
 
-def test_scores_without_end_are_not_blended() -> None:
+def test_infinite_scores_are_not_blended() -> None:
     class Sure(Recorder):
         def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
             return [math.inf, *super().score_texts(question, texts)[1:]]
@@ -123,7 +123,7 @@ def test_scores_without_end_are_not_blended() -> None:
 
 
 @pytest.mark.parametrize("ranker", [None, load("bm25")], ids=str)
-def test_answer_of_nothing_found_is_no_answer(ranker: Ranker | None) -> None:
+def test_without_retrieved_sentences_there_is_no_answer(ranker: Ranker | None) -> None:
     answers = answer("Which?", Engine(), ranker)
     assert answers.best is None
     assert {stage.kept for stage in answers.stages} == {0}
@@ -139,25 +139,25 @@ def test_answer_of_nothing_found_is_no_answer(ranker: Ranker | None) -> None:
     ],
     ids=["blank", "none", "no top", "too few"],
 )
-def test_answer_refuses_what_it_cannot_do(
+def test_answer_refuses_invalid_arguments(
     question: str, options: dict[str, int], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
         answer(question, Engine(), load("bm25"), **options)
 
 
-def test_the_corpus_knows_the_neighbours(corpus: Corpus) -> None:
+def test_the_corpus_knows_the_neighbors(corpus: Corpus) -> None:
     best = corpus.ask("Was its lighthouse lit by 1698?").best
     assert best is not None
     assert best.text == "Its lighthouse was lit in 1698."
     assert (best.before, best.after) == ("The rock is far out.", "A storm took it.")
 
 
-def test_a_sentence_that_only_repeats_the_question_is_no_answer(corpus: Corpus) -> None:
+def test_a_sentence_that_only_repeats_the_question_is_not_an_answer(corpus: Corpus) -> None:
     found = corpus.retriever().retrieve("When was the lighthouse lit?", 100)
     texts = [sentence.text for sentence in found]
     assert "When was the lighthouse lit?" not in texts
-    assert "Nobody wrote it down." in texts  # it stands beside the question
+    assert "Nobody wrote it down." in texts  # it is next to the question
 
 
 def test_retrieval_prefers_the_sentence_with_the_words(corpus: Corpus) -> None:
@@ -181,7 +181,7 @@ def test_the_same_question_gets_the_same_answers(corpus: Corpus) -> None:
 
 
 class Reading(Recorder):
-    """A ranker whose scores are chances, and which points at the last word of a candidate."""
+    """A ranker whose scores are probabilities, and which points at the last word of a candidate."""
 
     threshold = 0.4
 
@@ -197,7 +197,7 @@ class Reading(Recorder):
         return [Span(text.rindex(" ") + 1, len(text) - 1, 0.0, no_answer) for text in texts]
 
 
-def test_chances_are_confidences_whatever_retrieval_makes_of_the_order() -> None:
+def test_probabilities_do_not_change_with_the_blend() -> None:
     found = (_found("d", 0, "It was lit in 1698.", 9.0), _found("d", 1, "It was lit late.", 1.0))
     plain = answer("When?", Engine(*found), Reading(0.5, 0.6), blend=0.0)
     mixed = answer("When?", Engine(*found), Reading(0.5, 0.6), blend=5.0)
@@ -209,43 +209,45 @@ def test_chances_are_confidences_whatever_retrieval_makes_of_the_order() -> None
     assert mixed.answers[1].phrase is None
 
 
-def test_beside_chances_retrieval_counts_half() -> None:
+def test_retrieval_counts_half_for_a_calibrated_ranker() -> None:
     found = (_found("d", 0, "It was lit.", 9.0), _found("d", 1, "It was lit late.", 1.0))
-    said = answer("When?", Engine(*found), Reading(0.5, 0.75), blend=2.0)
+    result = answer("When?", Engine(*found), Reading(0.5, 0.75), blend=2.0)
     odds = math.log(3.0)
-    assert [each.score for each in said.answers] == pytest.approx([1.0, odds - 1.0])
+    assert [each.score for each in result.answers] == pytest.approx([1.0, odds - 1.0])
 
 
-@pytest.mark.parametrize(("chance", "answered"), [(0.39, False), (0.41, True)])
-def test_best_chance_below_the_threshold_is_no_answer(chance: float, answered: bool) -> None:
-    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Reading(chance))
-    assert (said.threshold, said.answered) == (0.4, answered)
-    assert said.best is not None
+@pytest.mark.parametrize(("probability", "answered"), [(0.39, False), (0.41, True)])
+def test_a_probability_below_the_threshold_is_not_an_answer(
+    probability: float, answered: bool
+) -> None:
+    result = answer("When?", Engine(_found("d", 0, "It was lit.")), Reading(probability))
+    assert (result.threshold, result.answered) == (0.4, answered)
+    assert result.best is not None
 
 
-def test_pointing_at_nothing_is_no_phrase() -> None:
-    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Reading(0.9, mute=True))
-    assert said.best is not None
-    assert said.best.phrase is None
+def test_a_reader_that_finds_nothing_gives_no_phrase() -> None:
+    result = answer("When?", Engine(_found("d", 0, "It was lit.")), Reading(0.9, mute=True))
+    assert result.best is not None
+    assert result.best.phrase is None
 
 
 def test_without_a_calibrated_ranker_every_best_sentence_is_an_answer() -> None:
-    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Recorder())
-    assert (said.threshold, said.answered) == (None, True)
-    assert said.best is not None
-    assert said.best.probability is None
+    result = answer("When?", Engine(_found("d", 0, "It was lit.")), Recorder())
+    assert (result.threshold, result.answered) == (None, True)
+    assert result.best is not None
+    assert result.best.probability is None
 
 
-def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
+def test_a_ranker_of_one_stage_with_a_threshold_gives_probabilities() -> None:
     class Sure(Recorder):
         threshold = 0.5
 
         def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
             return [0.75]
 
-    said = answer("When?", Engine(_found("d", 0, "It was lit.")), Sure())
-    assert said.best is not None
-    assert (said.best.probability, said.answered) == (0.75, True)
+    result = answer("When?", Engine(_found("d", 0, "It was lit.")), Sure())
+    assert result.best is not None
+    assert (result.best.probability, result.answered) == (0.75, True)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_a_ranker_of_one_stage_with_a_threshold_gives_chances_too() -> None:
     [("It burns oil.", AnswerPhrase("oil", 9, 12)), ("Oil", None)],
     ids=["in the sentence", "in the heading alone"],
 )
-def test_the_phrase_stands_in_the_sentence_whatever_stands_before_it(
+def test_the_phrase_is_in_the_sentence_and_not_in_its_context(
     text: str, phrase: AnswerPhrase | None
 ) -> None:
     class Within(Reading):

@@ -9,8 +9,8 @@ from askline.corpus.bm25 import bm25_scores, inverse_document_frequency, stem_te
 
 def test_stemmed_keeps_every_word_in_its_place() -> None:
     stems = {"lamps": "lamp", "the": ""}
-    said = stem_texts(["The lamps, the oil", "", "Lamps!"], lambda word: stems.get(word, word))
-    assert said == [["", "lamp", "", "oil"], [], ["lamp"]]
+    result = stem_texts(["The lamps, the oil", "", "Lamps!"], lambda word: stems.get(word, word))
+    assert result == [["", "lamp", "", "oil"], [], ["lamp"]]
 
 
 def test_bm25_by_hand() -> None:
@@ -21,7 +21,7 @@ def test_bm25_by_hand() -> None:
     assert bm25_scores([], {}) == []
 
 
-def test_rare_terms_weigh_more_and_none_weighs_less_than_nothing() -> None:
+def test_rare_terms_weigh_more_and_every_weight_is_positive() -> None:
     weights = [inverse_document_frequency(count, 10) for count in (1, 5, 10)]
     assert weights == sorted(weights, reverse=True)
     assert weights[0] == pytest.approx(math.log(1 + 9.5 / 1.5))

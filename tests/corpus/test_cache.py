@@ -36,19 +36,19 @@ def test_the_same_paths_share_a_folder_whatever_their_order(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX permissions")
-def test_nobody_else_may_look_in() -> None:
+def test_the_cache_folder_is_private() -> None:
     assert stat.S_IMODE(cached_index_folder(["a"]).stat().st_mode) == 0o700
 
 
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="XDG")
-def test_without_the_variable_the_home_folder_has_it(
+def test_without_the_variable_the_cache_is_in_the_home_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert cache_root() == tmp_path / ".cache" / "askline" / "folders"
 
 
-def test_the_folders_used_longest_ago_go_first() -> None:
+def test_the_least_recently_used_folders_are_deleted_first() -> None:
     old, newer, newest = (
         _filled(name, 100, age=age) for name, age in (("o", 9), ("n", 5), ("w", 1))
     )
@@ -58,7 +58,7 @@ def test_the_folders_used_longest_ago_go_first() -> None:
     assert [folder.exists() for folder in (newer, newest)] == [False, True]
 
 
-def test_a_folder_in_use_stays() -> None:
+def test_a_folder_in_use_is_kept() -> None:
     used, spare = _filled("used", 100, age=9), _filled("spare", 100, age=1)
     with writer_lock(used):
         limit_cache_size(150, keep=spare)

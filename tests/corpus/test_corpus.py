@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from askline.corpus.lock import writer_lock
 from askline.errors import CorpusError, InputError, SpecError
 
 
-def test_a_corpus_is_there_when_it_is_opened_again(tmp_path: Path, pages: Path) -> None:
+def test_a_corpus_can_be_opened_again(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as corpus:
         corpus.add(pages)
         first = corpus.ask("Who built the stepped lens?").answers
@@ -80,13 +81,13 @@ def test_paths_mean_the_same_from_any_folder(
         ]
 
 
-def test_an_index_that_must_exist_is_not_made(tmp_path: Path) -> None:
+def test_an_index_that_must_exist_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match=r"No index in .*nowhere\. Create one: askline index"):
         Corpus.open(tmp_path / "nowhere", must_exist=True)
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_folder_with_other_things_is_left_alone(pages: Path) -> None:
+def test_a_folder_with_other_files_is_refused(pages: Path) -> None:
     with pytest.raises(
         CorpusError, match=r"is not an index: it contains other files, such as bread\.txt"
     ):
@@ -100,7 +101,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
         Corpus.open(tmp_path / "index")
 
 
-def test_a_closed_corpus_says_so(pages: Path) -> None:
+def test_a_closed_corpus_is_reported(pages: Path) -> None:
     corpus = Corpus.in_memory(ranker=None)
     corpus.add(pages)
     corpus.close()
@@ -109,12 +110,12 @@ def test_a_closed_corpus_says_so(pages: Path) -> None:
 
 
 @pytest.mark.parametrize("source", [None, 3], ids=["nothing", "a number"])
-def test_what_is_no_source_is_refused(source: object) -> None:
+def test_an_invalid_source_is_refused(source: object) -> None:
     with pytest.raises(InputError, match="Expected paths, or texts with ids, got"):
         Corpus.in_memory(ranker=None).add(source)  # type: ignore[arg-type]
 
 
-def test_answers_come_one_by_one_and_a_corpus_says_where_it_is(tmp_path: Path, pages: Path) -> None:
+def test_answers_are_iterable_and_the_repr_names_the_folder(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index", ranker=None) as corpus:
         corpus.add(pages)
         answers = corpus.ask("Who built the stepped lens?")
@@ -123,7 +124,7 @@ def test_answers_come_one_by_one_and_a_corpus_says_where_it_is(tmp_path: Path, p
     assert repr(Corpus.in_memory()) == "<Corpus in memory>"
 
 
-def test_status_counts_and_says_who_writes(tmp_path: Path, pages: Path) -> None:
+def test_status_has_counts_and_the_writing_process(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as corpus:
         corpus.add(pages)
         status = corpus.status()
@@ -134,7 +135,7 @@ def test_status_counts_and_says_who_writes(tmp_path: Path, pages: Path) -> None:
             assert corpus.status().writer == os.getpid()
 
 
-def test_readers_see_what_another_has_added(tmp_path: Path, pages: Path) -> None:
+def test_readers_see_changes_of_another_corpus_object(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as reader, Corpus.open(tmp_path / "index") as writer:
         assert reader.ask("Why does dough rise?").best is None
         writer.add(pages)
@@ -218,3 +219,47 @@ def test_an_empty_question_is_refused_everywhere(pages: Path, question: str) -> 
         ):
             with pytest.raises(InputError, match="The question must not be empty"):
                 ask(question)
+
+
+TEXTS = {
+    "a/lamp": "The lamp burns. It is red.",
+    "a/lamp/old": "The old lamp is out.",
+    "b": "# Bread\n\nDough rises.",
+}
+
+
+@pytest.fixture
+def texts_corpus() -> Iterator[Corpus]:
+    with Corpus.in_memory(ranker=None) as made:
+        made.add_texts(TEXTS)
+        yield made
+
+
+def test_documents_are_listed_by_name_in_pages(texts_corpus: Corpus) -> None:
+    first = texts_corpus.documents(limit=2)
+    assert [each.name for each in first] == ["a/lamp", "a/lamp/old"]
+    assert (first[0].sentences, first[0].characters, first[0].problem) == (2, 26, None)
+    rest = texts_corpus.documents(after="a/lamp/old")
+    assert [each.name for each in rest] == ["b"]
+    assert texts_corpus.documents(after="b") == []
+
+
+def test_sentences_of_a_document_slice_its_text(texts_corpus: Corpus) -> None:
+    found = texts_corpus.sentences("a/lamp")
+    assert found is not None
+    assert [TEXTS["a/lamp"][each.start : each.end] for each in found] == [
+        "The lamp burns.",
+        "It is red.",
+    ]
+    assert [each.text for each in texts_corpus.sentences("a/lamp", 1, 1) or ()] == ["It is red."]
+
+
+def test_an_unknown_document_has_no_sentences(texts_corpus: Corpus) -> None:
+    assert texts_corpus.sentences("a") is None
+
+
+def test_only_the_document_of_exactly_that_name_is_removed(texts_corpus: Corpus) -> None:
+    assert texts_corpus.remove_document("a") is False
+    assert texts_corpus.remove_document("a/lamp") is True
+    assert texts_corpus.remove_document("a/lamp") is False
+    assert [each.name for each in texts_corpus.documents()] == ["a/lamp/old", "b"]

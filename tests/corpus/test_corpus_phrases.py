@@ -1,4 +1,4 @@
-"""The phrase index beside the store: it follows, it mends itself, and it answers."""
+"""The phrase index of a corpus: sync with the store, repair, and answers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _encoded(corpus: Corpus) -> list[str]:
     return [one.name if one else "gone" for one in described]
 
 
-def test_the_nearest_phrases_come_in_their_sentences(corpus: Corpus) -> None:
+def test_the_nearest_phrases_are_returned_with_their_sentences(corpus: Corpus) -> None:
     answers = corpus.nearest("who wrote emma ?", top_k=6).answers
     assert len({(answer.document, answer.start) for answer in answers}) == 6
     assert [answer.score for answer in answers] == sorted(
@@ -63,7 +63,7 @@ def test_the_nearest_phrases_come_in_their_sentences(corpus: Corpus) -> None:
         assert TEXTS[answer.document][answer.start : answer.end] == answer.text
 
 
-def test_phrases_bring_sentences_that_share_no_word(corpus: Corpus) -> None:
+def test_phrase_search_finds_sentences_without_shared_words(corpus: Corpus) -> None:
     assert corpus.ask("zebra ?").answers == ()
     answers = corpus.ask("zebra ?", phrases=True, top_k=9)
     assert len(answers.answers) == 6
@@ -71,14 +71,14 @@ def test_phrases_bring_sentences_that_share_no_word(corpus: Corpus) -> None:
     assert all(answer.phrase is not None for answer in answers.answers)
 
 
-def test_the_ranker_judges_what_both_found(corpus: Corpus) -> None:
+def test_the_ranker_ranks_sentences_of_both_searches(corpus: Corpus) -> None:
     best = corpus.ask("what is the capital of france", phrases=True, blend=0.0).best
     assert best is not None
     assert best.text == "Paris is the capital of France."
     assert (best.before, best.after) == ("", "It is a city.")
 
 
-def test_changes_of_the_store_are_followed(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_of_the_store_are_encoded(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus.add({"paris": "Paris is a city in France.", "sand": "Sand is a planet."})
     corpus.remove("austen")
     assert not corpus.status().encoded
@@ -92,14 +92,14 @@ def test_changes_of_the_store_are_followed(corpus: Corpus, monkeypatch: pytest.M
     assert "Paris is a city in France." in texts
 
 
-def test_a_question_encodes_what_is_missing(corpus: Corpus) -> None:
+def test_a_question_encodes_missing_documents(corpus: Corpus) -> None:
     corpus.add({"sand": "Sand is a planet."})
     found = {answer.document for answer in corpus.nearest("what ?", top_k=9).answers}
     assert "sand" in found
 
 
 @pytest.mark.parametrize("damage", ["manifest", "vectors", "folder", "rubbish"])
-def test_what_is_missing_or_damaged_is_built_anew(
+def test_a_missing_or_damaged_phrase_index_is_rebuilt(
     tmp_path: Path, corpus: Corpus, model: Path, damage: str
 ) -> None:
     before = [answer.text for answer in corpus.nearest("who wrote emma ?").answers]
@@ -126,7 +126,7 @@ def test_the_model_is_remembered(tmp_path: Path, corpus: Corpus) -> None:
         assert again.nearest("who ?").answers
 
 
-def test_another_model_starts_anew(tmp_path: Path, corpus: Corpus) -> None:
+def test_another_model_rebuilds_the_phrase_index(tmp_path: Path, corpus: Corpus) -> None:
     phrases = corpus.status().phrases
     other = make_folder(tmp_path / "other", words=0)
     corpus.encode_phrases(other)
@@ -136,7 +136,7 @@ def test_another_model_starts_anew(tmp_path: Path, corpus: Corpus) -> None:
         corpus.encode_phrases(tmp_path / "nowhere")
 
 
-def test_one_who_asks_takes_the_model_that_another_chose(tmp_path: Path, corpus: Corpus) -> None:
+def test_a_reader_uses_the_model_that_another_process_chose(tmp_path: Path, corpus: Corpus) -> None:
     folder = tmp_path / "index"
     assert corpus.nearest("who ?").answers
     other = make_folder(tmp_path / "other", words=0)
@@ -147,7 +147,7 @@ def test_one_who_asks_takes_the_model_that_another_chose(tmp_path: Path, corpus:
     assert PhraseIndex.open(folder / "phrases").stamp == stamp
 
 
-def test_a_corpus_in_memory_takes_its_phrases_with_it(
+def test_the_temporary_phrase_index_is_deleted_with_the_corpus(
     model: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
     corpus = Corpus.in_memory(ranker=None)
@@ -182,9 +182,7 @@ with Corpus.open(sys.argv[1], ranker=None) as corpus:
 
 
 @pytest.mark.parametrize("step", [1, 2, 5, 10, 11, 15, 21, 30, 31], ids=str)
-def test_a_process_killed_while_it_encodes_is_gone_on_from(
-    tmp_path: Path, model: Path, step: int
-) -> None:
+def test_encoding_continues_after_a_killed_process(tmp_path: Path, model: Path, step: int) -> None:
     with Corpus.open(tmp_path / "index", ranker=None) as corpus:
         corpus.add(TEXTS)
         program = [sys.executable, "-c", KILLED, str(tmp_path / "index"), str(model), str(step)]
@@ -196,7 +194,7 @@ def test_a_process_killed_while_it_encodes_is_gone_on_from(
         assert len(sentences) == len(set(sentences)) == 6
 
 
-def test_a_long_document_is_put_in_place_in_parts(
+def test_a_long_document_is_written_in_parts(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encoded, "_PASSAGES_PER_BATCH", 2)
@@ -212,7 +210,7 @@ def test_a_long_document_is_put_in_place_in_parts(
         assert corpus.nearest("who ?", top_k=1).answers
 
 
-def test_nobody_waits_for_the_store_while_phrases_are_encoded(
+def test_no_lock_is_held_while_phrases_are_encoded(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = corpus._folder
@@ -231,7 +229,7 @@ def test_nobody_waits_for_the_store_while_phrases_are_encoded(
     assert held
 
 
-def test_a_model_that_changes_under_way_is_noticed(
+def test_a_model_change_by_another_process_is_reported(
     tmp_path: Path, corpus: Corpus, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_folder(tmp_path / "other", words=0)
@@ -279,7 +277,7 @@ def test_headings_and_long_lines_keep_their_places(tmp_path: Path, model: Path) 
     ["", "a", "?!… —", "👍🏽 emma cafe\u0301 東京 дюна !", "e\u0301\u0301 emma 👩‍👩‍👧 paris"],
     ids=["empty", "one", "no letters", "mixed", "marks"],
 )
-def test_odd_texts_are_encoded_and_asked(model: Path, text: str) -> None:
+def test_unusual_texts_are_encoded_and_searched(model: Path, text: str) -> None:
     with Corpus.in_memory(ranker=None) as corpus:
         corpus.add({"odd": text, "plain": TEXTS["austen"]})
         corpus.encode_phrases(model)
@@ -289,7 +287,7 @@ def test_odd_texts_are_encoded_and_asked(model: Path, text: str) -> None:
             assert answer.text[answer.phrase.start : answer.phrase.end] == answer.phrase.text
 
 
-def test_a_question_without_words_is_refused(corpus: Corpus) -> None:
+def test_nearest_refuses_an_empty_question(corpus: Corpus) -> None:
     with pytest.raises(InputError, match="must not be empty"):
         corpus.nearest("  ")
 

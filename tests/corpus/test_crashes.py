@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus import Corpus, FileReport
-from askline.corpus import ingest as adding
+from askline.corpus import Corpus, FileReport, ingest
 from askline.corpus.passages import split_passages
 from askline.corpus.retrieval import LexicalRetriever
 
@@ -31,7 +30,7 @@ pytestmark = pytest.mark.skipif(
 
 def _index(folder: Path, pages: Path, log: Path) -> None:
     """Runs in the process that is killed: small batches, each report written down."""
-    adding._BATCH_FILES = 3
+    ingest._BATCH_FILES = 3
     out = os.open(log, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 
     def note(report: FileReport) -> None:
@@ -64,12 +63,12 @@ def _agreement(corpus: Corpus) -> None:
 
 def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
     folder, pages, log = tmp_path / "index", tmp_path / "pages", tmp_path / "log"
-    chance = random.Random(7)
+    rng = random.Random(7)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["askline.corpus", "askline.rankers", __name__])
     span = reported_before_kill = 0.0
     for turn in range(ROUNDS + 1):
-        for number in chance.sample(range(FILES), FILES // 2) if turn else range(FILES):
+        for number in rng.sample(range(FILES), FILES // 2) if turn else range(FILES):
             text = "".join(f"The lamp of line {line} in turn {turn}.\n\n" for line in range(40))
             write(pages / f"{number}.txt", text, age=3600 - 10 * turn)
         log.unlink(missing_ok=True)
@@ -78,13 +77,13 @@ def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
         while not log.exists():
             time.sleep(0.001)
         began = time.monotonic()
-        child.join(chance.random() * span if turn else None)
+        child.join(rng.random() * span if turn else None)
         span = span or time.monotonic() - began  # the first one may end
         child.kill()
         child.join()
-        said = log.read_text("utf-8").splitlines()
-        reported = [line.split(" ", 1)[1] for line in said if " " in line]
-        reported_before_kill += bool(reported) and "end" not in said
+        lines = log.read_text("utf-8").splitlines()
+        reported = [line.split(" ", 1)[1] for line in lines if " " in line]
+        reported_before_kill += bool(reported) and "end" not in lines
         with Corpus.open(folder) as corpus:
             assert set(reported) <= set(corpus._store.names())
             _check_newest(corpus, reported)

@@ -27,7 +27,7 @@ def _sums(report: AddReport) -> tuple[int, int, int, int, int]:
 
 @pytest.fixture
 def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files may be looked at, but whoever reads one fails."""
+    """Make reading a file an error; looking at its size and date is allowed."""
 
     def refuse(path: Path) -> None:
         raise AssertionError(f"{path} was read again")
@@ -60,7 +60,7 @@ def test_unchanged_files_are_not_read_again(pages: Path, monkeypatch: pytest.Mon
         assert _sums(corpus.add(pages)) == (0, 0, 3, 0, 0)
 
 
-def test_a_new_date_alone_is_no_change(corpus: Corpus, pages: Path) -> None:
+def test_a_new_date_alone_is_not_a_change(corpus: Corpus, pages: Path) -> None:
     corpus.add(pages)
     generation = corpus.status().generation
     os.utime(pages / "bread.txt", (1_000_000_000, 1_000_000_000))
@@ -93,9 +93,7 @@ def test_a_change_within_the_clocks_tick_is_seen(corpus: Corpus, tmp_path: Path)
     assert corpus.add(file).changed == 1
 
 
-def test_files_that_have_gone_are_removed_with_their_folder_alone(
-    corpus: Corpus, pages: Path
-) -> None:
+def test_deleted_files_are_removed_only_with_their_own_folder(corpus: Corpus, pages: Path) -> None:
     corpus.add(pages)
     (pages / "bread.txt").unlink()
     (pages / "lamps" / "rock.txt").unlink()
@@ -145,14 +143,14 @@ def test_a_bad_file_is_reported_again_and_not_read_again(
     assert corpus.status().unreadable == ()
 
 
-def test_a_file_that_turns_bad_no_longer_answers(corpus: Corpus, pages: Path) -> None:
+def test_a_file_that_becomes_unreadable_no_longer_answers(corpus: Corpus, pages: Path) -> None:
     corpus.add(pages)
     write(pages / "bread.txt", b"\x00\x01\x02", age=30)
     assert corpus.add(pages).failed == 1
     assert corpus.ask("Why does dough rise?").best is None
 
 
-def test_a_file_that_goes_while_it_is_read_is_a_problem(
+def test_a_file_deleted_while_it_is_read_is_a_problem(
     corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(path: Path) -> object:
@@ -176,7 +174,7 @@ def test_rows_that_are_left_out_are_problems_of_a_file_that_is_added(
     assert [problem.line for problem in report.problems] == [2]
 
 
-def test_a_name_that_is_no_text_is_a_problem(corpus: Corpus, tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_utf8_is_a_problem(corpus: Corpus, tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path)
     try:
         Path(os.fsdecode(folder + b"/bad\xff.txt")).write_text("Text.", encoding="utf-8")
@@ -212,7 +210,7 @@ def test_a_stream_of_texts_is_stored_while_it_comes(
     assert (report.added, report.sentences) == (5, 5)
 
 
-def test_a_stream_that_breaks_off_leaves_what_was_reported(
+def test_an_interrupted_stream_keeps_what_was_reported(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "_BATCH_FILES", 1)
@@ -257,21 +255,19 @@ def test_only_these_texts_are_kept(corpus: Corpus) -> None:
         ([b"pages"], "Expected a path, got b'pages'"),
     ],
 )
-def test_what_is_neither_paths_nor_texts_is_refused(
-    corpus: Corpus, source: Any, message: str
-) -> None:
+def test_invalid_inputs_are_refused(corpus: Corpus, source: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         corpus.add(source)
 
 
-def test_half_a_character_is_stored_as_a_question_mark(corpus: Corpus) -> None:
+def test_a_lone_surrogate_is_stored_as_a_question_mark(corpus: Corpus) -> None:
     corpus.add({"a": "The lamp \ud800 burns."})
     best = corpus.ask("What of the lamp?").best
     assert best is not None
     assert best.text == "The lamp ? burns."
 
 
-def test_remove_takes_ids_files_and_folders(corpus: Corpus, pages: Path) -> None:
+def test_remove_accepts_ids_files_and_folders(corpus: Corpus, pages: Path) -> None:
     corpus.add(pages)
     corpus.add({"note": "A lamp note."})
     removed = corpus.remove(["note", pages / "lamps", "unheard of"])
@@ -280,7 +276,7 @@ def test_remove_takes_ids_files_and_folders(corpus: Corpus, pages: Path) -> None
     assert corpus.ask("Which lamp?").best is None
 
 
-def test_files_and_texts_are_read_again_when_the_rules_of_reading_change(
+def test_files_and_texts_are_read_again_when_the_reader_version_changes(
     corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus.add(pages)

@@ -28,7 +28,7 @@ def test_one_writer_at_a_time_within_a_process(tmp_path: Path) -> None:
     assert lock_holder(tmp_path) is None
 
 
-def test_the_lock_goes_with_a_process_that_is_killed(tmp_path: Path) -> None:
+def test_a_killed_process_releases_the_lock(tmp_path: Path) -> None:
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -49,5 +49,5 @@ def test_patience_waits_that_long(tmp_path: Path) -> None:
         assert time.monotonic() - start >= 0.2
 
 
-def test_no_folder_no_writer(tmp_path: Path) -> None:
+def test_a_missing_folder_has_no_lock_holder(tmp_path: Path) -> None:
     assert lock_holder(tmp_path / "nowhere") is None

@@ -11,7 +11,7 @@ def _rows(*sentences: tuple[str, str]) -> list[SentenceRecord]:
     ]
 
 
-def test_neighbours_share_a_passage() -> None:
+def test_neighboring_sentences_share_a_passage() -> None:
     (only,) = split_passages(_rows(("", "One."), ("", "Two.")))
     assert only == (0, 1, "\nOne.\nTwo.")
 
@@ -34,5 +34,5 @@ def test_a_long_sentence_is_a_passage_of_its_own() -> None:
     assert [(first, last) for first, last, _ in found] == [(0, 0), (1, 1), (2, 2)]
 
 
-def test_nothing_has_no_passages() -> None:
+def test_an_empty_document_has_no_passages() -> None:
     assert list(split_passages([])) == []

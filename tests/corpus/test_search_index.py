@@ -26,7 +26,7 @@ def _names(store: Store, index: SearchIndex, text: str) -> list[str]:
     return [found[0] for hit in hits if (found := store.document(hit.document_id))]
 
 
-def test_follow_makes_passages_findable_by_any_form_of_a_word(store: Store) -> None:
+def test_update_indexes_passages_under_every_form_of_a_word(store: Store) -> None:
     index = SearchIndex.in_memory()
     assert index.stamp() is None
     index.update(store)
@@ -42,7 +42,7 @@ def test_passages_are_found_by_the_title_too(store: Store) -> None:
     assert _names(store, index, "rock") == ["rock"]
 
 
-def test_follow_takes_up_what_came_and_what_went(store: Store) -> None:
+def test_update_applies_added_and_removed_documents(store: Store) -> None:
     index = SearchIndex.in_memory()
     index.update(store)
     store.put([text_record("rock", "The tower fell."), text_record("lens", "A lens of glass.")])
@@ -53,7 +53,7 @@ def test_follow_takes_up_what_came_and_what_went(store: Store) -> None:
     assert len(index.search(index.terms("tower glass"), 10)) == 2
 
 
-def test_follow_twice_finds_everything_once(store: Store) -> None:
+def test_two_updates_find_everything_once(store: Store) -> None:
     index = SearchIndex.in_memory()
     index.update(store)
     index.update(store)
@@ -76,7 +76,7 @@ def test_an_older_copy_of_the_index_catches_up(
     assert _names(store, later, "lamp") == ["rock"]
 
 
-def test_an_index_of_another_store_is_built_anew(store: Store) -> None:
+def test_an_index_of_another_store_is_rebuilt(store: Store) -> None:
     index = SearchIndex.in_memory()
     index.update(store)
     other = Store.in_memory()
@@ -87,7 +87,7 @@ def test_an_index_of_another_store_is_built_anew(store: Store) -> None:
     other.close()
 
 
-def test_an_index_ahead_of_a_store_put_back_is_built_anew(tmp_path: Path) -> None:
+def test_an_index_newer_than_a_restored_store_is_rebuilt(tmp_path: Path) -> None:
     path, copy = tmp_path / "store.sqlite", tmp_path / "copy.sqlite"
     index = SearchIndex.in_memory()
     for name in ("old", "new"):
@@ -106,7 +106,7 @@ def test_an_index_ahead_of_a_store_put_back_is_built_anew(tmp_path: Path) -> Non
     back.close()
 
 
-def test_weights_know_rare_words_from_common_ones(store: Store) -> None:
+def test_rare_words_have_higher_weights_than_common_ones(store: Store) -> None:
     store.put([text_record(f"{number}", "The lamp burns.") for number in range(9)])
     index = SearchIndex.in_memory()
     index.update(store)
@@ -132,7 +132,7 @@ def test_accents_do_not_matter() -> None:
     store.close()
 
 
-def test_open_gives_nothing_for_what_is_missing_or_damaged(tmp_path: Path) -> None:
+def test_open_returns_none_for_a_missing_or_damaged_index(tmp_path: Path) -> None:
     assert SearchIndex.open(tmp_path / "nowhere") is None
     folder = tmp_path / "search"
     SearchIndex.create(folder)

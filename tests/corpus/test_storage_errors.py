@@ -45,7 +45,9 @@ def _mount(*arguments: str) -> bool:
     return subprocess.run(["mount", *arguments], capture_output=True).returncode == 0
 
 
-def test_a_full_disk_is_said_and_what_was_reported_stays(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_stored_documents_stay(
+    small_disk: Path, tmp_path: Path
+) -> None:
     for number in range(40):
         text = "".join(f"Lamp {number} of line {line} burns.\n\n" for line in range(2_000))
         write(tmp_path / "many" / f"{number}.txt", text)
@@ -73,7 +75,9 @@ except CorpusError as error:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
-def test_a_file_that_cannot_grow_is_said_and_the_index_goes_on(index: Path, tmp_path: Path) -> None:
+def test_a_file_size_limit_is_reported_and_the_index_stays_usable(
+    index: Path, tmp_path: Path
+) -> None:
     text = "".join(f"The lamp of line {line} burns.\n\n" for line in range(20_000))
     write(tmp_path / "many" / "lamps.txt", text)
     command = [sys.executable, "-c", LIMITED, str(index), str(tmp_path / "many")]
@@ -113,7 +117,7 @@ def test_a_read_only_index_without_its_search_part_answers(index: Path, read_onl
         assert corpus.ask(QUESTION).best is not None
 
 
-def test_a_second_writer_is_told_who_the_first_is(
+def test_a_second_writer_is_told_the_process_of_the_first(
     index: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(corpus_module, "_LOCK_TIMEOUT_SECONDS", 0.0)
@@ -123,7 +127,7 @@ def test_a_second_writer_is_told_who_the_first_is(
         assert corpus.ask(QUESTION).best is not None
 
 
-def test_a_store_damaged_in_the_middle_is_said(index: Path) -> None:
+def test_a_damaged_store_is_reported(index: Path) -> None:
     store = index / "store.sqlite"
     data = bytearray(store.read_bytes())
     data[4096:] = b"\xa5" * (len(data) - 4096)
@@ -168,7 +172,7 @@ def _file(folder: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_remove, _empty, _cut, _garble, _no_meta, _file])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_damaged_search_index_is_built_anew(index: Path, damage: object) -> None:
+def test_a_damaged_search_index_is_rebuilt(index: Path, damage: object) -> None:
     assert callable(damage)
     damage(index / "search")
     with Corpus.open(index) as corpus:
@@ -176,7 +180,7 @@ def test_a_damaged_search_index_is_built_anew(index: Path, damage: object) -> No
         assert corpus.status().searchable
 
 
-def test_a_search_index_that_cannot_be_brought_up_is_built_anew(index: Path, pages: Path) -> None:
+def test_a_search_index_that_cannot_be_updated_is_rebuilt(index: Path, pages: Path) -> None:
     """What a kill at the wrong moment once left behind: a file that is to be written next."""
     with Corpus.open(index) as corpus:
         (segment,) = (index / "search").glob("*.idx")

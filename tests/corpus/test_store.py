@@ -42,7 +42,7 @@ def _number(store: Store, name: str) -> int:
     return number
 
 
-def test_put_gives_back_what_it_got(store: Store) -> None:
+def test_put_stores_documents_and_sentences(store: Store) -> None:
     assert store.put([row("a", "One.", "Two.", heading="Top"), row("b")]) == [2, 0]
     assert store.counts() == (2, 2, 8)
     assert store.file_state("a") == (3, 7, "aa", "1", None, 0, None)
@@ -98,7 +98,7 @@ def test_touch_remembers_size_and_date(store: Store) -> None:
     assert (known.size, known.modified) == (11, None)
 
 
-def test_unreadable_files_count_as_no_documents(store: Store) -> None:
+def test_unreadable_files_are_not_counted_as_documents(store: Store) -> None:
     store.put([DocumentRecord("x.pdf", "", "1", problem="It is encrypted.", problem_line=0)])
     assert store.counts() == (0, 0, 0)
     assert store.unreadable() == [("x.pdf", 0, "It is encrypted.")]
@@ -144,7 +144,7 @@ def test_open_wants_to_migrate_first(tmp_path: Path) -> None:
     ],
     ids=["damaged", "newer"],
 )
-def test_open_refuses_what_it_cannot_read(
+def test_open_refuses_damaged_and_newer_stores(
     tmp_path: Path, content: bytes | None, message: str
 ) -> None:
     path = tmp_path / "store.sqlite"

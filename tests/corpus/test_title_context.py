@@ -33,19 +33,19 @@ def _found(text: str, title: str = "", heading: str = "") -> RetrievedSentence:
         "nothing above",
     ],
 )
-def test_what_stands_above_comes_along_where_the_question_asks_for_it(
+def test_title_and_heading_are_added_if_they_share_words_with_the_question(
     found: RetrievedSentence, lead: str
 ) -> None:
-    (said,) = add_title_context("What licence does Tidepool have?", [found])
-    assert said == SentenceInContext(lead + found.text, len(lead))
+    (result,) = add_title_context("What licence does Tidepool have?", [found])
+    assert result == SentenceInContext(lead + found.text, len(lead))
 
 
-def test_columns_come_along_with_their_row() -> None:
+def test_column_names_are_added_to_a_table_row() -> None:
     row = _found("Norway | €71", "Travel", "Expenses · Country | Daily allowance")
-    (said,) = add_title_context("What is the daily allowance in Norway?", [row])
-    assert said.text == "Expenses · Country | Daily allowance: Norway | €71"
+    (result,) = add_title_context("What is the daily allowance in Norway?", [row])
+    assert result.text == "Expenses · Country | Daily allowance: Norway | €71"
 
 
-def test_nothing_is_read_without_end() -> None:
-    (said,) = add_title_context("Which lamp?", [_found("x " * 9_000, "lamp " * 900)])
-    assert (said.sentence_start, len(said.text)) == (202, 4_202)
+def test_long_sentences_and_titles_are_truncated() -> None:
+    (result,) = add_title_context("Which lamp?", [_found("x " * 9_000, "lamp " * 900)])
+    assert (result.sentence_start, len(result.text)) == (202, 4_202)

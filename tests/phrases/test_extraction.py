@@ -28,7 +28,7 @@ def test_beam_gives_each_start_its_ends() -> None:
 
 
 @pytest.mark.parametrize("how", ["joint", "beam"])
-def test_what_may_not_be_never_comes(how: Decoding) -> None:
+def test_impossible_spans_are_never_returned(how: Decoding) -> None:
     spans, log_probabilities = decode_spans(*_tables(), limit=100, decoding=how)
     assert len(spans) == 5
     assert np.isfinite(log_probabilities).all()
@@ -36,7 +36,7 @@ def test_what_may_not_be_never_comes(how: Decoding) -> None:
 
 
 @pytest.mark.parametrize("how", ["joint", "beam"])
-def test_nothing_possible_is_nothing_found(how: Decoding) -> None:
+def test_no_possible_span_gives_no_result(how: Decoding) -> None:
     spans, log_probabilities = decode_spans(
         np.full(3, NO, np.float32), np.full((3, 2), NO, np.float32), decoding=how
     )

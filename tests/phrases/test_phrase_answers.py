@@ -36,7 +36,7 @@ def test_the_nearest_phrase_comes_with_its_sentence(model: PhraseModel, index: P
         assert answer.start <= answer.phrase.start < answer.start + len(answer.sentence)
 
 
-def test_a_ranker_judges_the_sentences(model: PhraseModel, index: PhraseIndex) -> None:
+def test_a_ranker_orders_the_sentences(model: PhraseModel, index: PhraseIndex) -> None:
     answers = ranked_phrases("what is the capital of france", model, index, WordOverlap(), top_k=2)
     assert answers[0].sentence == "Paris is the capital of France."
     assert answers[0].phrase.document == "paris"
@@ -61,9 +61,7 @@ class Reading(WordOverlap):
         ]
 
 
-def test_a_ranker_that_reads_says_what_in_the_sentence_answers(
-    model: PhraseModel, index: PhraseIndex
-) -> None:
+def test_a_ranker_that_can_read_chooses_the_phrase(model: PhraseModel, index: PhraseIndex) -> None:
     question = "what is the capital of france"
     answers = ranked_phrases(question, model, index, Reading(), top_k=9)
     phrase = answers[0].phrase
@@ -80,7 +78,9 @@ def test_every_sentence_comes_once(model: PhraseModel, index: PhraseIndex) -> No
 
 
 @pytest.mark.parametrize("question", ["", "  \n"], ids=["empty", "white"])
-def test_no_question_is_refused(model: PhraseModel, index: PhraseIndex, question: str) -> None:
+def test_an_empty_question_is_refused(
+    model: PhraseModel, index: PhraseIndex, question: str
+) -> None:
     with pytest.raises(InputError, match="The question must not be empty"):
         nearest_phrases(question, model, index)
     with pytest.raises(InputError, match="The question must not be empty"):

@@ -1,4 +1,4 @@
-"""The engine against the same network step by step, with who looks at whom written out."""
+"""The encoder against a reference in numpy with explicit attention masks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _norm(states: Floats, weights: dict[str, Floats], name: str) -> Floats:
     return np.asarray(scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"])
 
 
-def test_states_of_a_text_and_of_its_markers_are_the_networks(config: PhraseConfig) -> None:
+def test_states_of_text_and_markers_equal_the_reference(config: PhraseConfig) -> None:
     weights = make_tensors(config)
     encoder = PhraseEncoder(config.encoder, weights)
     states, sight = encoder.encode(TOKENS, keep=True)
@@ -83,7 +83,7 @@ def test_states_of_a_text_and_of_its_markers_are_the_networks(config: PhraseConf
     assert np.abs(marks.reshape(pairs, -1) - wanted[count:]).max() < 1e-4
 
 
-def test_markers_do_not_see_each_other(config: PhraseConfig) -> None:
+def test_markers_do_not_attend_to_each_other(config: PhraseConfig) -> None:
     encoder = PhraseEncoder(config.encoder, make_tensors(config))
     _, sight = encoder.encode(TOKENS, keep=True)
     together = encoder.encode_markers(TOKENS[SPANS], SPANS, sight)
@@ -98,7 +98,7 @@ def test_a_text_without_markers_keeps_nothing(config: PhraseConfig) -> None:
     assert sight == {}
 
 
-def test_sight_bars_other_pairs_alone() -> None:
+def test_the_attention_mask_hides_other_pairs_only() -> None:
     open_ones = marker_attention_mask(2, 3)[0, 0] == 0
     assert open_ones.astype(int).tolist() == [
         [1, 1, 1, 1, 1, 0, 0],
@@ -108,7 +108,7 @@ def test_sight_bars_other_pairs_alone() -> None:
     ]
 
 
-def test_words_kept_in_int8_have_real_vectors(config: PhraseConfig) -> None:
+def test_int8_embeddings_are_dequantized(config: PhraseConfig) -> None:
     table = np.array([[1, -2], [3, 4]], np.int8)
     scale = np.array([0.5, 2.0], np.float32)
     encoder = PhraseEncoder(config.encoder, {"words.weight": table, "words.scale": scale})

@@ -62,7 +62,7 @@ def test_search_is_the_dot_product_of_all_that_is_stored(
     assert len(index) == sum(map(len, coded.values()))
 
 
-def test_documents_come_go_and_change(
+def test_documents_are_added_deleted_and_replaced(
     tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
@@ -77,7 +77,7 @@ def test_documents_come_go_and_change(
         index.text("austen")
 
 
-def test_optimising_changes_no_answer(
+def test_optimizing_changes_no_answer(
     tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
@@ -117,7 +117,7 @@ def test_the_shortlist_is_of_all_segments_together(tmp_path: Path, model: Phrase
     assert found[0] == found[1]
 
 
-def test_what_was_written_is_there_when_opened_again(
+def test_an_index_can_be_opened_again(
     tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
@@ -178,7 +178,7 @@ index.add([("paris", "Paris is a city.", model.encode("Paris is a city."))])
 
 
 @pytest.mark.parametrize("step", [1, 2, 4, 7, 8, 9], ids=str)
-def test_a_writer_killed_anywhere_leaves_a_whole_index(
+def test_a_killed_writer_leaves_a_complete_index(
     tmp_path: Path, model: PhraseModel, model_folder: Path, step: int
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
@@ -192,7 +192,7 @@ def test_a_writer_killed_anywhere_leaves_a_whole_index(
     assert PhraseIndex.open(index.folder).documents == ["austen", "herbert", "paris"]
 
 
-def test_what_cannot_be_used_is_said(tmp_path: Path, model: PhraseModel) -> None:
+def test_unusable_input_and_files_are_reported(tmp_path: Path, model: PhraseModel) -> None:
     with pytest.raises(CorpusError, match="No phrase index in"):
         PhraseIndex.open(tmp_path / "none")
     index = PhraseIndex.open(tmp_path / "index", create=True)
@@ -219,7 +219,7 @@ def test_what_cannot_be_used_is_said(tmp_path: Path, model: PhraseModel) -> None
         PhraseIndex.open(index.folder)
 
 
-def test_tidying_joins_many_small_segments_and_loses_nothing(
+def test_compacting_merges_many_small_segments_without_loss(
     tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
@@ -233,7 +233,7 @@ def test_tidying_joins_many_small_segments_and_loses_nothing(
     assert PhraseIndex.open(index.folder).stamp == {"until": 8}
 
 
-def test_tidying_leaves_segments_with_lists_alone(tmp_path: Path, model: PhraseModel) -> None:
+def test_compacting_keeps_segments_with_lists(tmp_path: Path, model: PhraseModel) -> None:
     pytest.importorskip("faiss", reason="faiss is not installed")
     index = PhraseIndex.open(tmp_path / "index", create=True)
     text, coded = _made_up(1200, model)
@@ -274,7 +274,7 @@ def test_a_reader_notices_another_writer(tmp_path: Path, model: PhraseModel) -> 
 
 
 @pytest.mark.parametrize("exact", [10_000, 1_000], ids=["exact", "lists"])
-def test_what_is_gone_takes_no_place_from_what_is_left(
+def test_deleted_documents_take_no_places_in_the_results(
     tmp_path: Path, model: PhraseModel, question: EncodedQuestion, exact: int
 ) -> None:
     if exact < 10_000:
@@ -292,7 +292,7 @@ def test_what_is_gone_takes_no_place_from_what_is_left(
     assert len(index) == len(own)
 
 
-def test_what_is_refused_changes_nothing(tmp_path: Path, model: PhraseModel) -> None:
+def test_refused_documents_change_nothing(tmp_path: Path, model: PhraseModel) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     _add(index, model, "paris")
     broken = "Paris \ud83d is a city."
@@ -325,7 +325,7 @@ def test_vectors_of_another_model_are_refused(tmp_path: Path, model: PhraseModel
     assert index.search(other.encode_question("who ?"))
 
 
-def test_a_reader_that_meets_a_writer_joining_looks_again(
+def test_a_reader_reopens_after_a_concurrent_merge(
     tmp_path: Path, model: PhraseModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
@@ -343,7 +343,7 @@ def test_a_reader_that_meets_a_writer_joining_looks_again(
     assert PhraseIndex.open(index.folder).documents == ["austen", "paris"]
 
 
-def test_what_fails_while_it_is_written_changes_nothing(
+def test_a_failed_write_changes_nothing(
     tmp_path: Path, model: PhraseModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:

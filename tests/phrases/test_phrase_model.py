@@ -36,7 +36,7 @@ def test_odd_texts_give_exact_phrases_or_none(model: PhraseModel, text: str) -> 
     assert all(text[phrase.start : phrase.end] == phrase.text for phrase in coded.phrases)
 
 
-def test_no_text_no_phrases(model: PhraseModel) -> None:
+def test_an_empty_text_has_no_phrases(model: PhraseModel) -> None:
     coded = model.encode("")
     assert len(coded) == 0
     assert coded.dense.shape == (0, 9)
@@ -94,7 +94,7 @@ def test_a_model_without_words_adds_nothing(tmp_path: Path) -> None:
     assert not model.encode_question("who ?").lexical(coded.words, coded.weights).any()
 
 
-def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
+def test_an_incomplete_folder_is_refused(tmp_path: Path) -> None:
     folder = make_folder(tmp_path / "model")
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "size": 9}))
@@ -112,7 +112,7 @@ def test_a_folder_that_is_not_whole_is_refused(tmp_path: Path) -> None:
         PhraseModel.load(folder)
 
 
-def test_ten_megabytes_in_one_paragraph_come_window_by_window(model: PhraseModel) -> None:
+def test_ten_megabytes_in_one_paragraph_are_encoded_per_window(model: PhraseModel) -> None:
     text = "jane austen wrote emma , a novel " * 300_000
     parts = list(islice(model.encode_windows(text, limit=5), 3))
     assert [len(part) for part in parts] == [5, 5, 5]
@@ -120,7 +120,7 @@ def test_ten_megabytes_in_one_paragraph_come_window_by_window(model: PhraseModel
         assert all(text[phrase.start : phrase.end] == phrase.text for phrase in part.phrases)
 
 
-def test_texts_together_are_encoded_as_they_are_alone(model: PhraseModel) -> None:
+def test_texts_are_encoded_together_as_they_are_alone(model: PhraseModel) -> None:
     texts = [TEXT, "", f"{TEXT} " * 20, "a"]
     for text, together in zip(texts, model.encode_many(texts, limit=10), strict=True):
         alone = model.encode(text, limit=10)

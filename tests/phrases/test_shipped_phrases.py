@@ -30,8 +30,8 @@ def test_its_size() -> None:
 
 def test_its_card_names_the_data_and_their_licences() -> None:
     card = (FOLDER / "README.md").read_text("utf-8")
-    for said in ("SQuADShifts", "CC BY 4.0", "CC BY-SA 4.0", "askline train phrases"):
-        assert said in card
+    for word in ("SQuADShifts", "CC BY 4.0", "CC BY-SA 4.0", "askline train phrases"):
+        assert word in card
 
 
 @pytest.mark.parametrize(

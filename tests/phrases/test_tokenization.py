@@ -141,7 +141,7 @@ def test_phrases_do_not_begin_or_end_inside_a_word(tokenizer: Any) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 125, 126, 127, 200, 400], ids=str)
-def test_every_word_is_one_windows_own(tokenizer: Any, count: int) -> None:
+def test_every_word_belongs_to_one_window(tokenizer: Any, count: int) -> None:
     text = " ".join(["emma", "paris", "dune"][at % 3] for at in range(count))
     windows = cut_windows(text, tokenizer, size=128, overlap=80)
     opens = np.concatenate([window.starts[window.may_start] for window in windows])
@@ -157,7 +157,7 @@ def test_a_text_without_tokens_has_no_window(tokenizer: Any, text: str) -> None:
     assert cut_windows(text, tokenizer, size=128, overlap=80) == []
 
 
-def test_one_character_and_no_letters_are_fine(tokenizer: Any) -> None:
+def test_texts_of_one_character_or_without_letters_are_accepted(tokenizer: Any) -> None:
     assert len(cut_windows("a", tokenizer, size=128, overlap=80)) == 1
     assert len(cut_windows("?!… 12 —", tokenizer, size=128, overlap=80)) == 1
 

@@ -62,8 +62,8 @@ class Engine:
 
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         url = urlsplit(request.path)
-        said = request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        body = json.loads(said) if said else {}
+        data = request.rfile.read(int(request.headers.get("Content-Length") or 0))
+        body = json.loads(data) if data else {}
         self.asked.append(
             Asked(url.path, parse_qs(url.query), body, request.headers.get("Authorization"))
         )

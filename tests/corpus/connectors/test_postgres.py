@@ -72,7 +72,7 @@ def test_the_answer_keeps_id_and_offsets(books: PostgresConnector) -> None:
     assert (found.stages[0].ranker, found.stages[0].entered) == ("postgresql/books % 100", 64)
 
 
-def test_it_is_a_retriever_that_knows_neighbours(books: PostgresConnector) -> None:
+def test_it_is_a_retriever_that_knows_neighbors(books: PostgresConnector) -> None:
     assert isinstance(books, Retriever)
     assert isinstance(books, HasNeighbors)
     assert len(books) == 64
@@ -95,7 +95,7 @@ def test_texts_are_looked_for_by_the_rarest_words(counts: list[int], terms: int)
 
 
 @pytest.mark.parametrize("question", ["Zeppelins?", "Who is it?", "?!", "\0", "\ud800"])
-def test_nothing_found(books: PostgresConnector, question: str) -> None:
+def test_nothing_is_found_for_unknown_words(books: PostgresConnector, question: str) -> None:
     assert books.retrieve(question, 5) == []
 
 
@@ -136,7 +136,7 @@ def test_several_threads_ask(books: PostgresConnector) -> None:
     assert all(each == found[0] for each in found)
 
 
-def test_a_broken_connection_is_made_anew(books: PostgresConnector, postgres: str) -> None:
+def test_a_lost_connection_is_opened_again(books: PostgresConnector, postgres: str) -> None:
     with _direct(postgres) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -175,7 +175,7 @@ def vectors(place: str, postgres: str, request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.parametrize("distance", ["cosine", "l2", "inner"])
-def test_vectors_find_what_shares_no_word(vectors: str, distance: str) -> None:
+def test_vectors_find_texts_without_shared_words(vectors: str, distance: str) -> None:
     with closing(connect(f"{vectors}&distance={distance}", encode=_encode)) as retriever:
         found = retriever.retrieve("What will rise?", 9)
     assert [each.document for each in found][:2] in (["4", "1"], ["1", "4"])
@@ -224,7 +224,7 @@ def test_vectors_need_a_column_and_an_encoder(place: str, vectors: str) -> None:
         ),
     ],
 )
-def test_a_wrong_name_is_said_at_once(place: str, options: str, message: str) -> None:
+def test_a_wrong_name_is_reported_when_connecting(place: str, options: str, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         connect(f"{place}&{options}")
 
@@ -241,12 +241,12 @@ def test_a_wrong_name_is_said_at_once(place: str, options: str, message: str) ->
         ("postgresql://h/db?table=t&tex=body", "No option 'tex'.*Did you mean 'text'?"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(url: str, message: str) -> None:
+def test_invalid_options_are_refused(url: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         connect(url)
 
 
-def test_time_runs_out(place: str, postgres: str) -> None:
+def test_a_timeout_is_reported(place: str, postgres: str) -> None:
     with (
         closing(connect(f"{place}&table=books&timeout=0.2")) as retriever,
         _direct(postgres) as other,
@@ -257,7 +257,7 @@ def test_time_runs_out(place: str, postgres: str) -> None:
             retriever.retrieve(QUESTION, 1)
 
 
-def test_no_right_to_read(place: str, postgres: str) -> None:
+def test_a_missing_right_to_read_is_reported(place: str, postgres: str) -> None:
     with _direct(postgres) as connection:
         connection.execute("CREATE ROLE stranger LOGIN")
     with pytest.raises(CorpusError, match="permission denied for table books. Grant SELECT"):
@@ -272,13 +272,13 @@ def test_an_unknown_database_or_user(place: str) -> None:
     assert "sesame" not in str(raised.value)
 
 
-def test_nobody_there() -> None:
+def test_an_unreachable_server_is_reported() -> None:
     with pytest.raises(CorpusError, match="cannot be reached: .*Check host, port") as raised:
         connect("postgresql://ann:sesame@127.0.0.1:9/db?table=books")
     assert "sesame" not in str(raised.value)
 
 
-def test_a_server_that_says_nothing() -> None:
+def test_a_silent_server_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(CorpusError, match="No connection within 0.5 seconds"):

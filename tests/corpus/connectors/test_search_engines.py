@@ -59,7 +59,7 @@ def test_the_answer_keeps_id_and_offsets(server: str) -> None:
     assert ROCK[start:end] == text
 
 
-def test_a_connector_is_a_retriever_that_knows_neighbours(server: str, kind: str) -> None:
+def test_a_connector_is_a_retriever_that_knows_neighbors(server: str, kind: str) -> None:
     with closing(connect(f"{server}/books")) as retriever:
         assert isinstance(retriever, Connector)
         assert isinstance(retriever, Retriever)
@@ -107,7 +107,7 @@ def _basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-def test_credentials_from_the_address(server: str, engine: Engine) -> None:
+def test_credentials_from_the_url(server: str, engine: Engine) -> None:
     url = server.replace("://", "://ann:p%40ss@") + "/books"
     with closing(connect(url)) as retriever:
         assert "ss" not in str(retriever)
@@ -158,7 +158,7 @@ FAILURES: dict[str, tuple[tuple[int, dict[str, Any] | str], str]] = {
 
 
 @pytest.mark.parametrize(("failure", "message"), FAILURES.values(), ids=FAILURES)
-def test_what_the_engine_refuses_is_said(
+def test_errors_of_the_server_are_reported(
     server: str, engine: Engine, failure: tuple[int, dict[str, Any] | str], message: str
 ) -> None:
     engine.failure = failure
@@ -176,7 +176,7 @@ def test_what_the_engine_refuses_is_said(
     ],
     ids=["index", "text", "title"],
 )
-def test_a_wrong_name_is_said_at_once(server: str, path: str, message: str) -> None:
+def test_a_wrong_name_is_reported_when_connecting(server: str, path: str, message: str) -> None:
     with pytest.raises(CorpusError, match=message):
         connect(f"{server}/{path}")
 
@@ -195,19 +195,19 @@ def test_texts_that_are_lists_are_refused(server: str, engine: Engine) -> None:
         list(_answers(f"{server}/books"))
 
 
-def test_time_runs_out(server: str, engine: Engine) -> None:
+def test_a_timeout_is_reported(server: str, engine: Engine) -> None:
     with closing(connect(f"{server}/books?timeout=0.2")) as retriever:
         engine.wait = 0.5
         with pytest.raises(CorpusError, match="No answer within 0.2 seconds"):
             retriever.retrieve(QUESTION, 5)
 
 
-def test_nobody_there(kind: str) -> None:
+def test_an_unreachable_server_is_reported(kind: str) -> None:
     with pytest.raises(CorpusError, match="cannot be reached.*Check host and port"):
         connect(f"{kind}://localhost:9/books")
 
 
-def test_a_server_that_speaks_no_tls(server: str) -> None:
+def test_a_server_without_tls_is_reported(server: str) -> None:
     with pytest.raises(CorpusError, match="No secure connection|cannot be reached"):
         connect(f"{server}/books?tls=yes")
 
@@ -228,14 +228,14 @@ def test_opensearch_behind_the_wrong_scheme(engine: Engine) -> None:
     ],
     ids=["no index", "two", "option", "tls"],
 )
-def test_what_cannot_be_meant_is_refused(server: str, rest: str, message: str) -> None:
+def test_invalid_options_are_refused(server: str, rest: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         connect(f"{server}{rest}")
     with pytest.raises(InputError, match="only for a PostgreSQL table"):
         connect(f"{server}/books", encode=lambda _: [1.0])
 
 
-def test_a_client_of_ones_own(engine: Engine) -> None:
+def test_a_client_of_the_caller_is_used(engine: Engine) -> None:
     from opensearchpy import OpenSearch
 
     client = OpenSearch([f"http://localhost:{engine.port}"])

@@ -28,7 +28,7 @@ def test_sentences_slice_the_text_they_came_from() -> None:
     assert {each.text: each.number for each in found}["A storm took it."] == 2
 
 
-def test_the_sentence_with_the_words_comes_first_with_its_neighbours() -> None:
+def test_the_sentence_with_the_words_comes_first_with_its_neighbors() -> None:
     best = _best(ServerText("rock", ROCK, "", 2.0))[0]
     assert best.text == "Its lighthouse was lit in 1698."
     assert (best.before, best.after) == ("The rock is far out.", "A storm took it.")

@@ -6,7 +6,7 @@ from askline.corpus.connectors.server_url import ServerUrl
 from askline.errors import InputError
 
 
-def test_an_address_is_taken_apart() -> None:
+def test_a_url_is_split_into_parts() -> None:
     address = ServerUrl.parse("opensearch://ann:p%40ss@search.example:9201/books?text=body&tls=no")
     assert (address.scheme, address.host, address.port) == ("opensearch", "search.example", 9201)
     assert (address.path, address.user, address.password) == ("books", "ann", "p@ss")
@@ -14,7 +14,7 @@ def test_an_address_is_taken_apart() -> None:
 
 
 @pytest.mark.parametrize("url", ["postgresql://ann:pw@h/db", "postgresql://ann@h/db?password=pw"])
-def test_its_text_has_no_secrets(url: str) -> None:
+def test_the_url_is_shown_without_user_and_password(url: str) -> None:
     address = ServerUrl.parse(url)
     assert address.password == "pw"
     assert str(address) == "postgresql://h/db"
@@ -34,7 +34,7 @@ def test_its_text_has_no_secrets(url: str) -> None:
     ],
     ids=["kind", "misspelt", "no address", "colon in the password", "port"],
 )
-def test_what_is_no_address_is_refused(url: str, message: str | None) -> None:
+def test_invalid_urls_are_refused(url: str, message: str | None) -> None:
     if message is None:
         assert ServerUrl.parse(url).password == "se:cret"
         return
@@ -43,7 +43,7 @@ def test_what_is_no_address_is_refused(url: str, message: str | None) -> None:
     assert "pw" not in str(raised.value).replace("password", "")
 
 
-def test_options_have_kinds_and_names() -> None:
+def test_options_are_checked_by_type_and_name() -> None:
     address = ServerUrl.parse("opensearch://h/i?timeout=2.5&tls=Yes&tex=body&texts=none")
     assert address.number_option("timeout", 10, minimum=0.1) == 2.5
     assert address.number_option("other", 10, minimum=0.1) == 10

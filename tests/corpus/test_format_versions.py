@@ -71,30 +71,31 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
-def test_reading_has_a_new_number_when_it_changes(tmp_path: Path) -> None:
+def test_the_reader_version_changes_with_the_readers(tmp_path: Path) -> None:
     seen = [
         (row.name, row.title, row.unit, row.kind, row.encoding, *row.sentences, *row.rows)
         for row in _rows(tmp_path)
     ]
     assert (READER_VERSION, _digest(seen)) == EXPECTED_READER, (
-        "Files are read or split in another way than before: raise READER_VERSION in "
-        "askline/corpus/document_records.py, and put it here with the new digest."
+        "Files are read or split differently: raise READER_VERSION in "
+        "askline/corpus/document_records.py, and update it here with the new digest."
     )
 
 
-def test_the_search_index_has_a_new_number_when_it_changes() -> None:
+def test_the_search_index_format_changes_with_its_content() -> None:
     stems = Stemmer()
     seen = []
     for text in PAGES.values():
-        said = [line for line in (text * 3).splitlines() if line]
+        result = [line for line in (text * 3).splitlines() if line]
         rows = [
-            SentenceRecord(at, 0, 0, 1, 0, f"Part {at // 15}", line) for at, line in enumerate(said)
+            SentenceRecord(at, 0, 0, 1, 0, f"Part {at // 15}", line)
+            for at, line in enumerate(result)
         ]
         seen += [
             (*found, split_words(found.text), stems.terms(found.text))
             for found in split_passages(rows)
         ]
     assert (FORMAT, _digest(seen)) == EXPECTED_FORMAT, (
-        "Passages or words are other ones than before: raise FORMAT in "
-        "askline/corpus/search_index.py, and put it here with the new digest."
+        "Passages or words have changed: raise FORMAT in "
+        "askline/corpus/search_index.py, and update it here with the new digest."
     )

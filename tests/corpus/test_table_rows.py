@@ -77,7 +77,7 @@ def test_its_place_in_words(tmp_path: Path, name: str, question: str, place: str
     ],
     ids=["inside the row", "another row"],
 )
-def test_neighbours_stand_in_the_same_row(
+def test_neighbors_are_in_the_same_row(
     tmp_path: Path, question: str, before: str, after: str
 ) -> None:
     write(tmp_path / "pages" / "faq.csv", CSV)
@@ -85,7 +85,7 @@ def test_neighbours_stand_in_the_same_row(
     assert (best.before, best.after) == (before, after)
 
 
-def test_rows_that_were_left_out_are_told_again_while_the_file_is_as_it_was(tmp_path: Path) -> None:
+def test_skipped_rows_are_reported_again_while_the_file_is_unchanged(tmp_path: Path) -> None:
     file = write(tmp_path / "pages" / "a.jsonl", JSONL + "no json\n")
     with Corpus.open(tmp_path / "index", ranker=None) as corpus:
         first = corpus.add(tmp_path / "pages")
@@ -107,7 +107,7 @@ def test_other_files_have_no_rows(tmp_path: Path) -> None:
     assert (best.row, best.record) == (None, "")
 
 
-def test_rows_in_memory_have_them_too() -> None:
+def test_texts_in_memory_have_no_rows() -> None:
     with Corpus.in_memory(ranker=None) as corpus:
         corpus.add_texts({"note": "Yeast makes dough rise."})
         best = corpus.ask("What makes dough rise?").best
