@@ -2,7 +2,9 @@
 Question–candidate pairs as token sequences, and their batches.
 
 A pair becomes `[CLS] question [SEP] candidate [SEP]`. A candidate that does not fit into the
-maximum sequence length becomes several overlapping sequences; it is never truncated.
+maximum sequence length becomes several overlapping sequences; it is never truncated. A candidate of
+more than `MAX_CANDIDATE_TOKENS` tokens keeps the sequences with the highest BM25 score, from
+anywhere in it, so that the cost of a candidate has an upper bound.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from .numpy_ops import IntArray
 from .tokenizer import WordPiece
 
 __all__ = [
+    "MAX_CANDIDATE_TOKENS",
     "MAX_SEQUENCE_LENGTH",
     "READER_MAX_SEQUENCE_LENGTH",
     "TokenSequences",
@@ -27,6 +30,12 @@ MAX_SEQUENCE_LENGTH = 256
 """In tokens, as in training; a model with fewer positions has less."""
 READER_MAX_SEQUENCE_LENGTH = 384
 """The same for a span reader with an adapter, as in its training."""
+MAX_CANDIDATE_TOKENS = 6_144
+"""
+Tokens of a candidate's sequences together: 24 sequences of 256 tokens. With the question and the
+overlap of the sequences, that is about 18,000 characters of English.
+"""
+_BM25_K1 = 1.5
 _SPECIAL_TOKENS = 3  # [CLS] question [SEP] candidate [SEP]
 
 _MAX_BATCH_TOKENS = 384  # larger batches are no faster, and a deadline waits for one batch
@@ -70,6 +79,7 @@ class TokenSequences:
         position embeddings. A question is truncated to half of a sequence (126 tokens).
         """
         overlap, max_length = max_length // 4, min(max_length, positions)
+        max_windows = MAX_CANDIDATE_TOKENS // max_length
         prefixes, suffixes = list[IntArray](), list[IntArray]()
         owners, starts = list[int](), list[int]()
         numbers = count()
@@ -79,7 +89,10 @@ class TokenSequences:
             room = max_length - _SPECIAL_TOKENS - len(question_ids)
             for candidate, number in zip(candidates, numbers, strict=False):
                 token_ids = tokenizer.token_ids(candidate)
-                for start in _window_starts(len(token_ids), room, overlap):
+                windows = list(_window_starts(len(token_ids), room, overlap))
+                if len(windows) > max_windows:
+                    windows = _best_windows(question_ids, token_ids, windows, room, max_windows)
+                for start in windows:
                     part = [*token_ids[start : start + room], tokenizer.sep_id]
                     suffixes.append(np.array(part, np.int64))
                     prefixes.append(prefix)
@@ -125,6 +138,31 @@ def _window_starts(tokens: int, room: int, overlap: int) -> Iterator[int]:
     last = max(0, tokens - room)
     yield from range(0, last, step)
     yield last
+
+
+def _best_windows(
+    question_ids: Sequence[int],
+    token_ids: Sequence[int],
+    starts: Sequence[int],
+    room: int,
+    keep: int,
+) -> list[int]:
+    """
+    The starts of the `keep` windows with the highest BM25 score, in ascending order.
+
+    The windows are the collection, and all have the same length. Of equal windows, the earlier ones
+    are kept. The cost is one pass over the candidate per distinct question token.
+    """
+    tokens, begins = np.asarray(token_ids), np.asarray(starts)
+    scores = np.zeros(len(begins))
+    for question_id in sorted(set(question_ids)):
+        counted = np.concatenate([[0], np.cumsum(tokens == question_id)])
+        frequency = counted[np.minimum(begins + room, len(tokens))] - counted[begins]
+        windows = int(np.count_nonzero(frequency))
+        idf = np.log1p((len(begins) - windows + 0.5) / (windows + 0.5))
+        scores += idf * frequency / (frequency + _BM25_K1)
+    best = np.argsort(-scores, kind="stable")[:keep]
+    return [int(start) for start in np.sort(begins[best])]
 
 
 def equal_length_batches(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import TypeVar
 
@@ -40,26 +40,31 @@ class WorkerThreads:
         Call `work` on every batch, the caller's thread included, until all are done.
 
         `stop` is called before each batch, by one thread at a time. Once it returns True, no
-        further batch is started.
+        further batch is started. The same holds once the caller's thread is interrupted by an
+        exception: then this call lasts as long as the batches that are being computed.
         """
         remaining, lock = iter(batches), Lock()
-        stopped = False
+        stopped = interrupted = False
 
         def next_batch() -> _Batch | None:
             nonlocal stopped
             with lock:
                 stopped = stopped or (stop is not None and stop())
-                return None if stopped else next(remaining, None)
+                return None if stopped or interrupted else next(remaining, None)
 
         def run_batches() -> None:
             while (batch := next_batch()) is not None:
                 work(batch)
 
         helpers = min(self.threads, len(batches)) - 1
-        futures = [self._pool.submit(run_batches) for _ in range(helpers)]
+        futures: list[Future[None]] = []
         try:
-            while (batch := next_batch()) is not None:
-                work(batch)
+            for _ in range(helpers):
+                futures.append(self._pool.submit(run_batches))
+            run_batches()
+        except BaseException:
+            interrupted = True  # the helpers end after the batch that they are computing
+            raise
         finally:
             for future in futures:
                 if not future.cancel():  # a helper that has not started yet is not waited for

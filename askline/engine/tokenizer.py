@@ -4,6 +4,9 @@ WordPiece tokenization as BERT does it, in plain Python, from a model's `tokeniz
 A text is split at white space, and the tokens of each part are cached: sentences of one language
 repeat the same words, so most of a text costs a dictionary lookup. Special tokens such as "[SEP]"
 inside a text are read as plain characters.
+
+A part without white space can be as long as the text. A long part is split once more, at characters
+that are tokens of their own wherever they stand, so that its cost and the cache stay small.
 """
 
 from __future__ import annotations
@@ -11,8 +14,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,7 @@ __all__ = [
 
 _NOT_SPACE = re.compile(r"\S+")
 _MAX_CACHED_PARTS = 65_536  # a full cache is emptied
+_MAX_CACHED_LENGTH = 100  # characters; a longer part is rarely repeated, and may be very long
 _COMPONENTS = {
     "model": "WordPiece",
     "normalizer": "BertNormalizer",
@@ -89,8 +94,12 @@ class WordPiece:
         """The ids of a text's tokens, without special tokens."""
         cache, ids = self._cache, list[int]()
         for part in _remove_control_characters(text).split():
-            tokens = cache.get(part) or self._tokenize_part(part)
-            ids += tokens[0]
+            tokens = cache.get(part)
+            if tokens is not None:
+                ids += tokens[0]
+            else:
+                for _, piece in self._pieces(part):
+                    ids += self._tokens_of(piece)[0]
         return ids
 
     def tokens_with_offsets(self, text: str) -> list[Token]:
@@ -98,18 +107,72 @@ class WordPiece:
         cleaned = _remove_control_characters(text)
         offset = [at for at, one in enumerate(text) if cleaned == text or not _is_control(one)]
         return [
-            (id_, offset[match.start() + start], offset[match.start() + end - 1] + 1)
+            (id_, offset[at + start], offset[at + end - 1] + 1)
             for match in _NOT_SPACE.finditer(cleaned)
-            for id_, start, end in (
-                self._cache.get(match.group()) or self._tokenize_part(match.group())
-            )[1]
+            for begin, piece in self._pieces(match.group())
+            for at in (match.start() + begin,)
+            for id_, start, end in self._tokens_of(piece)[1]
         ]
 
-    def _tokenize_part(self, part: str) -> _Part:
-        """Tokenize a part without white space, and cache the result."""
+    def count_tokens(self, texts: Iterable[str], *, limit: int) -> int:
+        """The number of tokens of all texts; counting ends once there are more than `limit`."""
+        cache, count = self._cache, 0
+        for text in texts:
+            for part in _remove_control_characters(text).split():
+                tokens = cache.get(part)
+                if tokens is not None:
+                    count += len(tokens[0])
+                    continue
+                for _, piece in self._pieces(part):
+                    count += len(self._tokens_of(piece)[0])
+                    if count > limit:
+                        return count
+            if count > limit:
+                return count
+        return count
+
+    def _pieces(self, part: str) -> Iterator[tuple[int, str]]:
+        """
+        A part, or the pieces of a long part with their offsets.
+
+        Tokenized one by one, the pieces give the same tokens as the whole part.
+        """
+        if len(part) <= _MAX_CACHED_LENGTH:
+            yield 0, part
+            return
+        pattern = _long_part_pattern(ascii_only=part.isascii(), strip_accents=self.strip_accents)
+        for match in pattern.finditer(part):
+            yield match.start(), match.group()
+
+    def _tokens_of(self, piece: str) -> _Part:
+        """The tokens of a piece, from the cache if it is there."""
+        cached = self._cache.get(piece)
+        if cached is not None:
+            return cached
+        if self._is_unknown_word(piece):
+            return [self.unknown_id], [(self.unknown_id, 0, len(piece))]
+        tokens = self._tokenize_piece(piece)
+        found = ([id_ for id_, _, _ in tokens], tokens)
+        if len(piece) <= _MAX_CACHED_LENGTH:
+            if len(self._cache) >= _MAX_CACHED_PARTS:
+                self._cache.clear()
+            self._cache[piece] = found
+        return found
+
+    def _is_unknown_word(self, piece: str) -> bool:
+        """
+        Whether a piece is certainly one word that is too long, without tokenizing it.
+
+        A long piece has no separator of the Basic Multilingual Plane in it.
+        """
+        too_long = max(self.max_word_length, _MAX_CACHED_LENGTH)
+        return len(piece) > too_long and piece.isalnum() and max(piece) <= "\uffff"
+
+    def _tokenize_piece(self, piece: str) -> list[Token]:
+        """Tokenize a piece without white space, character by character."""
         tokens: list[Token] = []
         word: list[tuple[str, int]] = []
-        for at, one in enumerate(part):
+        for at, one in enumerate(piece):
             for character in self._normalize(one):
                 if _is_ideograph(one) or _is_punctuation(character):
                     tokens += self._tokenize_word(word)
@@ -117,11 +180,7 @@ class WordPiece:
                     word = []
                 else:
                     word.append((character, at))
-        tokens += self._tokenize_word(word)
-        if len(self._cache) >= _MAX_CACHED_PARTS:
-            self._cache.clear()
-        cached = self._cache[part] = ([id_ for id_, _, _ in tokens], tokens)
-        return cached
+        return tokens + self._tokenize_word(word)
 
     def _tokenize_word(self, word: list[tuple[str, int]]) -> list[Token]:
         """
@@ -150,8 +209,7 @@ class WordPiece:
 
     def _normalize(self, one: str) -> str:
         if self.strip_accents:
-            decomposed = unicodedata.normalize("NFD", one)
-            one = "".join(mark for mark in decomposed if unicodedata.category(mark) != "Mn")
+            one = _strip_accents(one)
         return "".join(character.lower() for character in one) if self.lowercase else one
 
 
@@ -170,6 +228,36 @@ def _is_punctuation(one: str) -> bool:
     if one.isascii():
         return one.isprintable() and not one.isalnum() and one != " "
     return unicodedata.category(one)[0] == "P"
+
+
+def _strip_accents(one: str) -> str:
+    decomposed = unicodedata.normalize("NFD", one)
+    return "".join(mark for mark in decomposed if unicodedata.category(mark) != "Mn")
+
+
+@cache
+def _long_part_pattern(*, ascii_only: bool, strip_accents: bool) -> re.Pattern[str]:
+    """
+    The pieces of a long part: characters that are words of their own, and what is between them.
+
+    These are punctuation and ideographs of the Basic Multilingual Plane. Others are left to
+    `_tokenize_piece`.
+    """
+    last = 0x80 if ascii_only else 0x10000
+    separators = [
+        one
+        for one in map(chr, range(0x21, last))
+        if not one.isalnum()
+        and (normalized := _strip_accents(one) if strip_accents else one)
+        and all(map(_is_punctuation, normalized))
+    ]
+    ranges = (
+        ""
+        if ascii_only
+        else "".join(f"{chr(first)}-{chr(end)}" for first, end in _IDEOGRAPHS if end < last)
+    )
+    class_ = re.escape("".join(separators)) + ranges
+    return re.compile(f"[{class_}]|[^{class_}]+")
 
 
 def _is_ideograph(one: str) -> bool:

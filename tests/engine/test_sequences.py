@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from askline.engine.numpy_ops import IntArray
-from askline.engine.sequences import TokenSequences, equal_length_batches
+from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences, equal_length_batches
 from askline.engine.tokenizer import WordPiece
 
 from .tiny_cascades import tokenizer
@@ -100,3 +100,25 @@ def test_a_window_over_the_budget_stands_alone() -> None:
 
 def test_no_windows_no_batches() -> None:
     assert _batches([]) == []
+
+
+def test_a_very_long_candidate_keeps_the_windows_with_words_of_the_question(
+    pieces: WordPiece,
+) -> None:
+    filler, answer = "it she " * 20_000, "emma wrote "
+    candidate = filler + answer + filler
+    windows = TokenSequences.for_question(pieces, "who wrote emma", ["it", candidate], positions=64)
+    own = windows.candidate == 1
+    assert windows.tokens(2)[1] == MAX_CANDIDATE_TOKENS
+    wrote = pieces.token_ids("wrote")[0]
+    assert any(wrote in part for part in windows.suffixes)
+    starts = windows.start[own]
+    assert (np.diff(starts) > 0).all()
+
+
+def test_a_very_long_candidate_without_words_of_the_question_keeps_its_first_windows(
+    pieces: WordPiece,
+) -> None:
+    windows = TokenSequences.for_question(pieces, "who", ["it " * 50_000], positions=256)
+    assert windows.tokens(1)[0] == MAX_CANDIDATE_TOKENS
+    assert windows.start[:3].tolist() == [0, 188, 376]

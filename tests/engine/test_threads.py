@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -57,3 +58,23 @@ def test_a_caller_does_not_wait_for_threads_that_others_keep_busy() -> None:
     release.set()
     for thread in busy:
         thread.join()
+
+
+class Interruption(BaseException):
+    """Raised in the caller's thread alone, as a worker process cancels a job."""
+
+
+def test_no_batch_is_begun_after_the_caller_is_interrupted() -> None:
+    caller, begun = threading.get_ident(), list[int]()
+
+    def work(batch: IntArray) -> None:
+        begun.append(int(batch[0]))
+        if threading.get_ident() == caller:
+            raise Interruption
+        time.sleep(0.02)
+
+    start = time.monotonic()
+    with pytest.raises(Interruption):
+        WorkerThreads(2).run_all([np.array([one]) for one in range(200)], work)
+    assert time.monotonic() - start < 1
+    assert len(begun) < 10

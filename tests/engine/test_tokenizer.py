@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,39 @@ def test_the_same_as_hugging_face_s(tmp_path: Path, lower: bool) -> None:
         encoded = theirs.encode(text, add_special_tokens=False)
         assert own.token_ids(text) == encoded.ids
         assert [(start, end) for _, start, end in own.tokens_with_offsets(text)] == encoded.offsets
+
+
+LONG_PARTS = {
+    "dots": "." * 5_000,
+    "a URL": "https://example.org/" + "emma/it?she=wrote&" * 50,
+    "letters": "x" * 5_000,
+    "accents": "é\u0301" * 500,
+    "marks alone": "a" + "\u0301" * 500,
+    "ideographs": "東a" * 500 + "𠀀" * 300,
+    "other punctuation": "it。she…" * 200 + "\U00010100" * 200,
+    "symbols": "€" * 300 + "≮it" * 100 + "\u1fefit" * 50,
+    "Korean": "한국어" * 100,
+    "digits": "①12" * 100,
+}
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("text", LONG_PARTS.values(), ids=LONG_PARTS.keys())
+def test_the_pieces_of_a_long_part_give_its_tokens(tmp_path: Path, text: str, lower: bool) -> None:
+    tokens = _load(tmp_path, lower=lower)
+    whole = tokens._tokenize_piece(text)
+    assert tokens.tokens_with_offsets(text) == whole
+    assert tokens.token_ids(text) == [id_ for id_, _, _ in whole]
+    assert tokens.count_tokens([text], limit=10**6) == len(whole)
+
+
+def test_long_parts_are_not_cached(pieces: WordPiece) -> None:
+    pieces.token_ids("x" * 100_000 + " " + "\U00010400" * 1_000)
+    assert max(map(len, pieces._cache), default=0) <= 100
+
+
+def test_counting_ends_soon_after_the_limit(pieces: WordPiece) -> None:
+    assert pieces.count_tokens(["it she", "emma"], limit=100) == 3
+    start = time.monotonic()
+    assert pieces.count_tokens(["." * 4_000_000] * 3, limit=1_000) == 1_001
+    assert time.monotonic() - start < 2
