@@ -29,11 +29,9 @@ from .train_common import (
 )
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from ..models.light_config import LightConfig, ListLayerKind
     from ..models.word_vectors import WordVectors
-    from ..training.light.light_training import LightDevSet, LightRecipe
+    from ..training.light.light_training import LightDevSet, LightRecipe, Weights
     from ..training.losses import Loss
     from ..types import QuestionSet
 
@@ -263,7 +261,7 @@ def _dev_set(
     return LightDevSet(questions, encoded)
 
 
-def _initial_weights(folder: Path | None, config: LightConfig) -> dict[str, Tensor] | None:
+def _initial_weights(folder: Path | None, config: LightConfig) -> Weights | None:
     if folder is None:
         return None
     from ..models.folder import ModelFolder

@@ -10,7 +10,7 @@ Compare-Aggregate model; because it is slow, it ranks every third question of th
 is trained in twenty minutes on two cores by
 
     askline train compare-aggregate --on squadshifts:train --epochs 1 --out START
-    askline train compare-aggregate --on wikiqa:train --dev wikiqa:dev --start START --out FOLDER
+    askline train compare-aggregate --on wikiqa:train --dev wikiqa:dev --init START --out FOLDER
 
 Writes research/results/sequential.json.
 """

@@ -40,6 +40,7 @@ __all__ = [
     "LightDevSet",
     "LightRecipe",
     "TrainedLightRanker",
+    "Weights",
     "default_recipe",
     "export_light_ranker",
     "initial_weights",
@@ -47,6 +48,10 @@ __all__ = [
     "tensors_of",
     "train_light_ranker",
 ]
+
+
+Weights = Mapping[str, Tensor]
+"""The state of a network by the names of torch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +218,7 @@ def train_light_ranker(
     recipe: LightRecipe,
     *,
     dev: LightDevSet | None = None,
-    start: Mapping[str, Tensor] | None = None,
+    start: Weights | None = None,
     checkpoint: Path | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
     on_step: Callable[[Step], None] = lambda _: None,
@@ -277,9 +282,7 @@ def tensors_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def initial_weights(
-    tensors: Mapping[str, NDArray[np.float32]], layout: LightConfig
-) -> dict[str, Tensor]:
+def initial_weights(tensors: Mapping[str, NDArray[np.float32]], layout: LightConfig) -> Weights:
     """Weights of a model folder, for `train_light_ranker(start=…)` with the same layout."""
     network = build_network(layout)
     own = {_folder_name(name): (name, value) for name, value in network.state_dict().items()}
