@@ -1,5 +1,5 @@
 """
-How a tokeniser joins two texts, so that texts tokenised once make any number of pairs.
+How a tokenizer joins two texts, so that texts tokenized once make any number of pairs.
 
 Many sequences end to end in one row, with no padding between them.
 
@@ -55,12 +55,12 @@ class PairTemplate:
     padding: int
 
     @classmethod
-    def of(cls, tokeniser: Any) -> PairTemplate:
+    def of(cls, tokenizer: Any) -> PairTemplate:
         """Read off one encoded pair."""
-        found = tokeniser("a", "b")
+        found = tokenizer("a", "b")
         owners = found.sequence_ids(0)
         if 0 not in owners or 1 not in owners:
-            raise ModelError("The tokeniser knows no word 'a' or 'b', so pairs cannot be made.")
+            raise ModelError("The tokenizer knows no word 'a' or 'b', so pairs cannot be made.")
         tokens = np.array(found["input_ids"], np.int32)
         first, second = owners.index(0), owners.index(1)
         first_end = first + owners.count(0)
@@ -74,7 +74,7 @@ class PairTemplate:
             tokens[second_end:],
             (segments[0], segments[1], segments[2], segments[3], kinds[-1]),
             "token_type_ids" in found,
-            tokeniser.pad_token_id or 0,
+            tokenizer.pad_token_id or 0,
         )
 
     @property
@@ -88,16 +88,16 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTable:
-    """Texts as token numbers without special ones, each tokenised once."""
+    """Texts as token numbers without special ones, each tokenized once."""
 
     tokens: NDArray[np.int32]
     offsets: NDArray[np.int64]
     """Text i has the tokens from offsets[i] up to offsets[i + 1]."""
 
     @classmethod
-    def of(cls, texts: Sequence[str], tokeniser: Any) -> TokenTable:
+    def of(cls, texts: Sequence[str], tokenizer: Any) -> TokenTable:
         """An empty text has no tokens."""
-        found = tokeniser(
+        found = tokenizer(
             list(texts),
             add_special_tokens=False,
             return_attention_mask=False,

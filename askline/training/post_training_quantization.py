@@ -55,11 +55,11 @@ def sample_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[P
 def activation_statistics(
     layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
-    tokeniser: WordPiece,
+    tokenizer: WordPiece,
     pairs: Sequence[Pair],
 ) -> Iterator[dict[str, FloatArray]]:
     """For each layer (tokens, channels) by what is read: input, context, middle, activated."""
-    batches = _embedded(layout, tensors, tokeniser, pairs)
+    batches = _embedded(layout, tensors, tokenizer, pairs)
     for layer in range(layout.encoder.layers):
         session = create_session(graphs.activations_graph(layout.encoder, tensors, layer))
         names = [one.name for one in session.get_outputs()]
@@ -76,14 +76,14 @@ def activation_statistics(
 def _embedded(
     layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
-    tokeniser: WordPiece,
+    tokenizer: WordPiece,
     pairs: Sequence[Pair],
 ) -> list[FloatArray]:
     session = create_session(graphs.embedding_graph(layout.encoder, tensors, 0))
     positions = layout.encoder.positions
     batches = []
     for question, candidate in pairs:
-        windows = TokenSequences.for_question(tokeniser, question, [candidate], positions=positions)
+        windows = TokenSequences.for_question(tokenizer, question, [candidate], positions=positions)
         numbers, kinds = windows.batch(np.zeros(1, np.int64))
         batches.append(session.run(None, {"token_ids": numbers, "token_types": kinds})[0])
     return batches
@@ -99,7 +99,7 @@ Tensors = dict[str, NDArray[Any]]
 def quantize_cascade(
     layout: CascadeConfig,
     tensors: Mapping[str, FloatArray],
-    tokeniser: WordPiece,
+    tokenizer: WordPiece,
     pairs: Sequence[Pair],
 ) -> tuple[CascadeConfig, Tensors]:
     """
@@ -114,7 +114,7 @@ def quantize_cascade(
     for name in ("words", *hidden):
         weight = tensors[f"{name}.weight"]
         made[f"{name}.weight"], made[f"{name}.scale"] = quantize_rows(weight)
-    for layer, read in enumerate(activation_statistics(layout, tensors, tokeniser, pairs)):
+    for layer, read in enumerate(activation_statistics(layout, tensors, tokenizer, pairs)):
         made |= quantize_layer(f"layers.{layer}", tensors, read)
     return replace(layout, precision="int8"), made
 

@@ -32,7 +32,7 @@ class ReadAnswer(NamedTuple):
 
 
 def read_texts(
-    network: CascadeNetwork, tokeniser: Any, pairs: Sequence[tuple[str, str]]
+    network: CascadeNetwork, tokenizer: Any, pairs: Sequence[tuple[str, str]]
 ) -> list[ReadAnswer]:
     """The best span of each (question, text); empty for a text without tokens."""
     if not pairs:
@@ -41,9 +41,9 @@ def read_texts(
     rows = [[numbers.setdefault(text, len(numbers)) for text in pair] for pair in pairs]
     texts = list(numbers)
     questions, paragraphs = np.array(rows, np.int64).T
-    table, template = TokenTable.of(texts, tokeniser), PairTemplate.of(tokeniser)
+    table, template = TokenTable.of(texts, tokenizer), PairTemplate.of(tokenizer)
     found = read_spans(network, table, template, questions, paragraphs)
-    places = _places({row: texts[row] for row in paragraphs.tolist()}, tokeniser)
+    places = _places({row: texts[row] for row in paragraphs.tolist()}, tokenizer)
     answers = []
     for row, (first, last, score, none) in zip(paragraphs.tolist(), found, strict=True):
         start, end = (
@@ -54,7 +54,7 @@ def read_texts(
 
 
 def measure_reading(
-    network: CascadeNetwork, tokeniser: Any, paragraphs: Sequence[Paragraph]
+    network: CascadeNetwork, tokenizer: Any, paragraphs: Sequence[Paragraph]
 ) -> dict[str, float]:
     """EM and F1 in percent over the questions with an answer, as in SQuAD 1.1."""
     asked = [
@@ -63,7 +63,7 @@ def measure_reading(
         for question in paragraph.questions
         if question.answers
     ]
-    found = read_texts(network, tokeniser, [(question.text, text) for question, text in asked])
+    found = read_texts(network, tokenizer, [(question.text, text) for question, text in asked])
     return score_phrases(
         {
             question.id: text[answer.start : answer.end]
@@ -73,9 +73,9 @@ def measure_reading(
     ).percent
 
 
-def _places(texts: dict[int, str], tokeniser: Any) -> dict[int, list[tuple[int, int]]]:
+def _places(texts: dict[int, str], tokenizer: Any) -> dict[int, list[tuple[int, int]]]:
     """Character offsets of each token of each text."""
-    found = tokeniser(
+    found = tokenizer(
         list(texts.values()), add_special_tokens=False, return_offsets_mapping=True, verbose=False
     )["offset_mapping"]
     return dict(zip(texts, found, strict=True))

@@ -294,12 +294,12 @@ candidates, whatever order they come in, for a dearer ranker to choose from. Eng
 - Cosinet's two convolutions (Bonadiman & Moschitti, 2020) with {layout.filters} filters of width
   {layout.width} over frozen {layout.dimensions}-dimensional word vectors, [q*c ; q-c];
 - learned weights for the question's words, over the best match that a candidate has for each;
-- {len(FEATURES)} direct features, among them BM25 and neighbouring words;
+- {len(FEATURES)} direct features, among them BM25 and neighboring words;
 - a second look: nearness to what the best candidates say, the more the longer the list.
 
 A score depends on the whole list, for rarity is counted in it, and not on its order.
 
-## Data and licences
+## Data and licenses
 
 Trained on {questions:,} questions of {", ".join(f"`{name}`" for name in sets)}: SQuADShifts (CC BY
 4.0) and SQuAD 1.1 (CC BY-SA 4.0), each question with the sentences of its paragraph, alone or among

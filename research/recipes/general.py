@@ -65,7 +65,7 @@ the network chose only the random sentences from elsewhere."""
 def general_parts(
     root: Path | None = None, *, plan: str = "chosen"
 ) -> tuple[SamplingPart, SamplingPart]:
-    """The questions with an answer, those of encyclopaedias first, then those about talk."""
+    """The questions with an answer, those of encyclopedias first, then those about talk."""
     questions = [question for name in SETS for question in _answerable(name, root)]
     talk = [question for question in questions if is_conversation(question)]
     rest = [question for question in questions if not is_conversation(question)]
@@ -73,13 +73,13 @@ def general_parts(
 
 
 def general_lists(
-    tokeniser: Any, negatives: Path, *, root: Path | None = None, plan: str = "chosen"
+    tokenizer: Any, negatives: Path, *, root: Path | None = None, plan: str = "chosen"
 ) -> SampledLists:
     """The lists to train on. The file `negatives` is made where it is not there yet."""
     parts = general_parts(root, plan=plan)
     questions = [question for part in parts for question in part.questions]
     return SampledLists(
-        " + ".join(SETS), parts, Negatives.load_or_mine(negatives, questions), tokeniser
+        " + ".join(SETS), parts, Negatives.load_or_mine(negatives, questions), tokenizer
     )
 
 
@@ -158,7 +158,7 @@ def merged(network: PairNetwork, folder: Path, seeds: Sequence[int], share: floa
 
 
 def card(init: str, recipe: GeneralRecipe, plan: str = "chosen") -> str:
-    """Markdown: what it was made of, under which licences, and how to make it again."""
+    """Markdown: what it was made of, under which licenses, and how to make it again."""
     lines = [
         "# general",
         "",
@@ -167,7 +167,7 @@ def card(init: str, recipe: GeneralRecipe, plan: str = "chosen") -> str:
         "",
         f"- Started from: {Path(init).name}",
         f"- Trained on: {', '.join(SETS)}",
-        "- Licences of that data: SQuADShifts CC BY 4.0, SQuAD CC BY-SA 4.0",
+        "- Licenses of that data: SQuADShifts CC BY 4.0, SQuAD CC BY-SA 4.0",
         f"- Lists: {PLANS[plan]}; for reviews and forum posts {CONVERSATION_PLAN}",
         f"- Each run: {recipe.transfer}",
         f"- Weights: the mean of {len(recipe.seeds)} runs (seeds {_listed(recipe.seeds)}), "
@@ -227,12 +227,12 @@ def main(
     """
     recipe = _recipe(seeds, epochs, share, tokens)
     work = work or out.with_name(f"{out.name}.runs")
-    tokeniser = load_tokenizer(init)
+    tokenizer = load_tokenizer(init)
     lists: SampledLists | None = None
     for seed in recipe.seeds:
         if run_file(work, seed).exists():
             continue
-        lists = lists or general_lists(tokeniser, work / "negatives.npz", root=root, plan=plan)
+        lists = lists or general_lists(tokenizer, work / "negatives.npz", root=root, plan=plan)
         history = general_run(
             init,
             lists,
@@ -245,7 +245,7 @@ def main(
         _say(f"Run {seed}: loss {history[-1].loss:.4f}, {sum(e.seconds for e in history):.0f} s")
     network = PairNetwork.start(init)
     merged(network, work, recipe.seeds, recipe.share)
-    save_network(network, tokeniser, out)
+    save_network(network, tokenizer, out)
     (out / "README.md").write_text(card(init, recipe, plan), encoding="utf-8")
     _say(f"Wrote {out}")
 

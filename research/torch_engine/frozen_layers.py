@@ -1,5 +1,5 @@
 """
-BERT's layers over packed tokens when nothing is to be learnt any more.
+BERT's layers over packed tokens when nothing is to be learned any more.
 
 What can be made ready once is: query, key and value lie side by side in one matrix, all in the
 precision they run in. On a GPU the product before the gelu applies it as it writes (by tanh, well

@@ -99,7 +99,7 @@ class TorchEncoder(LayerwiseEncoder):
         return self.network.shape.depths
 
     def begin(self, question: str, candidates: Sequence[str]) -> TorchRun:
-        """Tokenise, and cut candidates that are too long into windows."""
+        """Tokenize, and cut candidates that are too long into windows."""
         return TorchRun(self, TokenTable.of([question, *candidates], self.tokenizer), candidates)
 
 

@@ -1,13 +1,13 @@
 """
 What a step of training draws its lists from.
 
-Candidates are text numbers, rows of one table, so that a text is tokenised once however often it is
+Candidates are text numbers, rows of one table, so that a text is tokenized once however often it is
 drawn. Lists with texts from elsewhere come from `SampledLists`; what is added here is where in an
 answer sentence the answer stands, for the reader.
 
 From question sets and their paragraphs to what a cascade learns from: lists and reading.
 
-The labelled sets of a training as phases: lists with texts from elsewhere, and paragraphs.
+The labeled sets of a training as phases: lists with texts from elsewhere, and paragraphs.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class SampledCandidateLists:
 class WholeCandidateLists:
     """Every question's own candidates, at most `most` of them, all answers among those."""
 
-    def __init__(self, questions: QuestionSet, tokeniser: Any, *, most: int = 30) -> None:
+    def __init__(self, questions: QuestionSet, tokenizer: Any, *, most: int = 30) -> None:
         kept = [question for question in questions if question.candidates]
         if not kept:
             raise InputError(f"{questions.name} has no question with candidates to train on.")
@@ -132,8 +132,8 @@ class WholeCandidateLists:
             )
             for question in kept
         ]
-        self.table = TokenTable.of(list(numbers), tokeniser)
-        self.template = PairTemplate.of(tokeniser)
+        self.table = TokenTable.of(list(numbers), tokenizer)
+        self.template = PairTemplate.of(tokenizer)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -152,7 +152,7 @@ Span = tuple[int, int]
 _NONE: Span = (-1, -1)
 
 
-def token_spans(texts: Sequence[str], spans: Sequence[Span], tokeniser: Any) -> NDArray[np.int64]:
+def token_spans(texts: Sequence[str], spans: Sequence[Span], tokenizer: Any) -> NDArray[np.int64]:
     """
     The first and the last token that touch each span of characters: (texts, 2).
 
@@ -162,7 +162,7 @@ def token_spans(texts: Sequence[str], spans: Sequence[Span], tokeniser: Any) -> 
     wanted = [at for at, (start, end) in enumerate(spans) if 0 <= start < end]
     if not wanted:
         return found
-    encoded = tokeniser(
+    encoded = tokenizer(
         [texts[at] for at in wanted],
         add_special_tokens=False,
         return_offsets_mapping=True,
@@ -177,7 +177,7 @@ def token_spans(texts: Sequence[str], spans: Sequence[Span], tokeniser: Any) -> 
 
 
 def answer_spans(
-    questions: Sequence[Question], golds: Mapping[str, Sequence[AnswerSpan]], tokeniser: Any
+    questions: Sequence[Question], golds: Mapping[str, Sequence[AnswerSpan]], tokenizer: Any
 ) -> list[NDArray[np.int64]]:
     """
     For each question the token spans of its answer candidates, in order: (answers, 2).
@@ -193,13 +193,13 @@ def answer_spans(
     spans = token_spans(
         [candidate.text for candidate, _ in answers],
         [_within(candidate, gold) for candidate, gold in answers],
-        tokeniser,
+        tokenizer,
     )
     sizes = [sum(each.is_answer for each in question.candidates) for question in questions]
     return np.split(spans, np.cumsum(sizes)[:-1])
 
 
-def span_examples(paragraphs: Sequence[Paragraph], tokeniser: Any) -> SpanExamples:
+def span_examples(paragraphs: Sequence[Paragraph], tokenizer: Any) -> SpanExamples:
     """
     Every question with its paragraph, its first gold span, and a paragraph without the answer.
 
@@ -207,7 +207,7 @@ def span_examples(paragraphs: Sequence[Paragraph], tokeniser: Any) -> SpanExampl
     """
     numbers: dict[str, int] = {}
     rows = [numbers.setdefault(paragraph.text, len(numbers)) for paragraph in paragraphs]
-    neighbour = _neighbours(paragraphs)
+    neighbor = _neighbors(paragraphs)
     asked = [
         (at, question)
         for at, paragraph in enumerate(paragraphs)
@@ -219,18 +219,18 @@ def span_examples(paragraphs: Sequence[Paragraph], tokeniser: Any) -> SpanExampl
     spans = token_spans(
         [paragraphs[at].text for at, _ in asked],
         [(question.answers[0].start, question.answers[0].end) for _, question in asked],
-        tokeniser,
+        tokenizer,
     )
     known = spans[:, 0] >= 0
     others = [
-        rows[neighbour[at]]
-        if neighbour[at] >= 0 and question.answers[0].text not in paragraphs[neighbour[at]].text
+        rows[neighbor[at]]
+        if neighbor[at] >= 0 and question.answers[0].text not in paragraphs[neighbor[at]].text
         else -1
         for at, question in asked
     ]
     asking = [numbers.setdefault(question.text, len(numbers)) for _, question in asked]
     return SpanExamples(
-        TokenTable.of(list(numbers), tokeniser),
+        TokenTable.of(list(numbers), tokenizer),
         np.array(asking)[known],
         np.array([rows[at] for at, _ in asked])[known],
         spans[known],
@@ -250,7 +250,7 @@ def _within(candidate: Candidate, gold: Sequence[AnswerSpan]) -> Span:
     return _NONE
 
 
-def _neighbours(paragraphs: Sequence[Paragraph]) -> list[int]:
+def _neighbors(paragraphs: Sequence[Paragraph]) -> list[int]:
     """For each paragraph the next of its article that has another text, -1 where there is none."""
     articles: dict[str, list[int]] = {}
     for at, paragraph in enumerate(paragraphs):
@@ -264,7 +264,7 @@ def _neighbours(paragraphs: Sequence[Paragraph]) -> list[int]:
 
 
 def load_transfer_sets(
-    names: Sequence[str], tokeniser: Any, negatives: Path, *, root: Path | None = None
+    names: Sequence[str], tokenizer: Any, negatives: Path, *, root: Path | None = None
 ) -> tuple[SampledCandidateLists, SpanExamples | None]:
     """
     What the transfer step learns from: questions with an answer, and paragraphs, if any.
@@ -286,12 +286,12 @@ def load_transfer_sets(
         " + ".join(names),
         [part for part in parts if part.questions],
         Negatives.load(negatives, questions),
-        tokeniser,
+        tokenizer,
     )
     paragraphs = [each for name in names for each in data.load_paragraphs(name, root=root)]
     golds = {asked.id: asked.answers for each in paragraphs for asked in each.questions}
-    source = SampledCandidateLists(lists, answer_spans(questions, golds, tokeniser))
-    return source, span_examples(paragraphs, tokeniser) if paragraphs else None
+    source = SampledCandidateLists(lists, answer_spans(questions, golds, tokenizer))
+    return source, span_examples(paragraphs, tokenizer) if paragraphs else None
 
 
 def _answerable(name: str, root: Path | None) -> tuple[Question, ...]:

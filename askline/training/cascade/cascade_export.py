@@ -3,7 +3,7 @@ An exported network beside torch: the same tokens, the same scores.
 
 A cascade or a cross-encoder as one ONNX file, of standard operators alone.
 
-Inputs are named as Hugging Face's tokenisers name them (`input_ids`, `attention_mask`,
+Inputs are named as Hugging Face's tokenizers name them (`input_ids`, `attention_mask`,
 `token_type_ids`), padding allowed. Outputs are `logits` at full depth, `logits_D` at each earlier
 depth D, and `start_logits` and `end_logits` where there is a reader.
 
@@ -70,29 +70,29 @@ def agreement(found: FloatArray, wanted: FloatArray) -> Agreement:
     return Agreement(largest, 1.0 if same else float(np.corrcoef(found[-1], wanted[-1])[0, 1]))
 
 
-def check_tokens(source: CascadeCheckpoint, tokeniser: WordPiece, pairs: Sequence[Pair]) -> None:
-    """Refuse a tokeniser that askline would read otherwise than it was trained."""
+def check_tokens(source: CascadeCheckpoint, tokenizer: WordPiece, pairs: Sequence[Pair]) -> None:
+    """Refuse a tokenizer that askline would read otherwise than it was trained."""
     from tokenizers import Tokenizer
 
     theirs = Tokenizer.from_str(source.tokenizer.decode())
     theirs.no_truncation()
     theirs.no_padding()
     for text in (text for pair in pairs for text in pair):
-        found, wanted = tokeniser.token_ids(text), theirs.encode(text, add_special_tokens=False).ids
+        found, wanted = tokenizer.token_ids(text), theirs.encode(text, add_special_tokens=False).ids
         if found != wanted:
             raise ModelError(f"{source.path}: {text!r} must be the tokens {wanted}, got {found}.")
 
 
 @torch.inference_mode()
 def torch_scores(
-    source: CascadeCheckpoint, tokeniser: WordPiece, pairs: Sequence[Pair]
+    source: CascadeCheckpoint, tokenizer: WordPiece, pairs: Sequence[Pair]
 ) -> FloatArray:
     """(depths, pairs) logits by transformers' own BERT; of a long candidate its first window."""
     encoder = _bert(source)
     scores = np.empty((len(source.config.depths), len(pairs)), np.float32)
     for at, (question, candidate) in enumerate(pairs):
         positions = source.config.encoder.positions
-        windows = TokenSequences.for_question(tokeniser, question, [candidate], positions=positions)
+        windows = TokenSequences.for_question(tokenizer, question, [candidate], positions=positions)
         numbers, kinds = (torch.from_numpy(one) for one in windows.batch(np.zeros(1, np.int64)))
         states = encoder(
             input_ids=numbers, token_type_ids=kinds, output_hidden_states=True
@@ -261,18 +261,18 @@ def export_cascade(
         raise InputError(f"--out must be another folder than {source.path}, which is read.")
     if not pairs:
         raise InputError("At least one (question, candidate) pair is needed to check the export.")
-    tokeniser = WordPiece.load(source.path / "tokenizer.json")
+    tokenizer = WordPiece.load(source.path / "tokenizer.json")
     checked = pairs[:: max(1, len(pairs) // _CHECKED)]
-    check_tokens(source, tokeniser, checked)
-    wanted = torch_scores(source, tokeniser, checked)
+    check_tokens(source, tokenizer, checked)
+    wanted = torch_scores(source, tokenizer, checked)
     layout, tensors = source.config, dict[str, NDArray[Any]](source.tensors)
     if precision == "int8":
-        layout, tensors = quantize_cascade(layout, source.tensors, tokeniser, pairs)
+        layout, tensors = quantize_cascade(layout, source.tensors, tokenizer, pairs)
     if to_format == "onnx":
         file = onnx_file(layout, tensors)
-        found = _by_file(file, layout, tokeniser, checked)
+        found = _by_file(file, layout, tokenizer, checked)
     else:
-        found = _by_engine(OnnxEncoder(layout, tensors, tokeniser, WorkerThreads(1)), checked)
+        found = _by_engine(OnnxEncoder(layout, tensors, tokenizer, WorkerThreads(1)), checked)
     near = agreement(found, wanted)
     _refuse_far(near, precision)
     if to_format == "onnx":
@@ -305,14 +305,14 @@ def _first_window(encoder: OnnxEncoder, question: str, candidate: str) -> str:
 
 
 def _by_file(
-    file: bytes, layout: CascadeConfig, tokeniser: WordPiece, pairs: Sequence[Pair]
+    file: bytes, layout: CascadeConfig, tokenizer: WordPiece, pairs: Sequence[Pair]
 ) -> FloatArray:
     session = create_session(file)
     names = [f"logits_{depth}" for depth in layout.depths[:-1]] + ["logits"]
     scores = np.empty((len(names), len(pairs)), np.float32)
     for at, (question, candidate) in enumerate(pairs):
         positions = layout.encoder.positions
-        windows = TokenSequences.for_question(tokeniser, question, [candidate], positions=positions)
+        windows = TokenSequences.for_question(tokenizer, question, [candidate], positions=positions)
         numbers, kinds = windows.batch(np.zeros(1, np.int64))
         inputs = {"input_ids": numbers, "token_type_ids": kinds}
         found = session.run(names, {**inputs, "attention_mask": np.ones_like(numbers)})

@@ -6,7 +6,7 @@ An encoder with classifiers at chosen depths and, at the last, a reader.
 A trained cascade as a folder in Hugging Face's manner.
 
 `config.json` is the encoder's with the cascade's shape under `askline_cascade`, `model.safetensors`
-the bare encoder, `cascade.safetensors` the classifiers and the reader, beside them the tokeniser.
+the bare encoder, `cascade.safetensors` the classifiers and the reader, beside them the tokenizer.
 
 Scores of many pairs at every depth, and what they come to as rankings.
 """
@@ -263,7 +263,7 @@ def torch_folder(folder: str | PathLike[str]) -> Path:
     return path / TORCH_FOLDER if (path / TORCH_FOLDER / _HEADS).is_file() else path
 
 
-def save_cascade(network: CascadeNetwork, tokeniser: Any, folder: str | PathLike[str]) -> Path:
+def save_cascade(network: CascadeNetwork, tokenizer: Any, folder: str | PathLike[str]) -> Path:
     """Write the folder. Weights are safetensors."""
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
@@ -275,7 +275,7 @@ def save_cascade(network: CascadeNetwork, tokeniser: Any, folder: str | PathLike
         {"depths": list(shape.depths), "head": shape.head, "reader": shape.reader},
     )
     encoder.save_pretrained(path)
-    tokeniser.save_pretrained(path)
+    tokenizer.save_pretrained(path)
     heads = {
         name: value.detach().cpu().contiguous()
         for name, value in network.state_dict().items()
@@ -286,7 +286,7 @@ def save_cascade(network: CascadeNetwork, tokeniser: Any, folder: str | PathLike
 
 
 def load_cascade(folder: str | PathLike[str]) -> tuple[CascadeNetwork, Any]:
-    """A network and its tokeniser, with every weight checked."""
+    """A network and its tokenizer, with every weight checked."""
     path = torch_folder(folder)
     if not is_cascade(path):
         raise ModelError(f"No {_HEADS} in {path}. Name a folder that `train cascade` wrote.")
@@ -348,8 +348,8 @@ class CascadeDevSet:
     limit: int = 256
 
     @classmethod
-    def of(cls, questions: QuestionSet, tokeniser: Any, *, limit: int = 256) -> CascadeDevSet:
-        """Tokenise a set; questions without an answer are left out."""
+    def of(cls, questions: QuestionSet, tokenizer: Any, *, limit: int = 256) -> CascadeDevSet:
+        """Tokenize a set; questions without an answer are left out."""
         kept = filter_questions(questions, "answerable")
         if not kept.questions:
             raise InputError(f"{questions.name} has no question with an answer to measure on.")
@@ -360,8 +360,8 @@ class CascadeDevSet:
             for text in question.texts:
                 first.append(row)
                 second.append(texts.setdefault(text, len(texts)))
-        table = TokenTable.of(list(texts), tokeniser)
-        template = PairTemplate.of(tokeniser)
+        table = TokenTable.of(list(texts), tokenizer)
+        template = PairTemplate.of(tokenizer)
         return cls(kept, table, template, np.array(first), np.array(second), limit)
 
 

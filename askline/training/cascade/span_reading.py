@@ -3,7 +3,7 @@ Texts that are longer than an encoder reaches, as parts that overlap.
 
 The reader: which tokens of a text are the answer, or that none are.
 
-Its examples are (question, paragraph) sequences with a span, learnt beside the lists, whose answer
+Its examples are (question, paragraph) sequences with a span, learned beside the lists, whose answer
 sentences have spans too. No answer here = the first token, as SQuAD 2.0's readers have it.
 """
 

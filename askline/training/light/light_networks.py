@@ -125,7 +125,7 @@ class _Convolutions(nn.ModuleList):
         return (highest[::2] + torch.cat([one.get_parameter("bias") for one in self])).tanh()
 
     def _weight(self) -> Tensor:
-        """(widths * filters, gate * greatest width), each filter's centre in the middle."""
+        """(widths * filters, gate * greatest width), each filter's center in the middle."""
         widened = []
         for one in self:
             weight = one.get_parameter("weight")

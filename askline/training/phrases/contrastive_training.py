@@ -246,7 +246,7 @@ class PhraseLoss:
     elsewhere: float = 0.5
     """Softmax over all candidates of the batch: what an index over many texts asks."""
     dense: float = 0.5
-    """The same without the lexical part, so that nearest neighbours alone find the phrase."""
+    """The same without the lexical part, so that nearest neighbors alone find the phrase."""
     teacher_scores: float = 1.0
     """Divergence from the reader's softmax over the window's own candidates."""
     temperature: float = 1.0

@@ -117,7 +117,7 @@ def answer_spans(questions: Sequence[WindowQuestion]) -> tuple[Spans, NDArray[np
 
 
 def answer_windows(
-    paragraphs: Iterable[Paragraph], tokeniser: Any, *, size: int = 384, overlap: int = 128
+    paragraphs: Iterable[Paragraph], tokenizer: Any, *, size: int = 384, overlap: int = 128
 ) -> list[AnswerWindow]:
     """
     The windows of all paragraphs, those without questions too.
@@ -127,8 +127,8 @@ def answer_windows(
     """
     found = []
     for place, paragraph in enumerate(paragraphs):
-        tokens = [tokenize_question(question.text, tokeniser) for question in paragraph.questions]
-        for window in cut_windows(paragraph.text, tokeniser, size=size, overlap=overlap):
+        tokens = [tokenize_question(question.text, tokenizer) for question in paragraph.questions]
+        for window in cut_windows(paragraph.text, tokenizer, size=size, overlap=overlap):
             asked = (
                 WindowQuestion(question.id, ids, _spans(window, question))
                 for question, ids in zip(paragraph.questions, tokens, strict=True)

@@ -48,7 +48,7 @@ __all__ = [
     "load_extractor",
     "prune_positions",
     "prune_words",
-    "quantised_phrases",
+    "quantize_phrases",
     "runtime_config",
     "save_extractor",
     "write_runtime",
@@ -60,16 +60,16 @@ _POSITIONS = "embeddings.position_embeddings.weight"
 _SPARE = re.compile(r"\[unused\d+\]")
 
 
-def prune_words(state: Mapping[str, Floats], tokeniser: str) -> tuple[dict[str, Floats], str]:
+def prune_words(state: Mapping[str, Floats], tokenizer: str) -> tuple[dict[str, Floats], str]:
     """
-    The state and the tokeniser's JSON without BERT's spare words, all others numbered anew.
+    The state and the tokenizer's JSON without BERT's spare words, all others numbered anew.
 
-    Brackets are words of their own, so no text is ever cut into a spare word. Tokenisers of other
+    Brackets are words of their own, so no text is ever cut into a spare word. Tokenizers of other
     families have none, and come back as they are.
     """
-    entries = json.loads(tokeniser)
+    entries = json.loads(tokenizer)
     if entries["model"].get("type") != "WordPiece":
-        return {**state}, tokeniser
+        return {**state}, tokenizer
     vocabulary: dict[str, int] = entries["model"]["vocab"]
     kept = sorted((at, word) for word, at in vocabulary.items() if not _SPARE.fullmatch(word))
     places = {old: new for new, (old, _) in enumerate(kept)}
@@ -112,10 +112,10 @@ class _Read(NamedTuple):
     marks: Floats | None
 
 
-def quantised_phrases(
+def quantize_phrases(
     config: PhraseConfig,
     tensors: Mapping[str, Floats],
-    tokeniser: Any,
+    tokenizer: Any,
     texts: Sequence[str],
     *,
     bits: int = 8,
@@ -129,7 +129,7 @@ def quantised_phrases(
     made = _rest(config, tensors, bits)
     encoder = PhraseEncoder(config.encoder, tensors)
     heads = {name: tensors[name] for name in config.head_shapes()}
-    model = PhraseModel(config, encoder, heads, tokeniser)
+    model = PhraseModel(config, encoder, heads, tokenizer)
     for layer, read in enumerate(_observed(model, encoder, texts)):
         made |= quantize_layer(f"layers.{layer}", tensors, read)
     return made
@@ -216,15 +216,15 @@ _SIZES = {
 
 
 def save_extractor(
-    network: Extractor, tokeniser: str, folder: str | PathLike[str], *, card: str
+    network: Extractor, tokenizer: str, folder: str | PathLike[str], *, card: str
 ) -> Path:
-    """A Hugging Face folder with one more file; `tokeniser` is the text of its JSON file."""
+    """A Hugging Face folder with one more file; `tokenizer` is the text of its JSON file."""
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     setattr(network.encoder.config, _KEY, network.spans.ends)
     network.encoder.save_pretrained(path)
     save_file(network.spans.state_dict(), path / _HEAD)
-    for name, text in (("tokenizer.json", tokeniser), ("README.md", card)):
+    for name, text in (("tokenizer.json", tokenizer), ("README.md", card)):
         with atomic_write(path / name) as stream:
             stream.write(text.encode())
     return path
@@ -248,7 +248,7 @@ def load_extractor(folder: str | PathLike[str]) -> Extractor:
 
 def export_phrases(
     network: PhraseNetwork,
-    tokeniser: str,
+    tokenizer: str,
     folder: str | PathLike[str],
     *,
     card: str,
@@ -272,7 +272,7 @@ def export_phrases(
         for name, value in network.state_dict().items()
     }
     floats = {name: value.detach().float().cpu().numpy() for name, value in state.items()}
-    floats, said = prune_words(prune_positions(floats, window + shape.first_position), tokeniser)
+    floats, said = prune_words(prune_positions(floats, window + shape.first_position), tokenizer)
     table = floats["embeddings.word_embeddings.weight"]
     config = PhraseConfig(
         replace(shape, vocabulary=len(table), positions=window + shape.first_position),
@@ -288,7 +288,7 @@ def export_phrases(
 def write_runtime(
     state: Mapping[str, NDArray[np.float32]],
     config: PhraseConfig,
-    tokeniser: str,
+    tokenizer: str,
     folder: str | PathLike[str],
     *,
     card: str,
@@ -310,9 +310,9 @@ def write_runtime(
     if texts:
         path.mkdir(parents=True, exist_ok=True)
         with atomic_write(path / "tokenizer.json") as stream:
-            stream.write(tokeniser.encode())
-        tensors = quantised_phrases(config, floats, load_tokenizer(path), texts, bits=bits)
-    return write_phrase_folder(path, config=config, tensors=tensors, tokenizer=tokeniser, card=card)
+            stream.write(tokenizer.encode())
+        tensors = quantize_phrases(config, floats, load_tokenizer(path), texts, bits=bits)
+    return write_phrase_folder(path, config=config, tensors=tensors, tokenizer=tokenizer, card=card)
 
 
 def runtime_config(encoder: Any) -> EncoderConfig:

@@ -89,14 +89,14 @@ def answer_within(
     windows: Sequence[AnswerWindow],
     candidates: Sequence[Candidates],
     paragraphs: Sequence[Paragraph],
-    tokeniser: Any,
+    tokenizer: Any,
     *,
     language: Language = "en",
     batch: int = 8,
 ) -> PhraseScores:
     """Exact match and F1 of the candidate nearest to each question, in its own paragraph."""
     network.eval()
-    tokens = lru_cache(maxsize=None)(lambda text: tokenize_question(text, tokeniser))
+    tokens = lru_cache(maxsize=None)(lambda text: tokenize_question(text, tokenizer))
     best: dict[str, tuple[float, str]] = {}
     useful = [at for at, (spans, _) in enumerate(candidates) if len(spans)]
     useful = [at for at in useful if paragraphs[windows[at].paragraph].questions]

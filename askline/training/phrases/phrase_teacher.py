@@ -225,7 +225,7 @@ class LabeledWindow:
 def mark_answers(
     readers: Sequence[PhraseTeacher],
     texts: Sequence[PairText],
-    tokeniser: Any,
+    tokenizer: Any,
     *,
     sure: float = 0.35,
     size: int = 384,
@@ -237,9 +237,9 @@ def mark_answers(
     It is the probability of one span among all of its sentence, by the mean of the readers.
     """
     paragraphs = [Paragraph(f"pairs#{at}", "", one.text, ()) for at, one in enumerate(texts)]
-    windows = answer_windows(paragraphs, tokeniser, size=size, overlap=overlap)
+    windows = answer_windows(paragraphs, tokenizer, size=size, overlap=overlap)
     asked = [
-        (place, name, tokenize_question(question, tokeniser), sentence)
+        (place, name, tokenize_question(question, tokenizer), sentence)
         for place, one in enumerate(windows)
         for name, question, sentence in texts[one.paragraph].questions
     ]

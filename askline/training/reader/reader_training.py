@@ -62,30 +62,30 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class WordPieceTokenizer:
-    """The runtime's tokeniser, called as training calls one."""
+    """The runtime's tokenizer, called as training calls one."""
 
-    tokeniser: WordPiece
+    tokenizer: WordPiece
 
     def __call__(self, texts: Sequence[str], **_: object) -> dict[str, list[list[object]]]:
         """Of each text the numbers and the places of its pieces, without marks."""
-        found = [self.tokeniser.tokens_with_offsets(text) for text in texts]
+        found = [self.tokenizer.tokens_with_offsets(text) for text in texts]
         return {
             "input_ids": [[number for number, _, _ in pieces] for pieces in found],
             "offset_mapping": [[(start, end) for _, start, end in pieces] for pieces in found],
         }
 
 
-def word_piece_template(tokeniser: WordPiece) -> PairTemplate:
+def word_piece_template(tokenizer: WordPiece) -> PairTemplate:
     """How the runtime joins question and text."""
-    first, between = (np.array([mark]) for mark in (tokeniser.cls_id, tokeniser.sep_id))
+    first, between = (np.array([mark]) for mark in (tokenizer.cls_id, tokenizer.sep_id))
     return PairTemplate(first, between, between, (0, 0, 0, 1, 1), has_segments=True, padding=0)
 
 
 def answer_examples(
-    paragraphs: Sequence[Paragraph], tokeniser: WordPiece, *, positions: int
+    paragraphs: Sequence[Paragraph], tokenizer: WordPiece, *, positions: int
 ) -> SpanExamples:
     """An example for each answer that an annotator gave, so that all of them count the same."""
-    found = span_examples(list(_one_answer_each(paragraphs)), WordPieceTokenizer(tokeniser))
+    found = span_examples(list(_one_answer_each(paragraphs)), WordPieceTokenizer(tokenizer))
     return replace(found, limit=min(found.limit, positions))
 
 
@@ -311,8 +311,8 @@ def write_reader(
     }
     kept: dict[str, NDArray[Any]] = dict(own)
     if layout.precision == "int8":
-        tokeniser = WordPiece.load(folder.path / "tokenizer.json")
-        kept = _small(own) | _steps(layout, stored, own, tokeniser, pairs)
+        tokenizer = WordPiece.load(folder.path / "tokenizer.json")
+        kept = _small(own) | _steps(layout, stored, own, tokenizer, pairs)
     check_cascade_tensors(layout, stored | kept, path=folder.path)
     return write_folder(
         to,
@@ -336,7 +336,7 @@ def _steps(
     layout: CascadeConfig,
     stored: Mapping[str, NDArray[Any]],
     own: Mapping[str, FloatArray],
-    tokeniser: WordPiece,
+    tokenizer: WordPiece,
     pairs: Sequence[Pair],
 ) -> dict[str, NDArray[Any]]:
     """The steps of each input of the adapted layers; channels are moved as the encoder has it."""
@@ -344,7 +344,7 @@ def _steps(
         raise InputError("At least one (question, text) pair is needed to fit the reader's steps.")
     whole, first = float_tensors(stored), layout.adapter.first if layout.adapter else 0
     made: dict[str, NDArray[Any]] = {}
-    read = activation_statistics(layout, reader_tensors(whole | dict(own)), tokeniser, pairs)
+    read = activation_statistics(layout, reader_tensors(whole | dict(own)), tokenizer, pairs)
     for layer, points in enumerate(read):
         for point, inputs in points.items() if layer >= first else ():
             stem = f"layers.{layer}"

@@ -1,7 +1,7 @@
 """
 Interchange with sentence-transformers: CrossEncoder folders, read and written.
 
-Such a folder is a Hugging Face sequence classifier with one output, its tokeniser, and a note on
+Such a folder is a Hugging Face sequence classifier with one output, its tokenizer, and a note on
 the activation that stands between the output and the score. Three places for that note are in use,
 by the age of the library that wrote it; without one, a single output means a sigmoid.
 
@@ -61,7 +61,7 @@ _NAMES: dict[str, Activation] = {
 
 def load_cross_encoder(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activation]:
     """
-    The network, its tokeniser, and what makes CrossEncoder's score of the network's.
+    The network, its tokenizer, and what makes CrossEncoder's score of the network's.
 
     Every weight must be there: a folder without its classifier is an encoder, not a selector.
     """
@@ -78,7 +78,7 @@ def load_cross_encoder(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, A
     return PairNetwork(encoder, "plain", None), load_tokenizer(path), _activation(path)
 
 
-def save_cross_encoder(network: PairNetwork, tokeniser: Any, folder: str | PathLike[str]) -> Path:
+def save_cross_encoder(network: PairNetwork, tokenizer: Any, folder: str | PathLike[str]) -> Path:
     """
     Write a folder whose CrossEncoder scores are the network's own, without a sigmoid.
 
@@ -93,19 +93,19 @@ def save_cross_encoder(network: PairNetwork, tokeniser: Any, folder: str | PathL
     encoder: Any = network.encoder
     encoder.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
     encoder.save_pretrained(path)
-    tokeniser.save_pretrained(path)
+    tokenizer.save_pretrained(path)
     return path
 
 
 def load_tokenizer(folder: str | PathLike[str]) -> Any:
-    """The tokeniser of a model folder."""
+    """The tokenizer of a model folder."""
     try:
         found = import_transformers().AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # the library raises of many kinds
-        raise ModelError(f"The tokeniser in {folder} cannot be loaded: {error}") from error
+        raise ModelError(f"The tokenizer in {folder} cannot be loaded: {error}") from error
     if not set(found.get_vocab()) - set(found.all_special_tokens):
         # Without its files some versions of the library make one up, to which all words are one.
-        raise ModelError(f"No tokeniser in {folder}: add its files, such as tokenizer.json.")
+        raise ModelError(f"No tokenizer in {folder}: add its files, such as tokenizer.json.")
     return found
 
 
@@ -134,24 +134,24 @@ _HEAD = "head.safetensors"
 _KEY = "askline_head"
 
 
-def save_network(network: PairNetwork, tokeniser: Any, folder: str | PathLike[str]) -> Path:
+def save_network(network: PairNetwork, tokenizer: Any, folder: str | PathLike[str]) -> Path:
     """Write the folder. Weights are safetensors."""
     if network.scorer is None:
-        return save_cross_encoder(network, tokeniser, folder)
+        return save_cross_encoder(network, tokenizer, folder)
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     encoder: Any = network.encoder
     setattr(encoder.config, _KEY, network.head)
     encoder.save_pretrained(path)
-    tokeniser.save_pretrained(path)
+    tokenizer.save_pretrained(path)
     save_file(network.scorer.state_dict(), path / _HEAD)
     return path
 
 
 def load_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any]:
-    """A network and its tokeniser, with every weight checked."""
-    network, tokeniser, _ = load_ranking_network(folder)
-    return network, tokeniser
+    """A network and its tokenizer, with every weight checked."""
+    network, tokenizer, _ = load_ranking_network(folder)
+    return network, tokenizer
 
 
 def load_ranking_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activation]:
@@ -178,7 +178,7 @@ class TransformerRanker(Ranker):
     name: ClassVar[str] = "transformer"
 
     network: PairNetwork
-    tokeniser: Any
+    tokenizer: Any
     folder: str = ""
     sigmoid: bool = False
     max_length: int = 256
@@ -191,11 +191,11 @@ class TransformerRanker(Ranker):
 
         Scores agree with CrossEncoder's `predict`; those of the other heads are logits.
         """
-        network, tokeniser, activation = load_ranking_network(folder)
-        longest = min(tokeniser.model_max_length, network.encoder.config.max_position_embeddings)  # type: ignore[union-attr]
+        network, tokenizer, activation = load_ranking_network(folder)
+        longest = min(tokenizer.model_max_length, network.encoder.config.max_position_embeddings)  # type: ignore[union-attr]
         return cls(
             network.to(device).eval(),
-            tokeniser,
+            tokenizer,
             str(folder),
             sigmoid=activation == "sigmoid",
             max_length=longest,
@@ -209,7 +209,7 @@ class TransformerRanker(Ranker):
         """One score per text, independent of the other texts."""
         pairs = encode_texts(
             [(question, text) for text in texts],
-            self.tokeniser,
+            self.tokenizer,
             sizes=[len(texts)],
             max_length=self.max_length,
         )

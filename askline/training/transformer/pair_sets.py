@@ -1,7 +1,7 @@
 """
 Question sets as token numbers, and batches of them with little padding.
 
-Pairs joined from texts that were tokenised once, whatever lists they are drawn for.
+Pairs joined from texts that were tokenized once, whatever lists they are drawn for.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class PairSet:
 
 def encode_texts(
     texts: Sequence[tuple[str, str]],
-    tokeniser: Any,
+    tokenizer: Any,
     *,
     sizes: Sequence[int],
     labels: Sequence[bool] = (),
@@ -121,7 +121,7 @@ def encode_texts(
     """Pairs of texts, `sizes` of them for each question."""
     if not texts:
         raise InputError(f"Question set {name!r} has no candidates to encode.")
-    found = tokeniser(
+    found = tokenizer(
         [question for question, _ in texts],
         [candidate for _, candidate in texts],
         truncation="longest_first",
@@ -134,7 +134,7 @@ def encode_texts(
         segments=None if segments is None else tuple(np.array(row, np.int8) for row in segments),
         labels=np.array(labels or [False] * len(texts), np.float32),
         offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        padding=tokeniser.pad_token_id or 0,
+        padding=tokenizer.pad_token_id or 0,
     )
 
 
@@ -165,9 +165,9 @@ class TextTable:
     max_length: int = 256
 
     @classmethod
-    def encode(cls, texts: Sequence[str], tokeniser: Any, *, max_length: int = 256) -> TextTable:
+    def encode(cls, texts: Sequence[str], tokenizer: Any, *, max_length: int = 256) -> TextTable:
         """The caller keeps which number is which text."""
-        return cls(TokenTable.of(texts, tokeniser), PairTemplate.of(tokeniser), max_length)
+        return cls(TokenTable.of(texts, tokenizer), PairTemplate.of(tokenizer), max_length)
 
     def __len__(self) -> int:
         return len(self.texts.offsets) - 1
@@ -204,7 +204,7 @@ class TextTable:
         )
 
     def _join(self, question: Tokens, candidate: Tokens) -> tuple[Tokens, NDArray[np.int8]]:
-        """Of a pair that is too long, the longer text is cut, as tokenisers do it."""
+        """Of a pair that is too long, the longer text is cut, as tokenizers do it."""
         frame = self.template
         room = self.max_length - frame.extra
         asked = min(len(question), max(room - len(candidate), room // 2))
@@ -215,7 +215,7 @@ class TextTable:
         )
 
 
-def encode_pairs(questions: QuestionSet, tokeniser: Any, max_length: int = 256) -> PairSet:
+def encode_pairs(questions: QuestionSet, tokenizer: Any, max_length: int = 256) -> PairSet:
     """The pairs of a set; of a pair that is too long, the longer text is cut."""
     if not questions.candidate_count:
         raise InputError(f"Question set {questions.name!r} has no candidates to encode.")
@@ -225,5 +225,5 @@ def encode_pairs(questions: QuestionSet, tokeniser: Any, max_length: int = 256) 
         for question in questions
     ]
     labels = [candidate.is_answer for question in questions for candidate in question.candidates]
-    table = TextTable.encode(list(number), tokeniser, max_length=max_length)
+    table = TextTable.encode(list(number), tokenizer, max_length=max_length)
     return table.pairs(((asked, own) for asked, *own in lists), labels, name=questions.name)

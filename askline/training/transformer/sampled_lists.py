@@ -12,7 +12,7 @@ trained scores a handful and learns from those that it takes most for an answer.
 
 Lists on which a larger network has given its scores, for a smaller one to learn from as well.
 
-Teacher and learner may have tokenisers of their own: what is drawn are numbers of texts, which each
+Teacher and learner may have tokenizers of their own: what is drawn are numbers of texts, which each
 of them has in its own tokens.
 """
 
@@ -321,7 +321,7 @@ class SampledLists:
     """A `ListSource` over one or more parts; `negatives` are those of all their questions."""
 
     def __init__(
-        self, name: str, parts: Sequence[SamplingPart], negatives: Negatives, tokeniser: Any
+        self, name: str, parts: Sequence[SamplingPart], negatives: Negatives, tokenizer: Any
     ) -> None:
         self.name = f"{name}, {', '.join(str(part.plan) for part in parts)}"
         questions = [question for part in parts for question in part.questions]
@@ -342,7 +342,7 @@ class SampledLists:
                 asked, *own = (number.setdefault(text, len(number)) for text in texts)
                 hard, near = (row[row >= 0] for row in next(mined))
                 self._lists.append(_List.of(question, asked, own, hard, near, elsewhere, part.plan))
-        self.texts = TextTable.encode(list(number), tokeniser)
+        self.texts = TextTable.encode(list(number), tokenizer)
 
     def __len__(self) -> int:
         return len(self._lists)

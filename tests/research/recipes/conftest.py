@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from ...training.transformer.conftest import bert_folder, tokeniser, transformers
+from ...training.transformer.conftest import bert_folder, tokenizer, transformers
 
 __all__ = [
     "bert_folder",
     "data_folder",
-    "tokeniser",
+    "tokenizer",
     "transformers",
 ]
 

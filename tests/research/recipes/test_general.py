@@ -26,7 +26,7 @@ from research.recipes.general import (
 )
 
 
-def test_talk_is_told_from_encyclopaedias(data_folder: Path) -> None:
+def test_talk_is_told_from_encyclopedias(data_folder: Path) -> None:
     rest, talk = general_parts(data_folder)
     assert (rest.plan, talk.plan) == (PLANS["chosen"], CONVERSATION_PLAN)
     assert {question.text for question in talk.questions} == {"where ?", "who ?"}
@@ -43,19 +43,19 @@ def test_the_plan_of_the_shipped_cascade_can_be_had_again(data_folder: Path) -> 
 
 
 def test_negatives_are_mined_once_and_then_read(
-    tmp_path: Path, data_folder: Path, tokeniser: Any
+    tmp_path: Path, data_folder: Path, tokenizer: Any
 ) -> None:
     path = tmp_path / "work" / "negatives.npz"
-    lists = general_lists(tokeniser, path, root=data_folder)
+    lists = general_lists(tokenizer, path, root=data_folder)
     written = path.stat().st_mtime_ns
-    assert len(general_lists(tokeniser, path, root=data_folder)) == len(lists)
+    assert len(general_lists(tokenizer, path, root=data_folder)) == len(lists)
     assert path.stat().st_mtime_ns == written
 
 
 def test_a_run_leaves_weights_and_a_journal_and_no_checkpoint(
-    tmp_path: Path, data_folder: Path, bert_folder: Path, tokeniser: Any
+    tmp_path: Path, data_folder: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
-    lists = general_lists(tokeniser, tmp_path / "negatives.npz", root=data_folder)
+    lists = general_lists(tokenizer, tmp_path / "negatives.npz", root=data_folder)
     recipe = TransformerRecipe(epochs=1, batch_size=2, seed=4)
     history = general_run(bert_folder, lists, recipe, tmp_path / "runs", depth=2)
     assert len(history) == 1
@@ -68,9 +68,9 @@ def test_a_run_leaves_weights_and_a_journal_and_no_checkpoint(
 
 
 def test_merged_is_the_mean_some_of_the_way(
-    tmp_path: Path, data_folder: Path, bert_folder: Path, tokeniser: Any
+    tmp_path: Path, data_folder: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
-    lists = general_lists(tokeniser, tmp_path / "negatives.npz", root=data_folder)
+    lists = general_lists(tokenizer, tmp_path / "negatives.npz", root=data_folder)
     recipe = TransformerRecipe(epochs=1, batch_size=2, learning_rate=1e-2)
     for seed in (1, 2):
         general_run(bert_folder, lists, replace(recipe, seed=seed), tmp_path)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ...training.cascade.conftest import bert_folder, network, questions, tokeniser, transformers
+from ...training.cascade.conftest import bert_folder, network, questions, tokenizer, transformers
 
-__all__ = ["bert_folder", "network", "questions", "tokeniser", "transformers"]
+__all__ = ["bert_folder", "network", "questions", "tokenizer", "transformers"]

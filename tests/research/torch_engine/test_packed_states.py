@@ -85,12 +85,12 @@ def test_means_are_over_each_sequence() -> None:
 
 
 def test_frozen_layers_compute_what_the_network_computes(
-    network: CascadeNetwork, tokeniser: Any
+    network: CascadeNetwork, tokenizer: Any
 ) -> None:
     encoder: Any = network.encoder
-    table = TokenTable.of(["who wrote emma ?", "jane austen .", "", "dune is a novel"], tokeniser)
+    table = TokenTable.of(["who wrote emma ?", "jane austen .", "", "dune is a novel"], tokenizer)
     rows = np.arange(1, 4)
-    batch = pack(table, np.zeros_like(rows), rows, PairTemplate.of(tokeniser))
+    batch = pack(table, np.zeros_like(rows), rows, PairTemplate.of(tokenizer))
     where = Sequences(batch.starts, batch.longest)
     with torch.inference_mode():
         wanted = bert_embed(encoder, batch)

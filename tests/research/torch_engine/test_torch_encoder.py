@@ -25,24 +25,24 @@ TEXTS = [
 
 
 @pytest.fixture
-def encoder(network: CascadeNetwork, tokeniser: Any) -> TorchEncoder:
-    return TorchEncoder(network, tokeniser, limit=64, budget=20)
+def encoder(network: CascadeNetwork, tokenizer: Any) -> TorchEncoder:
+    return TorchEncoder(network, tokenizer, limit=64, budget=20)
 
 
-def scores_of(network: CascadeNetwork, tokeniser: Any, texts: list[str]) -> Any:
+def scores_of(network: CascadeNetwork, tokenizer: Any, texts: list[str]) -> Any:
     """(depths, texts) in one pass."""
-    table = TokenTable.of([QUESTION, *texts], tokeniser)
+    table = TokenTable.of([QUESTION, *texts], tokenizer)
     rows = np.arange(1, len(texts) + 1)
-    batch = pack(table, np.zeros_like(rows), rows, PairTemplate.of(tokeniser))
+    batch = pack(table, np.zeros_like(rows), rows, PairTemplate.of(tokenizer))
     with torch.no_grad():
         return network(batch).scores.numpy()
 
 
 def test_stages_give_the_scores_of_one_pass(
-    encoder: TorchEncoder, network: CascadeNetwork, tokeniser: Any
+    encoder: TorchEncoder, network: CascadeNetwork, tokenizer: Any
 ) -> None:
     assert isinstance(encoder, LayerwiseEncoder)
-    expected = scores_of(network, tokeniser, TEXTS)
+    expected = scores_of(network, tokenizer, TEXTS)
     run = encoder.begin(QUESTION, TEXTS)
     assert isinstance(run, LayerwiseRun)
     assert (encoder.depths, encoder.layers) == ((1, 2, 4), 4)
@@ -58,16 +58,16 @@ def test_tokens_are_what_a_layer_computes(encoder: TorchEncoder) -> None:
 
 
 def test_the_best_window_speaks_for_a_long_candidate(
-    network: CascadeNetwork, tokeniser: Any
+    network: CascadeNetwork, tokenizer: Any
 ) -> None:
     long = " ".join(["paris is a city ."] * 3 + ["jane austen wrote emma ."] * 3)
-    encoder = TorchEncoder(network, tokeniser, limit=22)
+    encoder = TorchEncoder(network, tokenizer, limit=22)
     run = encoder.begin(QUESTION, [TEXTS[0], long])
     room = 22 - 3 - 4
     words = long.split()
     parts = [" ".join(words[at : at + room]) for at in range(0, len(words) - 7, room - 7)]
     assert len(parts) > 2
-    expected = scores_of(network, tokeniser, parts)[0].max()
+    expected = scores_of(network, tokenizer, parts)[0].max()
     assert run.advance(np.arange(2), 1)[1] == pytest.approx(expected, abs=1e-5)
 
 
@@ -107,30 +107,30 @@ def test_reading_marks_a_part_of_the_candidate(encoder: TorchEncoder) -> None:
         assert text == text.strip() != ""
 
 
-def test_a_cascade_runs_on_it(tmp_path: Any, network: CascadeNetwork, tokeniser: Any) -> None:
-    encoder = TorchEncoder.load(save_cascade(network, tokeniser, tmp_path / "cascade"))
+def test_a_cascade_runs_on_it(tmp_path: Any, network: CascadeNetwork, tokenizer: Any) -> None:
+    encoder = TorchEncoder.load(save_cascade(network, tokenizer, tmp_path / "cascade"))
     full = Cascade(encoder, KeepCounts(encoder.depths)).rank(QUESTION, TEXTS)
-    expected = np.argsort(-scores_of(network, tokeniser, TEXTS)[-1], kind="stable")
+    expected = np.argsort(-scores_of(network, tokenizer, TEXTS)[-1], kind="stable")
     assert [hit.index for hit in full] == expected.tolist()
     dropped = Cascade(encoder, DropFraction(encoder.depths, 0.5)).rank(QUESTION, TEXTS)
     assert sorted(hit.index for hit in dropped) == list(range(5))
 
 
-def test_a_network_without_a_reader_reads_nothing(bert_folder: Any, tokeniser: Any) -> None:
+def test_a_network_without_a_reader_reads_nothing(bert_folder: Any, tokenizer: Any) -> None:
     from askline.training.cascade.cascade_network import CascadeShape
 
     network = CascadeNetwork.start(bert_folder, CascadeShape((2,), reader=False))
-    run = TorchEncoder(network, tokeniser).begin(QUESTION, TEXTS[:2])
+    run = TorchEncoder(network, tokenizer).begin(QUESTION, TEXTS[:2])
     run.advance(np.arange(2), 2)
     assert run.read(np.arange(2)) == [None, None]
 
 
 def test_other_encoders_are_refused(
-    network: CascadeNetwork, tokeniser: Any, monkeypatch: pytest.MonkeyPatch
+    network: CascadeNetwork, tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("research.torch_engine.torch_encoder.is_bert", lambda _: False)
     with pytest.raises(ModelError, match="Only BERT encoders"):
-        TorchEncoder(network, tokeniser)
+        TorchEncoder(network, tokenizer)
 
 
 def test_batches_fill_up_again_behind_a_classifier(encoder: TorchEncoder) -> None:
@@ -142,8 +142,8 @@ def test_batches_fill_up_again_behind_a_classifier(encoder: TorchEncoder) -> Non
 
 
 def test_who_is_left_out_before_the_first_layer_costs_nothing(
-    encoder: TorchEncoder, network: CascadeNetwork, tokeniser: Any
+    encoder: TorchEncoder, network: CascadeNetwork, tokenizer: Any
 ) -> None:
     run = encoder.begin(QUESTION, TEXTS)
-    expected = scores_of(network, tokeniser, TEXTS)
+    expected = scores_of(network, tokenizer, TEXTS)
     np.testing.assert_allclose(run.advance(np.array([2]), 4), expected[2][[2]], atol=1e-5)

@@ -10,9 +10,9 @@ import pytest
 
 from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
 
-from ..transformer.conftest import bert_folder, questions, tokeniser, transformers
+from ..transformer.conftest import bert_folder, questions, tokenizer, transformers
 
-__all__ = ["bert_folder", "questions", "tokeniser", "transformers"]
+__all__ = ["bert_folder", "questions", "tokenizer", "transformers"]
 
 PARAGRAPHS = [
     (

@@ -22,9 +22,9 @@ TEXTS = ["who wrote emma ?", "jane austen wrote emma .", "paris is a city .", "w
 
 
 @pytest.fixture
-def batch(tokeniser: Any) -> PackedBatch:
-    table = TokenTable.of(TEXTS, tokeniser)
-    return pack(table, np.array([0, 0, 3]), np.array([1, 2, 2]), PairTemplate.of(tokeniser))
+def batch(tokenizer: Any) -> PackedBatch:
+    table = TokenTable.of(TEXTS, tokenizer)
+    return pack(table, np.array([0, 0, 3]), np.array([1, 2, 2]), PairTemplate.of(tokenizer))
 
 
 def test_states_are_those_of_the_library_at_every_layer(
@@ -114,10 +114,10 @@ def test_wrong_shapes_are_refused(bert_folder: Path) -> None:
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 def test_a_saved_cascade_scores_the_same(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, batch: PackedBatch, head: Any
+    tmp_path: Path, bert_folder: Path, tokenizer: Any, batch: PackedBatch, head: Any
 ) -> None:
     network = CascadeNetwork.start(bert_folder, CascadeShape((1, 3), head)).eval()
-    folder = save_cascade(network, tokeniser, tmp_path / "cascade")
+    folder = save_cascade(network, tokenizer, tmp_path / "cascade")
     again, _ = load_cascade(folder)
     assert again.shape == network.shape
     with torch.no_grad():
@@ -127,11 +127,11 @@ def test_a_saved_cascade_scores_the_same(
 
 
 def test_damaged_folders_are_refused(
-    tmp_path: Path, network: CascadeNetwork, tokeniser: Any, bert_folder: Path
+    tmp_path: Path, network: CascadeNetwork, tokenizer: Any, bert_folder: Path
 ) -> None:
     with pytest.raises(ModelError, match="No cascade.safetensors"):
         load_cascade(bert_folder)
-    folder = save_cascade(network, tokeniser, tmp_path / "cascade")
+    folder = save_cascade(network, tokenizer, tmp_path / "cascade")
     config = folder / "config.json"
     text = config.read_text()
     config.write_text(text.replace('"reader": true', '"reader": false'))

@@ -42,14 +42,14 @@ class KilledError(Exception):
 
 
 @pytest.fixture
-def phase(tokeniser: Any, questions: QuestionSet, squad_file: Path) -> CascadePhase:
-    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokeniser)
-    return CascadePhase(WholeCandidateLists(questions, tokeniser), RECIPE, reading)
+def phase(tokenizer: Any, questions: QuestionSet, squad_file: Path) -> CascadePhase:
+    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokenizer)
+    return CascadePhase(WholeCandidateLists(questions, tokenizer), RECIPE, reading)
 
 
 @pytest.fixture
-def dev(tokeniser: Any, questions: QuestionSet) -> CascadeDevSet:
-    return CascadeDevSet.of(questions, tokeniser)
+def dev(tokenizer: Any, questions: QuestionSet) -> CascadeDevSet:
+    return CascadeDevSet.of(questions, tokenizer)
 
 
 def start(folder: Path) -> CascadeNetwork:
@@ -201,7 +201,7 @@ def test_a_teacher_is_followed(bert_folder: Path, phase: CascadePhase, dev: Casc
 
 
 def test_the_hardest_of_each_pool_join(
-    network: CascadeNetwork, tokeniser: Any, phase: CascadePhase
+    network: CascadeNetwork, tokenizer: Any, phase: CascadePhase
 ) -> None:
     texts = phase.texts
     pool, other = np.arange(4), np.array([6, 7])
@@ -233,8 +233,8 @@ def test_pieces_are_a_partition(phase: CascadePhase) -> None:
     assert len(split_step(phase.texts.table, drawn, None, 10**6)) == 1
 
 
-def test_long_lists_keep_their_answers(tokeniser: Any, questions: QuestionSet) -> None:
-    source = WholeCandidateLists(questions, tokeniser, most=2)
+def test_long_lists_keep_their_answers(tokenizer: Any, questions: QuestionSet) -> None:
+    source = WholeCandidateLists(questions, tokenizer, most=2)
     drawn = [source.draw(place, np.random.default_rng(place)) for place in range(len(source))]
     assert [len(each.candidates) for each in drawn] == [2, 2, 2, 1]
     assert [each.labels.sum() for each in drawn] == [1, 1, 1, 0]
@@ -249,7 +249,7 @@ def test_the_callers_random_state_is_left_alone(bert_folder: Path, phase: Cascad
     assert torch.rand(1) == expected
 
 
-def test_wrong_settings_are_refused(tokeniser: Any, bert_folder: Path) -> None:
+def test_wrong_settings_are_refused(tokenizer: Any, bert_folder: Path) -> None:
     with pytest.raises(InputError, match="at least one set"):
         train_cascade(start(bert_folder), [])
     with pytest.raises(InputError, match="epochs must be positive, got 0"):
@@ -257,6 +257,6 @@ def test_wrong_settings_are_refused(tokeniser: Any, bert_folder: Path) -> None:
     with pytest.raises(InputError, match="seed must not be negative, got -1"):
         CascadeRecipe(seed=-1)
     with pytest.raises(InputError, match="no question with candidates"):
-        WholeCandidateLists(QuestionSet("bare", ()), tokeniser)
+        WholeCandidateLists(QuestionSet("bare", ()), tokenizer)
     with pytest.raises(InputError, match="no question with an answer"):
-        CascadeDevSet.of(QuestionSet("bare", ()), tokeniser)
+        CascadeDevSet.of(QuestionSet("bare", ()), tokenizer)

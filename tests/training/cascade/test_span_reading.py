@@ -19,8 +19,8 @@ from research.benchmarks.span_answers import measure_reading, read_texts
 TEXTS = ["who ?", "jane austen wrote emma .", "", "paris"]
 
 
-def test_best_span_is_the_best_of_all(tokeniser: Any) -> None:
-    table, template = TokenTable.of(TEXTS, tokeniser), PairTemplate.of(tokeniser)
+def test_best_span_is_the_best_of_all(tokenizer: Any) -> None:
+    table, template = TokenTable.of(TEXTS, tokenizer), PairTemplate.of(tokenizer)
     batch = pack(table, np.zeros(3, int), np.array([1, 2, 3]), template)
     ends = torch.randn(len(batch.tokens), 2, generator=torch.Generator().manual_seed(1))
     found = best_spans(ends, batch)
@@ -36,8 +36,8 @@ def test_best_span_is_the_best_of_all(tokeniser: Any) -> None:
     assert found[2, :2].tolist() == [0, 0]
 
 
-def test_reading_loss_looks_at_the_span_or_at_the_first_token(tokeniser: Any) -> None:
-    table, template = TokenTable.of(TEXTS, tokeniser), PairTemplate.of(tokeniser)
+def test_reading_loss_looks_at_the_span_or_at_the_first_token(tokenizer: Any) -> None:
+    table, template = TokenTable.of(TEXTS, tokenizer), PairTemplate.of(tokenizer)
     batch = pack(table, np.zeros(2, int), np.array([1, 1]), template)
     size = len(batch.tokens) // 2
     ends = torch.zeros(len(batch.tokens), 2)
@@ -49,8 +49,8 @@ def test_reading_loss_looks_at_the_span_or_at_the_first_token(tokeniser: Any) ->
     assert span_loss(ends, batch, wrong, torch.tensor([0.0, 1.0])) < 1e-5
 
 
-def test_question_tokens_are_no_answer(tokeniser: Any) -> None:
-    table, template = TokenTable.of(TEXTS, tokeniser), PairTemplate.of(tokeniser)
+def test_question_tokens_are_no_answer(tokenizer: Any) -> None:
+    table, template = TokenTable.of(TEXTS, tokenizer), PairTemplate.of(tokenizer)
     batch = pack(table, np.zeros(1, int), np.array([3]), template)
     ends = torch.zeros(len(batch.tokens), 2)
     ends[1] = 50.0  # a question token: shut, so what is left shares evenly
@@ -58,9 +58,9 @@ def test_question_tokens_are_no_answer(tokeniser: Any) -> None:
     assert loss == pytest.approx(float(np.log(2)), abs=1e-4)
 
 
-def test_windows_overlap_and_cover(tokeniser: Any) -> None:
-    table = TokenTable.of(["who ?", "paris " * 50, "", "emma"], tokeniser)
-    template = PairTemplate.of(tokeniser)
+def test_windows_overlap_and_cover(tokenizer: Any) -> None:
+    table = TokenTable.of(["who ?", "paris " * 50, "", "emma"], tokenizer)
+    template = PairTemplate.of(tokenizer)
     rows = np.array([1, 2, 3])
     owners, starts, lengths = text_windows(
         table, np.zeros(3, int), rows, template, limit=25, overlap=8
@@ -70,9 +70,9 @@ def test_windows_overlap_and_cover(tokeniser: Any) -> None:
     assert lengths.tolist() == [20, 20, 20, 14, 0, 1]
 
 
-def test_a_long_text_is_read_window_by_window(network: CascadeNetwork, tokeniser: Any) -> None:
+def test_a_long_text_is_read_window_by_window(network: CascadeNetwork, tokenizer: Any) -> None:
     text = "jane austen wrote emma . " * 8
-    table, template = TokenTable.of(["who ?", text], tokeniser), PairTemplate.of(tokeniser)
+    table, template = TokenTable.of(["who ?", text], tokenizer), PairTemplate.of(tokenizer)
     rows = np.zeros(1, int)
     whole = read_spans(network, table, template, rows, rows + 1, limit=60)
     parts = read_spans(network, table, template, rows, rows + 1, limit=30, stride=8)
@@ -80,24 +80,24 @@ def test_a_long_text_is_read_window_by_window(network: CascadeNetwork, tokeniser
     assert 0 <= parts[0, 0] <= parts[0, 1] < 40
 
 
-def test_token_spans_cover_the_characters(tokeniser: Any) -> None:
+def test_token_spans_cover_the_characters(tokenizer: Any) -> None:
     texts = ["jane austen wrote emma .", "paris", "paris"]
-    spans = token_spans(texts, [(5, 17), (-1, -1), (7, 9)], tokeniser)
+    spans = token_spans(texts, [(5, 17), (-1, -1), (7, 9)], tokenizer)
     assert spans.tolist() == [[1, 2], [-1, -1], [-1, -1]]
 
 
-def test_answer_spans_lie_in_the_answer_sentence(squad_file: Path, tokeniser: Any) -> None:
+def test_answer_spans_lie_in_the_answer_sentence(squad_file: Path, tokenizer: Any) -> None:
     found = read_paragraphs(squad_file)
     golds = {asked.id: asked.answers for each in found.paragraphs for asked in each.questions}
-    spans = answer_spans(to_question_set(found).questions, golds, tokeniser)
+    spans = answer_spans(to_question_set(found).questions, golds, tokenizer)
     # "emma is a novel of JANE AUSTEN ." and "jane austen was born in 1775 ."
     assert [each.tolist() for each in spans[:2]] == [[[5, 6]], [[5, 5]]]
-    unknown = answer_spans(to_question_set(found).questions, {}, tokeniser)
+    unknown = answer_spans(to_question_set(found).questions, {}, tokenizer)
     assert unknown[0].tolist() == [[-1, -1]]
 
 
-def test_reading_examples_hold_their_answer(squad_file: Path, tokeniser: Any) -> None:
-    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokeniser)
+def test_reading_examples_hold_their_answer(squad_file: Path, tokenizer: Any) -> None:
+    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokenizer)
     assert len(reading) == 4
     texts = reading.table
     random = np.random.default_rng(0)
@@ -108,30 +108,30 @@ def test_reading_examples_hold_their_answer(squad_file: Path, tokeniser: Any) ->
             at = texts.offsets[drawn.paragraphs[row]] + drawn.window.start[row]
             tokens = texts.tokens[at + first : at + last + 1]
             gold = ["jane austen", "1775", "in france", "1920"][row]
-            assert tokeniser.decode(tokens) == gold
+            assert tokenizer.decode(tokens) == gold
             assert last < drawn.window.length[row]
 
 
-def test_wrong_paragraphs_have_no_answer(squad_file: Path, tokeniser: Any) -> None:
-    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokeniser)
+def test_wrong_paragraphs_have_no_answer(squad_file: Path, tokenizer: Any) -> None:
+    reading = span_examples(read_paragraphs(squad_file).paragraphs, tokenizer)
     assert (reading.others >= 0).tolist() == [True, True, True, False]  # Dune has one paragraph
     drawn = reading.draw(np.arange(4), np.random.default_rng(0), wrong=1.0)
     assert drawn.spans[:3].max() == -1
     assert drawn.spans[3].min() >= 0
 
 
-def test_reading_without_questions_is_refused(tokeniser: Any) -> None:
+def test_reading_without_questions_is_refused(tokenizer: Any) -> None:
     with pytest.raises(InputError, match="got none"):
-        span_examples([], tokeniser)
+        span_examples([], tokenizer)
 
 
 def test_answers_are_parts_of_the_text(
-    network: CascadeNetwork, tokeniser: Any, squad_file: Path
+    network: CascadeNetwork, tokenizer: Any, squad_file: Path
 ) -> None:
     text = "Jane Austen wrote Emma."
-    (answer, empty) = read_texts(network, tokeniser, [("who ?", text), ("who ?", "")])
+    (answer, empty) = read_texts(network, tokenizer, [("who ?", text), ("who ?", "")])
     assert 0 <= answer.start < answer.end <= len(text)
     assert (empty.start, empty.end) == (0, 0)
-    assert read_texts(network, tokeniser, []) == []
-    measured = measure_reading(network, tokeniser, read_paragraphs(squad_file).paragraphs)
+    assert read_texts(network, tokenizer, []) == []
+    measured = measure_reading(network, tokenizer, read_paragraphs(squad_file).paragraphs)
     assert measured.keys() == {"EM", "F1"}

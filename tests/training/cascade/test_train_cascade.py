@@ -87,14 +87,14 @@ def test_command_without_export_writes_only_the_torch_weights(
 
 
 def test_an_encoder_that_cannot_be_exported_is_refused_before_training(
-    tmp_path: Path, transformers: Any, tokeniser: Any, squad_file: Path
+    tmp_path: Path, transformers: Any, tokenizer: Any, squad_file: Path
 ) -> None:
     config = transformers.RobertaConfig(
-        vocab_size=len(tokeniser), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
         intermediate_size=32, max_position_embeddings=64, num_labels=1,
     )  # fmt: skip
     transformers.RobertaForSequenceClassification(config).save_pretrained(tmp_path / "roberta")
-    tokeniser.save_pretrained(tmp_path / "roberta")
+    tokenizer.save_pretrained(tmp_path / "roberta")
     given = ("--init", tmp_path / "roberta", "--depths", "1,2", "--out", tmp_path / "cascade")
     with pytest.raises(InputError, match="Only BERT encoders run without torch, got RobertaModel"):
         run(*given, "--transfer", f"squad1:{squad_file}")

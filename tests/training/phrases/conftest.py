@@ -25,7 +25,7 @@ ROWS = [
 
 
 @pytest.fixture(scope="session")
-def tokeniser() -> Any:
+def tokenizer() -> Any:
     return make_tokenizer()
 
 
@@ -50,13 +50,13 @@ def paragraphs() -> list[Paragraph]:
 
 
 @pytest.fixture(scope="session")
-def bert_folder(tokeniser: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bert_folder(tokenizer: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     transformers: Any = pytest.importorskip("transformers")
     torch.manual_seed(3)
     config = transformers.BertConfig(
-        vocab_size=tokeniser.get_vocab_size(),
+        vocab_size=tokenizer.get_vocab_size(),
         hidden_size=32,
         num_hidden_layers=2,
         num_attention_heads=2,
@@ -68,7 +68,7 @@ def bert_folder(tokeniser: Any, tmp_path_factory: pytest.TempPathFactory) -> Pat
     )
     folder = tmp_path_factory.mktemp("bert")
     transformers.BertModel(config, add_pooling_layer=False).save_pretrained(folder)
-    tokeniser.save(str(folder / "tokenizer.json"))
+    tokenizer.save(str(folder / "tokenizer.json"))
     return folder
 
 

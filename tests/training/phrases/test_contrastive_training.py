@@ -30,10 +30,10 @@ from askline.training.transformer.pair_network import read_encoder
 
 
 @pytest.fixture
-def examples(bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any) -> list[PhraseExample]:
+def examples(bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any) -> list[PhraseExample]:
     torch.manual_seed(0)
     extractor = Extractor(read_encoder(bert_folder, plain=False)[0])
-    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+    material = answer_windows(paragraphs, tokenizer, size=128, overlap=80)
     found = extractor.extract([one.window for one in material], limit=12)
     return [
         make_example(one, candidates, paragraphs[one.paragraph].text, normalize=str.lower)
@@ -55,9 +55,9 @@ def test_every_question_has_a_right_candidate(examples: list[PhraseExample]) -> 
 
 @pytest.mark.parametrize("limit", [1, 2, 5], ids=str)
 def test_no_answer_is_lost_to_a_limit(
-    paragraphs: list[Paragraph], tokeniser: Any, examples: list[PhraseExample], limit: int
+    paragraphs: list[Paragraph], tokenizer: Any, examples: list[PhraseExample], limit: int
 ) -> None:
-    (one,) = answer_windows(paragraphs[:1], tokeniser, size=128, overlap=80)
+    (one,) = answer_windows(paragraphs[:1], tokenizer, size=128, overlap=80)
     every = (
         examples[0].spans,
         examples[0].log_probabilities,
@@ -72,9 +72,9 @@ def test_no_answer_is_lost_to_a_limit(
 
 
 def test_the_answers_words_elsewhere_are_neither_right_nor_wrong(
-    paragraphs: list[Paragraph], tokeniser: Any
+    paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
-    one = answer_windows([paragraphs[0]], tokeniser, size=128, overlap=80)[0]
+    one = answer_windows([paragraphs[0]], tokenizer, size=128, overlap=80)[0]
     twice = [at for at in range(len(one.window)) if one.window.tokens[at] == one.window.tokens[4]]
     spans = np.array([[at, at] for at in twice], np.int32)
     asked = (replace(one.questions[0], spans=spans[:1]),)
@@ -136,7 +136,7 @@ def test_it_learns_which_phrase_answers(
     bert_folder: Path,
     examples: list[PhraseExample],
     paragraphs: list[Paragraph],
-    tokeniser: Any,
+    tokenizer: Any,
     form: PhraseForm,
     lexical: bool,
 ) -> None:
@@ -144,9 +144,9 @@ def test_it_learns_which_phrase_answers(
     recipe = PhraseRecipe(epochs=25, learning_rate=1e-3, batch_size=4)
     history = train_phrases(network, examples, recipe)
     assert history[-1].loss < history[0].loss / 2
-    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+    material = answer_windows(paragraphs, tokenizer, size=128, overlap=80)
     candidates = [(example.spans, example.log_probabilities) for example in examples]
-    scores = answer_within(network, material, candidates, paragraphs, tokeniser)
+    scores = answer_within(network, material, candidates, paragraphs, tokenizer)
     assert scores.percent["EM"] >= 60
 
 
@@ -168,15 +168,15 @@ def test_a_reader_moves_the_scores_to_its_own(
 
 @pytest.mark.parametrize("form", ["markers", "span"])
 def test_the_runtime_scores_as_training_does(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, paragraphs: list[Paragraph], form: PhraseForm
+    tmp_path: Path, bert_folder: Path, tokenizer: Any, paragraphs: list[Paragraph], form: PhraseForm
 ) -> None:
     network = _network(bert_folder, form)
-    folder = export_phrases(network, tokeniser.to_str(), tmp_path / "m", card="# x\n", words=100)
+    folder = export_phrases(network, tokenizer.to_str(), tmp_path / "m", card="# x\n", words=100)
     model = PhraseModel.load(folder)
     text, question = paragraphs[0].text, paragraphs[0].questions[0]
     coded, asked = model.encode(text, limit=10), model.encode_question(question.text)
     ours = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
-    (one,) = answer_windows([paragraphs[0]], tokeniser, size=128, overlap=80)
+    (one,) = answer_windows([paragraphs[0]], tokenizer, size=128, overlap=80)
     assert network.spans is not None
     found = Extractor.sharing(network.encoder, network.spans)
     candidates = found.extract([one.window], limit=10)[0]

@@ -17,7 +17,7 @@ WORDS = "embeddings.word_embeddings.weight"
 VOCABULARY = ["[PAD]", "[unused0]", "[unused12]", "[UNK]", "[CLS]", "[SEP]", "[", "unused0", "cat"]
 
 
-def tokeniser() -> str:
+def tokenizer() -> str:
     numbers = {word: at for at, word in enumerate(VOCABULARY)}
     special = {mark: {"id": mark, "ids": [numbers[mark]]} for mark in ("[CLS]", "[SEP]")}
     entries = {
@@ -30,7 +30,7 @@ def tokeniser() -> str:
 
 def test_spare_words_go_and_each_other_keeps_its_vector() -> None:
     table = np.arange(len(VOCABULARY), dtype=np.float32)[:, None]
-    state, said = prune_words({WORDS: table, "other": table}, tokeniser())
+    state, said = prune_words({WORDS: table, "other": table}, tokenizer())
     entries = json.loads(said)
     found = entries["model"]["vocab"]
     assert list(found) == [word for word in VOCABULARY if not word.startswith("[unused")]
@@ -45,7 +45,7 @@ def test_spare_words_go_and_each_other_keeps_its_vector() -> None:
 
 
 def test_a_frame_of_another_kind_is_numbered_anew_too() -> None:
-    entries = json.loads(tokeniser())
+    entries = json.loads(tokenizer())
     entries["post_processor"] = {"type": "BertProcessing", "sep": ["[SEP]", 5], "cls": ["[CLS]", 4]}
     table = np.zeros((len(VOCABULARY), 1), np.float32)
     found = json.loads(prune_words({WORDS: table}, json.dumps(entries))[1])

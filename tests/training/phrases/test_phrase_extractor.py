@@ -17,14 +17,14 @@ from askline.training.phrases.phrase_training import PhraseRecipe
 from askline.training.transformer.pair_network import read_encoder
 
 
-def _material(paragraphs: list[Paragraph], tokeniser: Any) -> list[Any]:
-    return answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+def _material(paragraphs: list[Paragraph], tokenizer: Any) -> list[Any]:
+    return answer_windows(paragraphs, tokenizer, size=128, overlap=80)
 
 
 def test_material_has_the_answers_as_token_spans(
-    paragraphs: list[Paragraph], tokeniser: Any
+    paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
-    material = _material(paragraphs, tokeniser)
+    material = _material(paragraphs, tokenizer)
     window, (asked, _) = material[0].window, material[0].questions
     ((first, last),) = asked.spans
     assert paragraphs[0].text[window.starts[first] : window.ends[last]] == "Jane Austen"
@@ -35,9 +35,9 @@ def test_material_has_the_answers_as_token_spans(
 
 @pytest.mark.parametrize("ends", ["conditional", "classic"])
 def test_an_extractor_learns_what_answers_look_like(
-    bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any, ends: Any
+    bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any, ends: Any
 ) -> None:
-    material = _material(paragraphs, tokeniser)
+    material = _material(paragraphs, tokenizer)
     torch.manual_seed(0)
     network = Extractor(read_encoder(bert_folder, plain=False)[0], ends)
     recipe = PhraseRecipe(epochs=12, learning_rate=2e-3, batch_size=4)
@@ -49,9 +49,9 @@ def test_an_extractor_learns_what_answers_look_like(
     assert few.percent["F1"] >= few.percent["EM"]
 
 
-def test_probabilities_of_ends_sum_to_one(tokeniser: Any, paragraphs: list[Paragraph]) -> None:
+def test_probabilities_of_ends_sum_to_one(tokenizer: Any, paragraphs: list[Paragraph]) -> None:
     head = SpanHead(8)
-    window = _material(paragraphs, tokeniser)[0].window
+    window = _material(paragraphs, tokenizer)[0].window
     states = torch.randn(1, len(window), 8)
     closes = torch.from_numpy(window.may_end)[None]
     starts = torch.arange(1, 5)
@@ -60,9 +60,9 @@ def test_probabilities_of_ends_sum_to_one(tokeniser: Any, paragraphs: list[Parag
 
 
 def test_an_end_depends_on_its_start_unless_classic(
-    tokeniser: Any, paragraphs: list[Paragraph]
+    tokenizer: Any, paragraphs: list[Paragraph]
 ) -> None:
-    window = _material(paragraphs, tokeniser)[0].window
+    window = _material(paragraphs, tokenizer)[0].window
     states = torch.randn(1, len(window), 8)
     closes = torch.from_numpy(window.may_end)[None]
     rows, starts = torch.zeros(2, dtype=torch.long), torch.tensor([1, 2])
@@ -75,11 +75,11 @@ def test_an_end_depends_on_its_start_unless_classic(
 
 
 def test_an_extractor_survives_its_folder(
-    tmp_path: Path, bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any
+    tmp_path: Path, bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
     network = Extractor(read_encoder(bert_folder, plain=False)[0])
-    folder = save_extractor(network, tokeniser.to_str(), tmp_path / "extractor", card="# x\n")
-    windows = [one.window for one in _material(paragraphs, tokeniser)]
+    folder = save_extractor(network, tokenizer.to_str(), tmp_path / "extractor", card="# x\n")
+    windows = [one.window for one in _material(paragraphs, tokenizer)]
     ours, theirs = network.extract(windows), load_extractor(folder).extract(windows)
     for one, other in zip(ours, theirs, strict=True):
         assert np.array_equal(one[0], other[0])

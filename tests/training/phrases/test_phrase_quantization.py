@@ -14,7 +14,7 @@ from askline.phrases.phrase_model import (
     read_phrase_folder,
     write_phrase_folder,
 )
-from askline.training.phrases.phrase_export import quantised_phrases
+from askline.training.phrases.phrase_export import quantize_phrases
 
 from ...phrases.models import make_config, make_tensors
 
@@ -23,8 +23,8 @@ def _cosines(one: Any, other: Any) -> Any:
     return (one * other).sum(-1) / np.linalg.norm(one, axis=-1) / np.linalg.norm(other, axis=-1)
 
 
-def _model(folder: Path, config: PhraseConfig, tensors: Any, tokeniser: Any) -> PhraseModel:
-    text = tokeniser.to_str()
+def _model(folder: Path, config: PhraseConfig, tensors: Any, tokenizer: Any) -> PhraseModel:
+    text = tokenizer.to_str()
     write_phrase_folder(folder, config=config, tensors=tensors, tokenizer=text, card="# x\n")
     return PhraseModel.load(folder, threads=1)
 
@@ -32,17 +32,17 @@ def _model(folder: Path, config: PhraseConfig, tensors: Any, tokeniser: Any) -> 
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("form", ["markers", "span"])
 def test_int8_vectors_are_near_the_float_ones(
-    tmp_path: Path, tokeniser: Any, paragraphs: list[Paragraph], form: Any, bits: int
+    tmp_path: Path, tokenizer: Any, paragraphs: list[Paragraph], form: Any, bits: int
 ) -> None:
-    config = make_config(tokeniser, form=form)
+    config = make_config(tokenizer, form=form)
     config = replace(config, encoder=replace(config.encoder, width=32, inner=64))
     floats = make_tensors(config)
     texts = [one.text for one in paragraphs] + [one.questions[0].text for one in paragraphs]
-    small = quantised_phrases(config, floats, tokeniser, texts, bits=bits)
+    small = quantize_phrases(config, floats, tokenizer, texts, bits=bits)
     assert small["layers.1.inner.weight"].dtype == np.int8
     assert small["words.weight"].dtype == (np.int8 if bits == 8 else np.uint8)
-    exact = _model(tmp_path / "float", config, floats, tokeniser)
-    near = _model(tmp_path / "int8", config, small, tokeniser)
+    exact = _model(tmp_path / "float", config, floats, tokenizer)
+    near = _model(tmp_path / "int8", config, small, tokenizer)
     assert exact.config.identity != near.config.identity
     for paragraph in paragraphs:
         asked = paragraph.questions[0].text
@@ -61,11 +61,11 @@ def test_int8_vectors_are_near_the_float_ones(
         assert np.median(cosines) > (0.98 if bits == 8 else 0.9)
 
 
-def test_a_folder_gives_back_what_was_written(tmp_path: Path, tokeniser: Any) -> None:
-    config = make_config(tokeniser)
+def test_a_folder_gives_back_what_was_written(tmp_path: Path, tokenizer: Any) -> None:
+    config = make_config(tokenizer)
     floats = make_tensors(config)
     write_phrase_folder(
-        tmp_path, config=config, tensors=floats, tokenizer=tokeniser.to_str(), card="# x\n"
+        tmp_path, config=config, tensors=floats, tokenizer=tokenizer.to_str(), card="# x\n"
     )
     again, encoder, heads = read_phrase_folder(tmp_path)
     assert again.encoder == config.encoder

@@ -29,9 +29,9 @@ def _start(folder: Path) -> PhraseTeacher:
 
 
 @pytest.fixture(scope="module")
-def reader(bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any) -> PhraseTeacher:
+def reader(bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any) -> PhraseTeacher:
     network = _start(bert_folder)
-    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+    material = answer_windows(paragraphs, tokenizer, size=128, overlap=80)
     train_teacher(
         network, teacher_inputs(material), PhraseRecipe(epochs=25, learning_rate=2e-3, batch_size=5)
     )
@@ -39,9 +39,9 @@ def reader(bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any) -> Ph
 
 
 def test_a_reader_learns_to_point_at_the_answer(
-    reader: PhraseTeacher, paragraphs: list[Paragraph], tokeniser: Any
+    reader: PhraseTeacher, paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
-    material = teacher_inputs(answer_windows(paragraphs, tokeniser, size=128, overlap=80))
+    material = teacher_inputs(answer_windows(paragraphs, tokenizer, size=128, overlap=80))
     right = 0
     for one, (first, last) in zip(material, teacher_tables(reader, material, batch=2), strict=True):
         assert len(first) == len(last) == len(one.window)
@@ -51,18 +51,18 @@ def test_a_reader_learns_to_point_at_the_answer(
 
 
 def test_reading_together_is_reading_alone(
-    reader: PhraseTeacher, paragraphs: list[Paragraph], tokeniser: Any
+    reader: PhraseTeacher, paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
-    material = teacher_inputs(answer_windows(paragraphs, tokeniser, size=128, overlap=80))
+    material = teacher_inputs(answer_windows(paragraphs, tokenizer, size=128, overlap=80))
     together = teacher_tables(reader, material)
     for one, (first, _) in zip(material, together, strict=True):
         assert teacher_tables(reader, [one])[0][0] == pytest.approx(first, abs=1e-3)
 
 
 def test_nobody_teaches_what_it_has_learnt(
-    bert_folder: Path, paragraphs: list[Paragraph], tokeniser: Any
+    bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
-    material = answer_windows(paragraphs, tokeniser, size=128, overlap=80)
+    material = answer_windows(paragraphs, tokenizer, size=128, overlap=80)
     recipe = PhraseRecipe(epochs=1, learning_rate=1e-3, batch_size=4)
     (first, second), tables = cross_train_teachers(partial(_start, bert_folder), material, recipe)
     assert [len(table) for table in tables] == [len(one.questions) for one in material]
@@ -82,12 +82,12 @@ def test_pairs_become_paragraphs_that_say_where_each_sentence_stands() -> None:
     assert join_pairs([]) == []
 
 
-def test_readers_mark_only_what_they_are_sure_of(reader: PhraseTeacher, tokeniser: Any) -> None:
+def test_readers_mark_only_what_they_are_sure_of(reader: PhraseTeacher, tokenizer: Any) -> None:
     pairs = join_pairs([("who wrote emma ?", "Jane Austen wrote Emma. Emma is a novel.")])
     windows: dict[str, Any] = {"size": 128, "overlap": 80}
-    (found,) = mark_answers([reader, reader], pairs, tokeniser, sure=0.2, **windows)
+    (found,) = mark_answers([reader, reader], pairs, tokenizer, sure=0.2, **windows)
     ((span,),) = [asked.spans for asked in found.window.questions]
     window = found.window.window
     assert found.text[window.starts[span[0]] : window.ends[span[1]]] == "Jane Austen"
     assert len(found.tables) == 1
-    assert mark_answers([reader], pairs, tokeniser, sure=1.01, **windows) == []
+    assert mark_answers([reader], pairs, tokenizer, sure=1.01, **windows) == []

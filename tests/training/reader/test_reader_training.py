@@ -52,15 +52,15 @@ def _reader(folder: ModelFolder, adapter: Adapter = ADAPTER) -> AdapterReader:
     return made
 
 
-def _tokeniser(folder: ModelFolder) -> WordPiece:
+def _tokenizer(folder: ModelFolder) -> WordPiece:
     return WordPiece.load(folder.path / "tokenizer.json")
 
 
-def _no_answers(reader: AdapterReader, tokeniser: WordPiece) -> list[float]:
+def _no_answers(reader: AdapterReader, tokenizer: WordPiece) -> list[float]:
     """By torch, of each text."""
-    table = TokenTable.of([QUESTION, *TEXTS], WordPieceTokenizer(tokeniser))
+    table = TokenTable.of([QUESTION, *TEXTS], WordPieceTokenizer(tokenizer))
     rows = np.arange(1, len(TEXTS) + 1)
-    batch = pack(table, np.zeros_like(rows), rows, word_piece_template(tokeniser), limit=128)
+    batch = pack(table, np.zeros_like(rows), rows, word_piece_template(tokenizer), limit=128)
     with torch.no_grad():
         ends = reader(batch).numpy()
     spans = [
@@ -111,25 +111,25 @@ def test_a_second_reader_takes_the_place_of_the_first(folder: ModelFolder, tmp_p
 def test_it_starts_as_the_encoder_is(folder: ModelFolder) -> None:
     layout = CascadeConfig.from_config(folder.config, path=folder.path)
     start = float_tensors(folder.stored_tensors())
-    tokeniser = _tokeniser(folder)
+    tokenizer = _tokenizer(folder)
     fresh = AdapterReader(replace(layout, adapter=Adapter(0, 2)), start).eval()
     encoder = load_encoder(folder)
     spans = encoder.begin(QUESTION, TEXTS).read(np.arange(len(TEXTS)))
     near = 1e-3 if layout.precision == "float32" else 0.5
     wanted = [span.no_answer for span in spans if span]
-    assert np.abs(np.subtract(_no_answers(fresh, tokeniser), wanted)).max() < near
+    assert np.abs(np.subtract(_no_answers(fresh, tokenizer), wanted)).max() < near
 
 
 def test_only_the_reader_learns(folder: ModelFolder, squad_file: Path) -> None:
-    reader, tokeniser = _reader(folder), _tokeniser(folder)
+    reader, tokenizer = _reader(folder), _tokenizer(folder)
     paragraphs = _paragraphs(squad_file)
-    examples = answer_examples(paragraphs, tokeniser, positions=128)
+    examples = answer_examples(paragraphs, tokenizer, positions=128)
     assert len(examples) == 4
     frozen = {name: value.clone() for name, value in reader.frozen.items()}
     before = reader.tensors()
     losses: list[float] = []
     recipe = ReaderRecipe(epochs=30, learning_rate=1e-2, small_rate=1e-3, batch_size=2, wrong=0.0)
-    template = word_piece_template(tokeniser)
+    template = word_piece_template(tokenizer)
     train_reader(
         reader,
         examples,
@@ -153,13 +153,13 @@ def _paragraphs(path: Path) -> Any:
 
 
 def test_training_leaves_what_it_started_from_alone(folder: ModelFolder, squad_file: Path) -> None:
-    start, tokeniser = float_tensors(folder.stored_tensors()), _tokeniser(folder)
+    start, tokenizer = float_tensors(folder.stored_tensors()), _tokenizer(folder)
     before = {name: value.copy() for name, value in start.items()}
     layout = CascadeConfig.from_config(folder.config, path=folder.path)
     reader = AdapterReader(replace(layout, adapter=ADAPTER), start)
-    examples = answer_examples(_paragraphs(squad_file), tokeniser, positions=128)
+    examples = answer_examples(_paragraphs(squad_file), tokenizer, positions=128)
     train_reader(
-        reader, examples, word_piece_template(tokeniser), ReaderRecipe(epochs=1, batch_size=2)
+        reader, examples, word_piece_template(tokenizer), ReaderRecipe(epochs=1, batch_size=2)
     )
     assert all((start[name] == value).all() for name, value in before.items())
 
@@ -252,10 +252,10 @@ def test_a_reader_is_carried_over_to_another_encoder(
 
 
 def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
-    examples = answer_examples(_paragraphs(squad_file), _tokeniser(folder), positions=128)
+    examples = answer_examples(_paragraphs(squad_file), _tokenizer(folder), positions=128)
     steps: list[int] = []
     recipe = ReaderRecipe(epochs=10_000, batch_size=1, max_seconds=0.3)
-    template = word_piece_template(_tokeniser(folder))
+    template = word_piece_template(_tokenizer(folder))
     train_reader(
         _reader(folder), examples, template, recipe, on_step=lambda step: steps.append(step.done)
     )

@@ -1,4 +1,4 @@
-"""A tiny BERT with a tokeniser of its own, made here: two files of a few kilobytes."""
+"""A tiny BERT with a tokenizer of its own, made here: two files of a few kilobytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def transformers() -> Any:
 
 
 @pytest.fixture(scope="session")
-def tokeniser(transformers: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def tokenizer(transformers: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
     path.write_text("\n".join(vocabulary))
@@ -30,13 +30,13 @@ def tokeniser(transformers: Any, tmp_path_factory: pytest.TempPathFactory) -> An
 
 
 @pytest.fixture
-def bert_folder(transformers: Any, tmp_path: Path, tokeniser: Any) -> Path:
-    """A sequence classifier of four layers with one output, and its tokeniser."""
+def bert_folder(transformers: Any, tmp_path: Path, tokenizer: Any) -> Path:
+    """A sequence classifier of four layers with one output, and its tokenizer."""
     import torch
 
     torch.manual_seed(3)
     config = transformers.BertConfig(
-        vocab_size=len(tokeniser),
+        vocab_size=len(tokenizer),
         hidden_size=16,
         num_hidden_layers=4,
         num_attention_heads=2,
@@ -48,7 +48,7 @@ def bert_folder(transformers: Any, tmp_path: Path, tokeniser: Any) -> Path:
     )
     folder = tmp_path / "bert"
     transformers.BertForSequenceClassification(config).save_pretrained(folder)
-    tokeniser.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     return folder
 
 

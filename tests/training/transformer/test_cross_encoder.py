@@ -50,13 +50,13 @@ def test_scores_are_cross_encoders_own(bert_folder: Path, place: str, activation
 
 
 def test_cross_encoder_loads_what_is_saved(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any
+    tmp_path: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     library = pytest.importorskip(
         "sentence_transformers", reason="sentence-transformers is not installed"
     )
     network = PairNetwork.start(bert_folder, depth=3)
-    folder = save_cross_encoder(network, tokeniser, tmp_path / "saved")
+    folder = save_cross_encoder(network, tokenizer, tmp_path / "saved")
     theirs = library.CrossEncoder(str(folder), device="cpu").predict(
         [(QUESTION, candidate) for candidate in CANDIDATES]
     )
@@ -66,11 +66,11 @@ def test_cross_encoder_loads_what_is_saved(
 
 
 def test_saved_and_loaded_weights_are_the_same(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any
+    tmp_path: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     network = PairNetwork.start(bert_folder)
     loaded, _, activation = load_cross_encoder(
-        save_cross_encoder(network, tokeniser, tmp_path / "saved")
+        save_cross_encoder(network, tokenizer, tmp_path / "saved")
     )
     assert activation == "identity"
     for name, value in network.state_dict().items():
@@ -81,7 +81,7 @@ def test_scores_do_not_depend_on_the_batches(bert_folder: Path) -> None:
     ranker = TransformerRanker.load(bert_folder)
     whole = ranker.score(QUESTION, CANDIDATES)
     small = TransformerRanker(
-        ranker.network, ranker.tokeniser, sigmoid=True, max_length=48, max_tokens=1
+        ranker.network, ranker.tokenizer, sigmoid=True, max_length=48, max_tokens=1
     )
     np.testing.assert_allclose(small.score(QUESTION, CANDIDATES), whole, atol=1e-6)
 
@@ -94,11 +94,11 @@ def test_ranker_takes_part_in_the_algebra(bert_folder: Path) -> None:
 
 
 def test_an_encoder_without_a_classifier_is_refused(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any
+    tmp_path: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     folder = tmp_path / "bare"
     PairNetwork.start(bert_folder, head="mean").encoder.save_pretrained(folder)  # type: ignore[operator]
-    tokeniser.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
     with pytest.raises(ModelError, match=r"no cross-encoder: it has no classifier\.bias"):
         load_cross_encoder(folder)
 
@@ -110,17 +110,17 @@ def test_an_unknown_activation_is_refused(bert_folder: Path) -> None:
 
 
 def test_other_heads_make_no_cross_encoder(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any
+    tmp_path: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     network = PairNetwork.start(bert_folder, head="mean")
     with pytest.raises(InputError, match="Only a network with the plain head"):
-        save_cross_encoder(network, tokeniser, tmp_path / "out")
+        save_cross_encoder(network, tokenizer, tmp_path / "out")
 
 
-def test_a_folder_without_a_tokeniser_is_refused(bert_folder: Path) -> None:
+def test_a_folder_without_a_tokenizer_is_refused(bert_folder: Path) -> None:
     for path in (*bert_folder.glob("*token*"), *bert_folder.glob("vocab*")):
         path.unlink()
-    with pytest.raises(ModelError, match="tokeniser in"):
+    with pytest.raises(ModelError, match="tokenizer in"):
         load_tokenizer(bert_folder)
 
 

@@ -19,12 +19,12 @@ from askline.types import QuestionSet
 
 @pytest.mark.parametrize("head", ["plain", "first-token", "mean"])
 def test_a_saved_network_scores_as_before(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet, head: Any
+    tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet, head: Any
 ) -> None:
     network = PairNetwork.start(bert_folder, head=head, depth=2).eval()
-    loaded, its_tokeniser = load_network(save_network(network, tokeniser, tmp_path / "saved"))
+    loaded, its_tokenizer = load_network(save_network(network, tokenizer, tmp_path / "saved"))
     assert (loaded.head, loaded.depth) == (head, 2)
-    pairs = encode_pairs(questions, its_tokeniser)
+    pairs = encode_pairs(questions, its_tokenizer)
     batch = pairs.collate(pairs.rows([0, 1, 2]), "cpu")
     with torch.inference_mode():
         assert torch.equal(network(batch), loaded.eval()(batch))
@@ -32,11 +32,11 @@ def test_a_saved_network_scores_as_before(
 
 @pytest.mark.parametrize("head", ["plain", "first-token", "mean"])
 def test_what_was_trained_ranks(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet, head: Any
+    tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet, head: Any
 ) -> None:
     network = PairNetwork.start(bert_folder, head=head).eval()
-    ranker = TransformerRanker.load(save_network(network, tokeniser, tmp_path / "saved"))
-    pairs = encode_pairs(questions, tokeniser)
+    ranker = TransformerRanker.load(save_network(network, tokenizer, tmp_path / "saved"))
+    pairs = encode_pairs(questions, tokenizer)
     first = next(iter(questions))
     with torch.inference_mode():
         expected = network(pairs.collate(pairs.rows([0]), "cpu"))
@@ -44,8 +44,8 @@ def test_what_was_trained_ranks(
 
 
 @pytest.fixture
-def mean_folder(tmp_path: Path, bert_folder: Path, tokeniser: Any) -> Path:
-    return save_network(PairNetwork.start(bert_folder, head="mean"), tokeniser, tmp_path / "mean")
+def mean_folder(tmp_path: Path, bert_folder: Path, tokenizer: Any) -> Path:
+    return save_network(PairNetwork.start(bert_folder, head="mean"), tokenizer, tmp_path / "mean")
 
 
 def test_a_truncated_head_is_refused(mean_folder: Path) -> None:

@@ -33,20 +33,20 @@ def asked(questions: QuestionSet) -> tuple[Question, ...]:
     return tuple(question for question in questions if question.answerable)
 
 
-def _lists(asked: tuple[Question, ...], tokeniser: Any, plan: SamplingPlan) -> SampledLists:
+def _lists(asked: tuple[Question, ...], tokenizer: Any, plan: SamplingPlan) -> SampledLists:
     pool = sentence_pool(asked)
     hard = [
         [place for place, text in enumerate(pool) if text not in question.texts][:2]
         for question in asked
     ]
     mined = Negatives(np.array(hard, np.int32), np.full((len(asked), 1), -1, np.int32), "")
-    return SampledLists("tiny", [SamplingPart(asked, plan)], mined, tokeniser)
+    return SampledLists("tiny", [SamplingPart(asked, plan)], mined, tokenizer)
 
 
 @pytest.fixture
-def lists(asked: tuple[Question, ...], tokeniser: Any) -> SampledLists:
+def lists(asked: tuple[Question, ...], tokenizer: Any) -> SampledLists:
     return _lists(
-        asked, tokeniser, SamplingPlan(own=1, hard=1, lone=1, near=0, elsewhere=1, drawn=4)
+        asked, tokenizer, SamplingPlan(own=1, hard=1, lone=1, near=0, elsewhere=1, drawn=4)
     )
 
 
@@ -110,11 +110,11 @@ def test_taught_scores_go_with_their_questions(lists: SampledLists, teachers: Sa
     assert last.teacher_scores.tolist() == list(range(int(drawn.offsets[2]), int(drawn.offsets[3])))
 
 
-def test_other_lists_are_refused(asked: tuple[Question, ...], tokeniser: Any) -> None:
+def test_other_lists_are_refused(asked: tuple[Question, ...], tokenizer: Any) -> None:
     plan = SamplingPlan(near=0)
-    fewer = _lists(asked[:2], tokeniser, plan)
+    fewer = _lists(asked[:2], tokenizer, plan)
     with pytest.raises(InputError, match="the same lists for teacher and learner, got 2 with"):
-        DistillationLists(_lists(asked, tokeniser, plan), fewer, _longest)
+        DistillationLists(_lists(asked, tokenizer, plan), fewer, _longest)
 
 
 def test_teacher_loss_by_hand() -> None:

@@ -15,8 +15,8 @@ from askline.types import QuestionSet
 
 
 @pytest.fixture
-def pairs(tokeniser: Any, questions: QuestionSet) -> PairSet:
-    return encode_pairs(questions, tokeniser)
+def pairs(tokenizer: Any, questions: QuestionSet) -> PairSet:
+    return encode_pairs(questions, tokenizer)
 
 
 @pytest.mark.parametrize("head", ["plain", "first-token", "mean"])

@@ -14,17 +14,17 @@ FIRST, SECOND = np.array([0, 0, 4]), np.array([1, 2, 3])
 
 
 @pytest.fixture
-def table(tokeniser: Any) -> TokenTable:
-    return TokenTable.of(TEXTS, tokeniser)
+def table(tokenizer: Any) -> TokenTable:
+    return TokenTable.of(TEXTS, tokenizer)
 
 
 @pytest.fixture
-def template(tokeniser: Any) -> PairTemplate:
-    return PairTemplate.of(tokeniser)
+def template(tokenizer: Any) -> PairTemplate:
+    return PairTemplate.of(tokenizer)
 
 
-def test_template_has_the_marks_of_the_tokeniser(tokeniser: Any, template: PairTemplate) -> None:
-    first, last = tokeniser.cls_token_id, tokeniser.sep_token_id
+def test_template_has_the_marks_of_the_tokenizer(tokenizer: Any, template: PairTemplate) -> None:
+    first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
     assert [part.tolist() for part in (template.before, template.between, template.after)] == [
         [first],
         [last],
@@ -34,7 +34,7 @@ def test_template_has_the_marks_of_the_tokeniser(tokeniser: Any, template: PairT
     assert template.extra == 3
 
 
-def test_template_needs_a_tokeniser_that_knows_words() -> None:
+def test_template_needs_a_tokenizer_that_knows_words() -> None:
     class Mute:
         def __call__(self, *texts: str) -> Any:
             class Found(dict[str, Any]):
@@ -47,12 +47,12 @@ def test_template_needs_a_tokeniser_that_knows_words() -> None:
         PairTemplate.of(Mute())
 
 
-def test_packed_pairs_are_those_of_the_tokeniser(
-    tokeniser: Any, table: TokenTable, template: PairTemplate
+def test_packed_pairs_are_those_of_the_tokenizer(
+    tokenizer: Any, table: TokenTable, template: PairTemplate
 ) -> None:
     batch = pack(table, FIRST, SECOND, template)
     pairs = [TEXTS[row] for row in FIRST], [TEXTS[row] for row in SECOND]
-    expected = tokeniser(*pairs, padding=True, return_tensors="pt")
+    expected = tokenizer(*pairs, padding=True, return_tensors="pt")
     for name, value in batch.padded().items():
         assert torch.equal(value, expected[name]), name
     assert len(batch) == 3
@@ -85,8 +85,8 @@ def test_keep_gathers_sequences_in_the_order_asked_for(
     assert torch.equal(batch.tokens[chosen], part.tokens)
 
 
-def test_tables_add_up(tokeniser: Any, table: TokenTable) -> None:
-    both = table + TokenTable.of(["paris", "the city"], tokeniser)
+def test_tables_add_up(tokenizer: Any, table: TokenTable) -> None:
+    both = table + TokenTable.of(["paris", "the city"], tokenizer)
     assert len(both) == len(TEXTS) + 2
     rows = np.array([len(TEXTS), 2])
     assert both.lengths(rows).tolist() == [1, 1]

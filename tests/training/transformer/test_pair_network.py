@@ -15,10 +15,10 @@ from askline.types import QuestionSet
 @pytest.mark.parametrize("head", ["plain", "first-token", "mean"])
 @pytest.mark.parametrize("depth", [None, 2])
 def test_network_gives_one_score_a_pair(
-    bert_folder: Path, tokeniser: Any, questions: QuestionSet, head: Any, depth: int | None
+    bert_folder: Path, tokenizer: Any, questions: QuestionSet, head: Any, depth: int | None
 ) -> None:
     network = PairNetwork.start(bert_folder, head=head, depth=depth).eval()
-    pairs = encode_pairs(questions, tokeniser)
+    pairs = encode_pairs(questions, tokenizer)
     scores = network(pairs.collate(pairs.rows([0, 1]), "cpu"))
     assert scores.shape == (5,)
     assert network.depth == (depth or 4)

@@ -17,33 +17,33 @@ from askline.training.transformer.pair_sets import (
 from askline.types import Question, QuestionSet
 
 
-def test_pairs_keep_questions_labels_and_order(tokeniser: Any, questions: QuestionSet) -> None:
-    pairs = encode_pairs(questions, tokeniser)
+def test_pairs_keep_questions_labels_and_order(tokenizer: Any, questions: QuestionSet) -> None:
+    pairs = encode_pairs(questions, tokenizer)
     assert len(pairs) == 4
     assert pairs.offsets.tolist() == [0, 3, 5, 7, 8]
     assert pairs.labels.tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
     assert pairs.rows([2, 0]).tolist() == [5, 6, 0, 1, 2]
-    first = tokeniser.decode(pairs.tokens[0])
+    first = tokenizer.decode(pairs.tokens[0])
     assert first == "[CLS] who wrote emma? [SEP] jane austen wrote emma. [SEP]"
 
 
-def test_collate_pads_to_the_longest(tokeniser: Any, questions: QuestionSet) -> None:
-    pairs = encode_pairs(questions, tokeniser)
+def test_collate_pads_to_the_longest(tokenizer: Any, questions: QuestionSet) -> None:
+    pairs = encode_pairs(questions, tokenizer)
     rows = pairs.rows([0])
     batch = pairs.collate(rows, "cpu")
     assert batch["input_ids"].shape == (3, int(pairs.lengths(rows).max()))
     assert batch["attention_mask"].sum(1).tolist() == pairs.lengths(rows).tolist()
-    assert (batch["input_ids"][batch["attention_mask"] == 0] == tokeniser.pad_token_id).all()
+    assert (batch["input_ids"][batch["attention_mask"] == 0] == tokenizer.pad_token_id).all()
 
 
-def test_long_pairs_are_cut(tokeniser: Any, questions: QuestionSet) -> None:
-    pairs = encode_pairs(questions, tokeniser, max_length=9)
+def test_long_pairs_are_cut(tokenizer: Any, questions: QuestionSet) -> None:
+    pairs = encode_pairs(questions, tokenizer, max_length=9)
     assert max(map(len, pairs.tokens)) == 9
 
 
-def test_a_set_without_candidates_is_refused(tokeniser: Any) -> None:
+def test_a_set_without_candidates_is_refused(tokenizer: Any) -> None:
     with pytest.raises(InputError, match="no candidates"):
-        encode_pairs(QuestionSet("bare", (Question("Q", "who ?", ()),)), tokeniser)
+        encode_pairs(QuestionSet("bare", (Question("Q", "who ?", ()),)), tokenizer)
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=50), st.integers(1, 200))
@@ -71,20 +71,20 @@ SHORT = "who wrote dune ?"
     ids=["short", "long candidate", "long question", "both long", "empty candidate"],
 )
 @pytest.mark.parametrize("max_length", [48, 20, 15])
-def test_pairs_are_joined_as_the_tokeniser_does_it(
-    tokeniser: Any, question: str, candidate: str, max_length: int
+def test_pairs_are_joined_as_the_tokenizer_does_it(
+    tokenizer: Any, question: str, candidate: str, max_length: int
 ) -> None:
-    table = TextTable.encode([question, candidate], tokeniser, max_length=max_length)
+    table = TextTable.encode([question, candidate], tokenizer, max_length=max_length)
     pairs = table.pairs([(0, [1])])
-    expected = encode_texts([(question, candidate)], tokeniser, sizes=[1], max_length=max_length)
+    expected = encode_texts([(question, candidate)], tokenizer, sizes=[1], max_length=max_length)
     assert pairs.tokens[0].tolist() == expected.tokens[0].tolist()
     assert pairs.segments is not None
     assert expected.segments is not None
     assert pairs.segments[0].tolist() == expected.segments[0].tolist()
 
 
-def test_labels_and_sizes_follow_the_lists(tokeniser: Any) -> None:
-    table = TextTable.encode([SHORT, "dune .", "emma ."], tokeniser)
+def test_labels_and_sizes_follow_the_lists(tokenizer: Any) -> None:
+    table = TextTable.encode([SHORT, "dune .", "emma ."], tokenizer)
     pairs = table.pairs([(0, [1, 2]), (0, []), (0, [2])], [1, 0, 0.5], name="three")
     assert (pairs.name, len(pairs), len(table)) == ("three", 3, 3)
     assert pairs.offsets.tolist() == [0, 2, 2, 3]
@@ -92,12 +92,12 @@ def test_labels_and_sizes_follow_the_lists(tokeniser: Any) -> None:
     assert not table.pairs([(0, [1])]).labels.any()
 
 
-def test_every_question_of_a_set_is_encoded(tokeniser: Any, questions: QuestionSet) -> None:
-    pairs = encode_pairs(questions, tokeniser)
+def test_every_question_of_a_set_is_encoded(tokenizer: Any, questions: QuestionSet) -> None:
+    pairs = encode_pairs(questions, tokenizer)
     assert np.diff(pairs.offsets).tolist() == [3, 2, 2, 1]
     assert pairs.labels.tolist() == [1, 0, 0, 0, 1, 0, 1, 0]
 
 
-def test_a_table_of_a_set_without_candidates_is_refused(tokeniser: Any) -> None:
+def test_a_table_of_a_set_without_candidates_is_refused(tokenizer: Any) -> None:
     with pytest.raises(InputError, match="no candidates"):
-        encode_pairs(QuestionSet("bare", (Question("Q1", "who ?", ()),)), tokeniser)
+        encode_pairs(QuestionSet("bare", (Question("Q1", "who ?", ()),)), tokenizer)

@@ -43,8 +43,8 @@ def negatives(asked: tuple[Question, ...]) -> Negatives:
 
 
 @pytest.fixture
-def lists(asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any) -> SampledLists:
-    return SampledLists("tiny", [SamplingPart(asked, PLAN)], negatives, tokeniser)
+def lists(asked: tuple[Question, ...], negatives: Negatives, tokenizer: Any) -> SampledLists:
+    return SampledLists("tiny", [SamplingPart(asked, PLAN)], negatives, tokenizer)
 
 
 def _score(pairs: PairSet) -> np.ndarray:
@@ -89,10 +89,10 @@ def test_the_highest_scoring_strangers_are_kept(lists: SampledLists) -> None:
 
 
 def test_hard_ones_can_be_chosen_by_score_too(
-    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+    asked: tuple[Question, ...], negatives: Negatives, tokenizer: Any
 ) -> None:
     plan = SamplingPlan(own=1, hard=1, lone=1, near=0, elsewhere=0, drawn=0, hard_drawn=3)
-    lists = SampledLists("chosen", [SamplingPart(asked, plan)], negatives, tokeniser)
+    lists = SampledLists("chosen", [SamplingPart(asked, plan)], negatives, tokenizer)
     first, lone = (lists.one(place, np.random.default_rng(0)) for place in (0, 3))
     assert [len(first.candidates), len(lone.candidates)] == [2, 1]  # no hard one yet
     assert [(len(pool.texts), pool.keep) for pool in (*first.pools, *lone.pools)] == [
@@ -115,10 +115,10 @@ def test_the_same_seed_draws_the_same(lists: SampledLists) -> None:
 
 
 def test_nothing_from_elsewhere_needs_no_score(
-    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+    asked: tuple[Question, ...], negatives: Negatives, tokenizer: Any
 ) -> None:
     plan = SamplingPlan(own=5, hard=0, lone=0, near=0, elsewhere=0, drawn=0)
-    lists = SampledLists("own", [SamplingPart(asked, plan)], negatives, tokeniser)
+    lists = SampledLists("own", [SamplingPart(asked, plan)], negatives, tokenizer)
 
     def refuse(pairs: PairSet) -> Any:
         raise AssertionError("asked for scores")
@@ -128,34 +128,34 @@ def test_nothing_from_elsewhere_needs_no_score(
 
 
 def test_strangers_come_from_the_same_part(
-    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+    asked: tuple[Question, ...], negatives: Negatives, tokenizer: Any
 ) -> None:
     parts = [SamplingPart(asked[:2], PLAN), SamplingPart(asked[2:], PLAN)]
-    lists = SampledLists("two", parts, negatives, tokeniser)
+    lists = SampledLists("two", parts, negatives, tokenizer)
     pool = sentence_pool(asked)
     own = {pool.index(text) for text in sentence_pool(asked[:2])}
     for seed in range(5):
         assert set(lists.one(0, np.random.default_rng(seed)).pools[0].texts) <= own
 
 
-def test_mined_negatives_fit(asked: tuple[Question, ...], tokeniser: Any) -> None:
-    lists = SampledLists("mined", [SamplingPart(asked, PLAN)], mine_negatives(asked), tokeniser)
+def test_mined_negatives_fit(asked: tuple[Question, ...], tokenizer: Any) -> None:
+    lists = SampledLists("mined", [SamplingPart(asked, PLAN)], mine_negatives(asked), tokenizer)
     assert len(lists) == 4
     assert "Plan(own=1" in lists.name
 
 
 def test_questions_without_an_answer_are_refused(
-    questions: QuestionSet, negatives: Negatives, tokeniser: Any
+    questions: QuestionSet, negatives: Negatives, tokenizer: Any
 ) -> None:
     with pytest.raises(InputError, match="with an answer only"):
-        SampledLists("all", [SamplingPart(questions.questions, PLAN)], negatives, tokeniser)
+        SampledLists("all", [SamplingPart(questions.questions, PLAN)], negatives, tokenizer)
 
 
 def test_negatives_of_fewer_questions_are_refused(
-    asked: tuple[Question, ...], negatives: Negatives, tokeniser: Any
+    asked: tuple[Question, ...], negatives: Negatives, tokenizer: Any
 ) -> None:
     with pytest.raises(InputError, match="negatives of 3 questions, got 4"):
-        SampledLists("cut", [SamplingPart(asked[:3], PLAN)], negatives, tokeniser)
+        SampledLists("cut", [SamplingPart(asked[:3], PLAN)], negatives, tokenizer)
 
 
 @pytest.mark.parametrize(

@@ -22,24 +22,24 @@ FAST = TransferAndAdapt(
 
 
 def test_both_steps_are_taken_and_measured(
-    bert_folder: Path, tokeniser: Any, questions: QuestionSet
+    bert_folder: Path, tokenizer: Any, questions: QuestionSet
 ) -> None:
     network = PairNetwork.start(bert_folder)
     history = transfer_and_adapt(
-        network, tokeniser, FAST, transfer=[questions, questions], adapt=questions, dev=questions
+        network, tokenizer, FAST, transfer=[questions, questions], adapt=questions, dev=questions
     )
     assert [epoch.number for epoch in history] == [1, 2, 3]
     assert history[0].dev.keys() == {"MAP", "MRR", "P@1"}
 
 
 def test_share_goes_part_of_the_way(
-    bert_folder: Path, tokeniser: Any, questions: QuestionSet
+    bert_folder: Path, tokenizer: Any, questions: QuestionSet
 ) -> None:
     states = []
     for share in (0.0, 0.5, 1.0):
         network = PairNetwork.start(bert_folder)
         how = TransferAndAdapt(FAST.transfer, FAST.adapt, share=share)
-        transfer_and_adapt(network, tokeniser, how, transfer=[questions])
+        transfer_and_adapt(network, tokenizer, how, transfer=[questions])
         states.append(network.state_dict())
     start = PairNetwork.start(bert_folder).state_dict()
     for name, value in start.items():
@@ -48,11 +48,11 @@ def test_share_goes_part_of_the_way(
 
 
 def test_questions_that_teach_nothing_are_left_out(
-    bert_folder: Path, tokeniser: Any, questions: QuestionSet
+    bert_folder: Path, tokenizer: Any, questions: QuestionSet
 ) -> None:
     bare = QuestionSet("bare", (*questions.questions, Question("Q9", "who ?", ())))
     network = PairNetwork.start(bert_folder)
-    assert len(transfer_and_adapt(network, tokeniser, FAST, transfer=[bare], adapt=bare)) == 3
+    assert len(transfer_and_adapt(network, tokenizer, FAST, transfer=[bare], adapt=bare)) == 3
 
 
 def test_seed_is_set_in_both_steps() -> None:
@@ -61,19 +61,19 @@ def test_seed_is_set_in_both_steps() -> None:
     assert how.adapt.learning_rate == ADAPT.learning_rate
 
 
-def test_no_set_is_refused(bert_folder: Path, tokeniser: Any) -> None:
+def test_no_set_is_refused(bert_folder: Path, tokenizer: Any) -> None:
     with pytest.raises(InputError, match="got neither"):
-        transfer_and_adapt(PairNetwork.start(bert_folder), tokeniser, FAST)
+        transfer_and_adapt(PairNetwork.start(bert_folder), tokenizer, FAST)
 
 
 def test_transfer_lists_are_drawn_where_negatives_are_asked_for(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet
+    tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet
 ) -> None:
     path = tmp_path / "negatives.npz"
     states = []
     for negatives in (None, path):
         network = PairNetwork.start(bert_folder)
-        transfer_and_adapt(network, tokeniser, FAST, transfer=[questions], negatives=negatives)
+        transfer_and_adapt(network, tokenizer, FAST, transfer=[questions], negatives=negatives)
         states.append(network.state_dict()["encoder.classifier.weight"])
     assert path.exists()
     assert not torch.equal(*states)

@@ -41,8 +41,8 @@ class KilledError(Exception):
 
 
 @pytest.fixture
-def phases(tokeniser: Any, questions: QuestionSet) -> list[TransformerPhase]:
-    pairs = encode_pairs(questions, tokeniser)
+def phases(tokenizer: Any, questions: QuestionSet) -> list[TransformerPhase]:
+    pairs = encode_pairs(questions, tokenizer)
     return [
         TransformerPhase(pairs, RECIPE),
         TransformerPhase(pairs, TransformerRecipe(epochs=3, learning_rate=1e-2, batch_size=3)),
@@ -50,8 +50,8 @@ def phases(tokeniser: Any, questions: QuestionSet) -> list[TransformerPhase]:
 
 
 @pytest.fixture
-def dev(tokeniser: Any, questions: QuestionSet) -> TransformerDevSet:
-    return TransformerDevSet(questions, encode_pairs(questions, tokeniser))
+def dev(tokenizer: Any, questions: QuestionSet) -> TransformerDevSet:
+    return TransformerDevSet(questions, encode_pairs(questions, tokenizer))
 
 
 def test_training_learns_a_tiny_set(
@@ -226,14 +226,14 @@ def test_the_last_epoch_is_kept_on_request(
 
 
 def test_lists_drawn_by_the_network_can_be_learned_and_resumed(
-    tmp_path: Path, bert_folder: Path, tokeniser: Any, questions: QuestionSet
+    tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet
 ) -> None:
     asked = filter_questions(questions, "answerable").questions
     lists = SampledLists(
         "tiny",
         [SamplingPart(asked, SamplingPlan(elsewhere=1, drawn=4))],
         mine_negatives(asked),
-        tokeniser,
+        tokenizer,
     )
     phase = TransformerPhase(lists, TransformerRecipe(epochs=2, batch_size=2, learning_rate=1e-2))
     whole, again = PairNetwork.start(bert_folder), PairNetwork.start(bert_folder)
