@@ -1,17 +1,13 @@
 """
-How a tokenizer joins two texts, so that texts tokenized once make any number of pairs.
+Packed (variable-length) batches: sequences end to end without padding, and BERT layers over them.
 
-Many sequences end to end in one row, with no padding between them.
+A batch that is padded to its longest sentence is half padding. In a packed batch every token is
+real; encoders that need padding get the padded form of the same batch.
 
-A batch of sentences padded to the longest is half padding; packed, every token computed is a token
-that was given. Encoders that cannot take it so get the padded form of the same batch.
-
-BERT's layers over packed tokens, with the Hugging Face module's own parameters.
-
-Attention is the only place where sequences must be told apart: on a GPU a kernel for packed
-sequences does it, elsewhere they are padded for that one step. Matrix products run in bfloat16 on a
-GPU and in float32 on a CPU; the parameters stay as they are. Attention weights are not dropped out
-in training, hidden states are.
+Only attention has to keep the sequences apart: on a GPU by a kernel for variable-length sequences,
+elsewhere by padding for that one operation. Matrix products run in bfloat16 on a GPU and in float32
+on a CPU; the parameters are those of the Hugging Face module, unchanged. In training, hidden states
+have dropout and attention weights do not.
 """
 
 from __future__ import annotations
@@ -44,23 +40,25 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairTemplate:
-    """The special tokens around two texts, and the segment number of each of the five parts."""
+    """How a tokenizer joins two texts: the special tokens and the token type ids."""
 
     before: NDArray[np.int32]
     between: NDArray[np.int32]
     after: NDArray[np.int32]
     segments: tuple[int, int, int, int, int]
-    """Of `before`, the first text, `between`, the second text, `after`; all 0 where unused."""
+    """Token type ids of `before`, first text, `between`, second text and `after`; 0 if unused."""
     has_segments: bool
     padding: int
 
     @classmethod
     def of(cls, tokenizer: Any) -> PairTemplate:
-        """Read off one encoded pair."""
+        """The template of a tokenizer, from one encoded pair."""
         found = tokenizer("a", "b")
         owners = found.sequence_ids(0)
         if 0 not in owners or 1 not in owners:
-            raise ModelError("The tokenizer knows no word 'a' or 'b', so pairs cannot be made.")
+            raise ModelError(
+                "The tokenizer must know the words 'a' and 'b' to show how it joins texts."
+            )
         tokens = np.array(found["input_ids"], np.int32)
         first, second = owners.index(0), owners.index(1)
         first_end = first + owners.count(0)
@@ -79,7 +77,7 @@ class PairTemplate:
 
     @property
     def extra(self) -> int:
-        """Special tokens in every pair."""
+        """The number of special tokens per pair."""
         return len(self.before) + len(self.between) + len(self.after)
 
 
@@ -88,7 +86,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTable:
-    """Texts as token numbers without special ones, each tokenized once."""
+    """The token ids of texts, each tokenized once, without special tokens."""
 
     tokens: NDArray[np.int32]
     offsets: NDArray[np.int64]
@@ -113,19 +111,19 @@ class TokenTable:
         return len(self.offsets) - 1
 
     def __add__(self, other: TokenTable) -> TokenTable:
-        """Both tables' texts, the other's numbered after these."""
+        """The texts of both tables; those of the other are numbered after these."""
         offsets = np.concatenate([self.offsets, self.offsets[-1] + other.offsets[1:]])
         return TokenTable(np.concatenate([self.tokens, other.tokens]), offsets)
 
     def lengths(self, rows: Rows) -> Rows:
-        """Tokens in each of these texts."""
+        """The number of tokens of each of these texts."""
         found: Rows = self.offsets[rows + 1] - self.offsets[rows]
         return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenRange:
-    """Which tokens of each second text to take: `length` from `start`."""
+    """A part of each second text: `length` tokens from `start`."""
 
     start: Rows
     length: Rows
@@ -133,15 +131,15 @@ class TokenRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedBatch:
-    """Sequences end to end. All on one device."""
+    """Sequences end to end, all tensors on one device."""
 
     tokens: Tensor  # (tokens,)
     segments: Tensor  # (tokens,)
-    places: Tensor  # (tokens,) the place within its sequence
-    owners: Tensor  # (tokens,) the sequence of each token
+    positions: Tensor  # (tokens,) position within its sequence
+    owners: Tensor  # (tokens,) index of its sequence
     starts: Tensor  # (sequences + 1,) int32
-    second: Tensor  # (sequences,) where the second text starts within its sequence
-    in_second: Tensor  # (tokens,) whether a token is of the second text
+    second: Tensor  # (sequences,) position where the second text starts
+    in_second: Tensor  # (tokens,) whether a token is in the second text
     longest: int
     padding: int
     has_segments: bool
@@ -151,13 +149,13 @@ class PackedBatch:
         return len(self.starts) - 1
 
     def padded(self) -> dict[str, Tensor]:
-        """The same as an encoder of any family takes it."""
+        """The same batch, padded, as the inputs of any Hugging Face encoder."""
         shape = (len(self), self.longest)
         tokens = self.tokens.new_full(shape, self.padding)
-        inside = self.tokens.new_zeros(shape)
-        where = (self.owners, self.places)
-        tokens[where], inside[where] = self.tokens, torch.ones_like(self.tokens)
-        batch = {"input_ids": tokens, "attention_mask": inside}
+        mask = self.tokens.new_zeros(shape)
+        where = (self.owners, self.positions)
+        tokens[where], mask[where] = self.tokens, torch.ones_like(self.tokens)
+        batch = {"input_ids": tokens, "attention_mask": mask}
         if self.has_segments:
             segments = self.tokens.new_zeros(shape)
             segments[where] = self.segments
@@ -165,7 +163,7 @@ class PackedBatch:
         return batch
 
     def keep(self, rows: Tensor) -> tuple[PackedBatch, Tensor]:
-        """Only these sequences, in this order, and which tokens of all are theirs."""
+        """Only these sequences, in this order, and the indices of their tokens."""
         counts = (self.starts[1:] - self.starts[:-1])[rows].long()
         ends = counts.cumsum(0)
         shift = self.starts[:-1][rows].long() - (ends - counts)
@@ -177,7 +175,7 @@ class PackedBatch:
         part = PackedBatch(
             self.tokens[chosen],
             self.segments[chosen],
-            self.places[chosen],
+            self.positions[chosen],
             owners,
             starts,
             self.second[rows],
@@ -201,9 +199,9 @@ def pack(
     device: torch.device | str = "cpu",
 ) -> PackedBatch:
     """
-    Pairs of texts of a table. Of one that is too long, the end is cut.
+    Pack pairs of texts of a table. Texts that are too long are truncated at the end.
 
-    `window` takes a part of each second text, for texts longer than the encoder's reach.
+    `window` selects a part of each second text, for texts longer than the encoder's maximum.
     """
     lengths = np.empty((len(first), 5), np.int64)
     lengths[:, 0], lengths[:, 2] = len(template.before), len(template.between)
@@ -218,7 +216,7 @@ def pack(
     starts[:, 4] = len(template.before) + len(template.between)
     starts[:, 1] = len(marks) + table.offsets[first]
     starts[:, 3] = len(marks) + table.offsets[second] + (0 if window is None else window.start)
-    chosen = _ragged(starts.ravel(), lengths.ravel())
+    chosen = _concatenated_ranges(starts.ravel(), lengths.ravel())
     in_table = chosen >= len(marks)
     tokens = np.where(
         in_table,
@@ -248,8 +246,8 @@ def pack(
     )
 
 
-def _ragged(starts: Rows, lengths: Rows) -> Rows:
-    """start, start + 1, … for `length` places, one run after another."""
+def _concatenated_ranges(starts: Rows, lengths: Rows) -> Rows:
+    """The concatenation of range(start, start + length) for all starts and lengths."""
     ends = np.cumsum(lengths)
     found: Rows = np.repeat(starts - (ends - lengths), lengths) + np.arange(ends[-1])
     return found
@@ -263,7 +261,7 @@ except ImportError:  # torch before 2.10
 
 
 def is_bert(encoder: nn.Module) -> bool:
-    """Whether an encoder is one that the functions here can run."""
+    """Whether `bert_embed` and `bert_layer` can run an encoder."""
     config: Any = encoder.config
     kind = getattr(config, "position_embedding_type", None) or "absolute"
     return type(encoder).__name__ == "BertModel" and kind == "absolute"
@@ -272,7 +270,7 @@ def is_bert(encoder: nn.Module) -> bool:
 def bert_embed(encoder: Any, batch: PackedBatch) -> Tensor:
     """(tokens, width)"""
     table = encoder.embeddings
-    states = table.word_embeddings(batch.tokens) + table.position_embeddings(batch.places)
+    states = table.word_embeddings(batch.tokens) + table.position_embeddings(batch.positions)
     states = states + table.token_type_embeddings(batch.segments)
     if states.device.type == "cuda":
         states = states.bfloat16()
@@ -305,19 +303,19 @@ def _attend(heads: Tensor, batch: PackedBatch) -> Tensor:
             query, key, value, batch.starts, batch.starts, batch.longest, batch.longest
         )
         return found
-    return attend_padded(heads, (batch.owners, batch.places), len(batch), batch.longest)
+    return attend_padded(heads, (batch.owners, batch.positions), len(batch), batch.longest)
 
 
 def attend_padded(
     heads: Tensor, where: tuple[Tensor, Tensor], sequences: int, longest: int
 ) -> Tensor:
-    """The same on any device; `where` has each token's sequence and its place in it."""
+    """Attention on any device; `where` has the sequence and the position of each token."""
     padded = heads.new_zeros(sequences, longest, *heads.shape[1:])
     padded = padded.index_put(where, heads)
-    inside = torch.zeros(sequences, longest, dtype=torch.bool, device=heads.device)
-    inside[where] = True
+    mask = torch.zeros(sequences, longest, dtype=torch.bool, device=heads.device)
+    mask[where] = True
     query, key, value = padded.permute(2, 0, 3, 1, 4)  # each (sequences, heads, longest, size)
-    mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=inside[:, None, None])
+    mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None])
     return mixed.transpose(1, 2)[where]
 
 

@@ -1,7 +1,9 @@
 """
-What the dense layers of an encoder read on real text, layer after layer.
+Post-training quantization of a cascade to int8, with statistics of activations on real text.
 
-A float cascade → the same in int8, by what its layers read on real text.
+The dense layers of the encoder run in int8. Word embeddings and the wide layers of the classifiers
+are stored in int8 by rows but computed in float: they cost little time, and no later layer would
+compensate their errors.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ Pair = tuple[str, str]
 
 
 def sample_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[Pair]:
-    """Questions, each with one of its candidates: the answer for every other one that has one."""
+    """Random questions with one candidate each, alternately an answer and any candidate."""
     random = np.random.default_rng(seed)
     kept = [question for question in questions if question.candidates]
     picked = random.permutation(len(kept))[:count]
@@ -58,7 +60,7 @@ def activation_statistics(
     tokenizer: WordPiece,
     pairs: Sequence[Pair],
 ) -> Iterator[dict[str, FloatArray]]:
-    """For each layer (tokens, channels) by what is read: input, context, middle, activated."""
+    """For each layer the inputs (tokens, channels) of its dense parts, by name."""
     batches = _embedded(layout, tensors, tokenizer, pairs)
     for layer in range(layout.encoder.layers):
         session = create_session(graphs.activations_graph(layout.encoder, tensors, layer))
@@ -122,7 +124,7 @@ def quantize_cascade(
 def quantize_layer(
     stem: str, tensors: Mapping[str, FloatArray], read: Mapping[str, FloatArray]
 ) -> Tensors:
-    """The dense layers of one layer in int8, by what they read: (tokens, channels) by its name."""
+    """The dense parts of one layer in int8, from their inputs (tokens, channels) by name."""
     made: Tensors = {}
     for point, inputs in read.items():
         names = [f"{stem}.{dense}" for dense, reads in DENSE_INPUTS.items() if reads == point]
@@ -139,7 +141,7 @@ def quantize_layer(
 def _dense(
     name: str, tensors: Mapping[str, FloatArray], inputs: FloatArray, steps: InputQuantization
 ) -> Tensors:
-    """Weights in int8, and a bias that takes away what they get wrong on average."""
+    """Weights in int8, and a bias that corrects their mean error."""
     weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
     smooth = np.float32(1.0) if steps.smooth is None else steps.smooth
     rounded = steps.fake_quantize(inputs) * smooth
@@ -150,7 +152,7 @@ def _dense(
 
 
 def _moved_into_value(stem: str, made: Tensors) -> Tensors:
-    """The context is a mean of values: what its channels are multiplied by, theirs can be too."""
+    """Move the channel factors of the context into the values, of which it is a mean."""
     smooth = made.pop(f"{stem}.context.smooth", None)
     if smooth is not None:
         made[f"{stem}.value.scale"] = made[f"{stem}.value.scale"] * smooth

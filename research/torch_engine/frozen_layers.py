@@ -113,7 +113,7 @@ class FrozenEmbedding:
 
     def __call__(self, batch: PackedBatch) -> Tensor:
         """(tokens, width)"""
-        at = batch.places + self.positions * batch.segments
+        at = batch.positions + self.positions * batch.segments
         return self.compute(self.words, self.places, batch.tokens, at, self.norm, self.kind)
 
 

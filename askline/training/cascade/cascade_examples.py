@@ -1,13 +1,9 @@
 """
-What a step of training draws its lists from.
+Training examples of a cascade: candidate lists and paragraphs, from labeled sets.
 
-Candidates are text numbers, rows of one table, so that a text is tokenized once however often it is
-drawn. Lists with texts from elsewhere come from `SampledLists`; what is added here is where in an
-answer sentence the answer stands, for the reader.
-
-From question sets and their paragraphs to what a cascade learns from: lists and reading.
-
-The labeled sets of a training as phases: lists with texts from elsewhere, and paragraphs.
+Candidates are text numbers, rows of one token table, so that each text is tokenized once. Lists
+with negatives from other texts come from `SampledLists`; the token spans of the answers, for the
+reader, are added here.
 """
 
 from __future__ import annotations
@@ -47,19 +43,19 @@ __all__ = [
 ]
 
 MAX_PAIR_LENGTH = 160
-"""Tokens of a pair in training; what is beyond is cut: 0.1 % of the sets' sentences."""
+"""Tokens per pair in training; 0.1 % of the sentences are longer and are truncated."""
 
 
 class CandidateList(NamedTuple):
-    """One list."""
+    """One question with candidates."""
 
     question: int
     candidates: Rows
     labels: NDArray[np.float32]
     spans: NDArray[np.int64]  # (candidates, 2)
-    """First and last token of the answer in a candidate, -1 where none is known."""
+    """First and last token of the answer in a candidate; -1 if unknown."""
     pools: tuple[tuple[Rows, int], ...] = ()
-    """Texts, and how many of them, the hardest, are still to be added."""
+    """Texts, and how many of them (those with the highest scores) to add as negatives."""
 
     def with_negatives(self, chosen: Rows) -> CandidateList:
         """The list with more texts that are not answers, and without pools."""
@@ -72,7 +68,7 @@ class CandidateList(NamedTuple):
 
 
 class CandidateLists(Protocol):
-    """Questions in order, a list for each whenever it is asked for."""
+    """A set to draw candidate lists from."""
 
     name: str
     table: TokenTable
@@ -83,15 +79,15 @@ class CandidateLists(Protocol):
         ...
 
     def draw(self, place: int, random: np.random.Generator) -> CandidateList:
-        """A list of the question at that place."""
+        """A list for one question, given by its index."""
         ...
 
 
 class SampledCandidateLists:
-    """Lists with texts from elsewhere; the network's hardest are chosen from pools."""
+    """Lists with negatives from other texts; the network chooses some of them from pools."""
 
     def __init__(self, lists: SampledLists, spans: Sequence[NDArray[np.int64]] = ()) -> None:
-        """`spans` has those of each question's answers, (answers, 2), in the order of the lists."""
+        """`spans` has the answer spans (answers, 2) of each question, in the order of the lists."""
         if spans and len(spans) != len(lists):
             raise InputError(f"Expected spans of {len(lists)} questions, got {len(spans)}.")
         self.name, self.lists, self.spans = lists.name, lists, spans
@@ -116,7 +112,7 @@ class SampledCandidateLists:
 
 
 class WholeCandidateLists:
-    """Every question's own candidates, at most `most` of them, all answers among those."""
+    """Each question's own candidates, at most `most` of them including all answers."""
 
     def __init__(self, questions: QuestionSet, tokenizer: Any, *, most: int = 30) -> None:
         kept = [question for question in questions if question.candidates]
@@ -154,9 +150,9 @@ _NONE: Span = (-1, -1)
 
 def token_spans(texts: Sequence[str], spans: Sequence[Span], tokenizer: Any) -> NDArray[np.int64]:
     """
-    The first and the last token that touch each span of characters: (texts, 2).
+    The first and the last token that overlap each character span: (texts, 2).
 
-    -1, -1 for an empty or negative span, and where no token touches it.
+    -1, -1 for an empty or negative span, and if no token overlaps it.
     """
     found = np.full((len(texts), 2), -1, np.int64)
     wanted = [at for at, (start, end) in enumerate(spans) if 0 <= start < end]
@@ -182,7 +178,7 @@ def answer_spans(
     """
     For each question the token spans of its answer candidates, in order: (answers, 2).
 
-    `golds` has the gold spans by question; the part that lies in a candidate's source counts.
+    `golds` has the gold spans by question id; the part inside a candidate's source counts.
     """
     answers = [
         (candidate, golds.get(question.id, ()))
@@ -203,7 +199,7 @@ def span_examples(paragraphs: Sequence[Paragraph], tokenizer: Any) -> SpanExampl
     """
     Every question with its paragraph, its first gold span, and a paragraph without the answer.
 
-    That is the next one of the article, unless it holds the gold phrase.
+    The latter is the next paragraph of the article, unless it contains the gold phrase.
     """
     numbers: dict[str, int] = {}
     rows = [numbers.setdefault(paragraph.text, len(numbers)) for paragraph in paragraphs]
@@ -239,7 +235,7 @@ def span_examples(paragraphs: Sequence[Paragraph], tokenizer: Any) -> SpanExampl
 
 
 def _within(candidate: Candidate, gold: Sequence[AnswerSpan]) -> Span:
-    """The characters of the first gold span that lies in a candidate, as far as it does."""
+    """The part of the first gold span that overlaps a candidate, in its characters."""
     source = candidate.source
     if source is None or not candidate.is_answer:
         return _NONE
@@ -251,7 +247,7 @@ def _within(candidate: Candidate, gold: Sequence[AnswerSpan]) -> Span:
 
 
 def _neighbors(paragraphs: Sequence[Paragraph]) -> list[int]:
-    """For each paragraph the next of its article that has another text, -1 where there is none."""
+    """For each paragraph the next one of its article with another text, or -1."""
     articles: dict[str, list[int]] = {}
     for at, paragraph in enumerate(paragraphs):
         articles.setdefault(paragraph.article, []).append(at)
@@ -267,9 +263,9 @@ def load_transfer_sets(
     names: Sequence[str], tokenizer: Any, negatives: Path, *, root: Path | None = None
 ) -> tuple[SampledCandidateLists, SpanExamples | None]:
     """
-    What the transfer step learns from: questions with an answer, and paragraphs, if any.
+    The candidate lists of the transfer phase, and paragraphs for the reader, if there are any.
 
-    The file `negatives` is made where it is not there yet, which takes a minute on one core.
+    The file `negatives` is created if it does not exist, which takes a minute on one core.
     """
     found = [question for name in names for question in _answerable(name, root)]
     if not found:

@@ -1,13 +1,10 @@
 """
-An exported network beside torch: the same tokens, the same scores.
+Export of a trained cascade or cross-encoder to a folder that runs without torch.
 
-A cascade or a cross-encoder as one ONNX file, of standard operators alone.
-
-Inputs are named as Hugging Face's tokenizers name them (`input_ids`, `attention_mask`,
-`token_type_ids`), padding allowed. Outputs are `logits` at full depth, `logits_D` at each earlier
-depth D, and `start_logits` and `end_logits` where there is a reader.
-
-A trained folder → what runs without torch, checked against torch on the way.
+The result is an askline model folder, in int8 or float32, or a folder with an ONNX file of standard
+operators. Its tokens and scores are compared with those of torch. Inputs of the ONNX file are
+`input_ids`, `attention_mask` and `token_type_ids`, with padding allowed. Outputs are `logits` at
+full depth, `logits_D` at each earlier depth D, and `start_logits` and `end_logits` of the reader.
 """
 
 from __future__ import annotations
@@ -56,22 +53,22 @@ FloatArray = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far scores are from torch's, over all depths."""
+    """How result scores are to those of torch."""
 
     largest: float
     correlation: float
-    """At full depth."""
+    """At full depth; `largest` is the largest difference over all depths."""
 
 
 def agreement(found: FloatArray, wanted: FloatArray) -> Agreement:
-    """Both are (depths, pairs)."""
+    """Compare scores, both (depths, pairs)."""
     largest = float(np.abs(found - wanted).max())
     same = len(found[-1]) < 2 or np.ptp(wanted[-1]) == 0
     return Agreement(largest, 1.0 if same else float(np.corrcoef(found[-1], wanted[-1])[0, 1]))
 
 
 def check_tokens(source: CascadeCheckpoint, tokenizer: WordPiece, pairs: Sequence[Pair]) -> None:
-    """Refuse a tokenizer that askline would read otherwise than it was trained."""
+    """Raise ModelError if askline tokenizes a text differently from the tokenizers library."""
     from tokenizers import Tokenizer
 
     theirs = Tokenizer.from_str(source.tokenizer.decode())
@@ -87,7 +84,7 @@ def check_tokens(source: CascadeCheckpoint, tokenizer: WordPiece, pairs: Sequenc
 def torch_scores(
     source: CascadeCheckpoint, tokenizer: WordPiece, pairs: Sequence[Pair]
 ) -> FloatArray:
-    """(depths, pairs) logits by transformers' own BERT; of a long candidate its first window."""
+    """Logits (depths, pairs) by transformers' BERT; of a long candidate only the first window."""
     encoder = _bert(source)
     scores = np.empty((len(source.config.depths), len(pairs)), np.float32)
     for at, (question, candidate) in enumerate(pairs):
@@ -129,9 +126,9 @@ def _dense(source: CascadeCheckpoint, name: str, inputs: torch.Tensor) -> torch.
     return torch.nn.functional.linear(inputs, weight, bias)
 
 
-def onnx_file(layout: CascadeConfig, tensors: Mapping[str, NDArray[Any]]) -> bytes:
-    """The whole network, all classifiers with it."""
-    builder = StandardOnnxGraph(layout.encoder, tensors)
+def onnx_file(config: CascadeConfig, tensors: Mapping[str, NDArray[Any]]) -> bytes:
+    """The whole network with all classifiers."""
+    builder = StandardOnnxGraph(config.encoder, tensors)
     graph = builder.graph
     numbers, mask, kinds = (
         graph.input(name, "int64", BATCH_AXES)
@@ -139,14 +136,14 @@ def onnx_file(layout: CascadeConfig, tensors: Mapping[str, NDArray[Any]]) -> byt
     )
     builder.hide(mask)
     states = builder.embedding(numbers, kinds)
-    for layer in range(layout.depths[-1]):
+    for layer in range(config.depths[-1]):
         states = builder.layer(layer, states)
-        if layer + 1 in layout.depths:
-            name = "logits" if layer + 1 == layout.depths[-1] else f"logits_{layer + 1}"
+        if layer + 1 in config.depths:
+            name = "logits" if layer + 1 == config.depths[-1] else f"logits_{layer + 1}"
             graph.output(
-                builder.classified(layout, layer + 1, states), name, "float32", ("pairs", 1)
+                builder.classified(config, layer + 1, states), name, "float32", ("pairs", 1)
             )
-    if layout.reader:
+    if config.reader:
         ends = graph.split(builder.dense("reader", states), (1, 1), axis=2)
         for made, name in zip(ends, ("start_logits", "end_logits"), strict=True):
             axis = graph.constant(np.array([2], np.int64))
@@ -156,13 +153,13 @@ def onnx_file(layout: CascadeConfig, tensors: Mapping[str, NDArray[Any]]) -> byt
 
 @dataclass(slots=True, eq=False)
 class StandardOnnxGraph(LayerBuilder):
-    """No operator of one runtime's own; padding is left out of attention and means."""
+    """Uses only standard operators; padding is masked in attention and means."""
 
     _shown: str = ""  # (pairs, tokens, 1): 1 for a token, 0 for padding
     _hidden: str = ""  # (pairs, 1, 1, tokens): 0 for a token, far below it for padding
 
     def hide(self, mask: str) -> None:
-        """Take `mask` (pairs, tokens) for all attention to come."""
+        """Use `mask` (pairs, tokens) for all attention layers."""
         node, const = self.graph.node, self.graph.constant
         floats = node("Cast", mask, to=1)
         self._shown = node("Unsqueeze", floats, const(np.array([2], np.int64)))
@@ -192,7 +189,7 @@ class StandardOnnxGraph(LayerBuilder):
         return node("Mul", half, node("Add", bent, const(np.float32(1.0))))
 
     def quantized_dense(self, name: str, inputs: str, activation: str) -> str:
-        """Rounded and taken back at once, which runtimes know as "QDQ" and compute in int8."""
+        """Quantize and dequantize (QDQ): runtimes recognize the pattern and compute in int8."""
         node, const = self.graph.node, self.graph.constant
         scale, zero = self.float_constant(f"{activation}.scale"), const(self.zero_point(activation))
         rounded = node("DequantizeLinear", self.quantized_input(activation, inputs), scale, zero)
@@ -201,7 +198,7 @@ class StandardOnnxGraph(LayerBuilder):
         return node("Add", node("MatMul", rounded, weight), self.float_constant(f"{name}.bias"))
 
     def classified(self, config: CascadeConfig, depth: int, states: str) -> str:
-        """(pairs, 1) from the states behind that depth's layer."""
+        """Logits (pairs, 1) from the states at a depth."""
         node, axis = self.graph.node, self.graph.constant(np.array([1], np.int64))
         if config.pooling(depth) == "first":
             pooled = node("Squeeze", self.first_token(states), axis)
@@ -216,10 +213,10 @@ class StandardOnnxGraph(LayerBuilder):
 Format = Literal["askline", "onnx"]
 
 
-_FLOAT_LIMIT = 1e-3  # largest difference to torch that rounding explains
-_INT8_LIMIT = 0.99  # least correlation with torch; a sound export has 0.999
-_CHECKED = 24  # pairs scored by torch as well
-_KEPT = ("schedule", "calibration", "threshold")  # of the cascade's entry, where training set them
+_MAX_FLOAT_DIFFERENCE = 1e-3  # explained by rounding
+_MIN_INT8_CORRELATION = 0.99  # a correct export has 0.999
+_CHECKED_PAIRS = 24  # scored by torch as well
+_KEPT_KEYS = ("schedule", "calibration", "threshold")  # of the trained config, if set
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +246,11 @@ def export_cascade(
     pairs: Sequence[Pair],
 ) -> Exported:
     """
-    Write a runtime folder or an ONNX folder.
+    Write an askline model folder or an ONNX folder.
 
-    `pairs` are (question, candidate) texts: the steps of int8 are fitted to them, and some of them
-    are scored by torch and by what was made, whose scores must agree. Classifiers behind
-    `last_depth` are left out; their layers stay, and a reader may be trained on them.
+    `pairs` are (question, candidate) texts: int8 scales are fitted to them, and the scores of some
+    of them must agree with those of torch. Classifiers after `last_depth` are left out; their
+    layers are kept, and a reader may be trained on them.
     """
     source, target = CascadeCheckpoint.read(torch_folder(folder)), Path(out).expanduser()
     source = source if last_depth is None else source.up_to(last_depth)
@@ -262,25 +259,25 @@ def export_cascade(
     if not pairs:
         raise InputError("At least one (question, candidate) pair is needed to check the export.")
     tokenizer = WordPiece.load(source.path / "tokenizer.json")
-    checked = pairs[:: max(1, len(pairs) // _CHECKED)]
+    checked = pairs[:: max(1, len(pairs) // _CHECKED_PAIRS)]
     check_tokens(source, tokenizer, checked)
     wanted = torch_scores(source, tokenizer, checked)
-    layout, tensors = source.config, dict[str, NDArray[Any]](source.tensors)
+    config, tensors = source.config, dict[str, NDArray[Any]](source.tensors)
     if precision == "int8":
-        layout, tensors = quantize_cascade(layout, source.tensors, tokenizer, pairs)
+        config, tensors = quantize_cascade(config, source.tensors, tokenizer, pairs)
     if to_format == "onnx":
-        file = onnx_file(layout, tensors)
-        found = _by_file(file, layout, tokenizer, checked)
+        file = onnx_file(config, tensors)
+        found = _by_file(file, config, tokenizer, checked)
     else:
-        found = _by_engine(OnnxEncoder(layout, tensors, tokenizer, WorkerThreads(1)), checked)
-    near = agreement(found, wanted)
-    _refuse_far(near, precision)
+        found = _by_engine(OnnxEncoder(config, tensors, tokenizer, WorkerThreads(1)), checked)
+    result = agreement(found, wanted)
+    _check_agreement(result, precision)
     if to_format == "onnx":
-        _write_onnx(source, target, file, near)
+        _write_onnx(source, target, file, result)
     else:
-        _write_runtime(source, target, layout, tensors, near)
+        _write_runtime(source, target, config, tensors, result)
     size = sum(one.stat().st_size for one in target.iterdir() if one.is_file())
-    return Exported(target, size, near)
+    return Exported(target, size, result)
 
 
 def _by_engine(encoder: OnnxEncoder, pairs: Sequence[Pair]) -> FloatArray:
@@ -293,7 +290,7 @@ def _by_engine(encoder: OnnxEncoder, pairs: Sequence[Pair]) -> FloatArray:
 
 
 def _first_window(encoder: OnnxEncoder, question: str, candidate: str) -> str:
-    """The part of a candidate that its first window reads; nearly always all of it."""
+    """The part of a candidate that is in its first window; nearly always all of it."""
     positions = encoder.config.encoder.positions
     windows = TokenSequences.for_question(
         encoder.tokenizer, question, [candidate], positions=positions
@@ -305,13 +302,13 @@ def _first_window(encoder: OnnxEncoder, question: str, candidate: str) -> str:
 
 
 def _by_file(
-    file: bytes, layout: CascadeConfig, tokenizer: WordPiece, pairs: Sequence[Pair]
+    file: bytes, config: CascadeConfig, tokenizer: WordPiece, pairs: Sequence[Pair]
 ) -> FloatArray:
     session = create_session(file)
-    names = [f"logits_{depth}" for depth in layout.depths[:-1]] + ["logits"]
+    names = [f"logits_{depth}" for depth in config.depths[:-1]] + ["logits"]
     scores = np.empty((len(names), len(pairs)), np.float32)
     for at, (question, candidate) in enumerate(pairs):
-        positions = layout.encoder.positions
+        positions = config.encoder.positions
         windows = TokenSequences.for_question(tokenizer, question, [candidate], positions=positions)
         numbers, kinds = windows.batch(np.zeros(1, np.int64))
         inputs = {"input_ids": numbers, "token_type_ids": kinds}
@@ -320,41 +317,42 @@ def _by_file(
     return scores
 
 
-def _refuse_far(near: Agreement, precision: Precision) -> None:
-    if precision == "float32" and not near.largest <= _FLOAT_LIMIT:
+def _check_agreement(result: Agreement, precision: Precision) -> None:
+    if precision == "float32" and not result.largest <= _MAX_FLOAT_DIFFERENCE:
         raise ModelError(
-            f"The exported scores must be within {_FLOAT_LIMIT} of torch's, got {near.largest:.2g}."
+            f"The exported scores must be within {_MAX_FLOAT_DIFFERENCE} of torch's, "
+            f"got {result.largest:.2g}."
         )
-    if precision == "int8" and not near.correlation >= _INT8_LIMIT:
+    if precision == "int8" and not result.correlation >= _MIN_INT8_CORRELATION:
         raise ModelError(
-            f"The int8 scores must correlate with torch's by {_INT8_LIMIT} or more, got "
-            f"{near.correlation:.4f}. Export with --precision float32, or give pairs that are more "
-            "like the texts that the model will read."
+            f"The int8 scores must correlate with torch's by {_MIN_INT8_CORRELATION} or more, got "
+            f"{result.correlation:.4f}. Use --precision float32, or calibrate on texts that are "
+            "more like those that the model will read."
         )
 
 
 def _write_runtime(
     source: CascadeCheckpoint,
     target: Path,
-    layout: CascadeConfig,
+    config: CascadeConfig,
     tensors: Mapping[str, NDArray[Any]],
-    near: Agreement,
+    result: Agreement,
 ) -> None:
     theirs = json.loads((source.path / "config.json").read_text(encoding="utf-8"))
     entry = theirs.get("askline_cascade", {})
-    kept = {key: entry[key] for key in _KEPT if key in entry}
+    kept = {key: entry[key] for key in _KEPT_KEYS if key in entry}
     write_folder(
         target,
-        config={**layout.to_config(), **kept},
+        config={**config.to_config(), **kept},
         tensors=tensors,
-        card=_card(source, near, layout.precision),
+        card=_card(source, result, config.precision),
         files={"tokenizer.json": source.tokenizer},
     )
 
 
-def _write_onnx(source: CascadeCheckpoint, target: Path, file: bytes, near: Agreement) -> None:
+def _write_onnx(source: CascadeCheckpoint, target: Path, file: bytes, result: Agreement) -> None:
     target.mkdir(parents=True, exist_ok=True)
-    files = {"model.onnx": file, "README.md": _card(source, near, "ONNX").encode()}
+    files = {"model.onnx": file, "README.md": _card(source, result, "ONNX").encode()}
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         if (source.path / name).is_file():
             files[name] = (source.path / name).read_bytes()
@@ -363,12 +361,12 @@ def _write_onnx(source: CascadeCheckpoint, target: Path, file: bytes, near: Agre
             stream.write(content)
 
 
-def _card(source: CascadeCheckpoint, near: Agreement, kind: str) -> str:
-    """The trained folder's card, and what the export did to it."""
+def _card(source: CascadeCheckpoint, result: Agreement, kind: str) -> str:
+    """The card of the trained folder with a section about the export."""
     own = source.path / "README.md"
     text = own.read_text(encoding="utf-8").rstrip() if own.is_file() else "# cascade"
     return (
-        f"{text}\n\n## Export\n\nExported by `askline export` as {kind}. Against torch on "
-        f"{_CHECKED} pairs: correlation {near.correlation:.5f} at full depth, largest difference "
-        f"{near.largest:.2g} over all depths, in logits.\n"
+        f"{text}\n\n## Export\n\nExported as {kind}. Against torch on "
+        f"{_CHECKED_PAIRS} pairs: correlation {result.correlation:.5f} at full depth, largest "
+        f"difference {result.largest:.2g} over all depths, in logits.\n"
     )

@@ -1,14 +1,9 @@
 """
-What stands at a depth of the encoder: a classifier, and at the last depth a reader.
+The cascade network: an encoder with classifiers at several depths and a reader at the last.
 
-An encoder with classifiers at chosen depths and, at the last, a reader.
-
-A trained cascade as a folder in Hugging Face's manner.
-
-`config.json` is the encoder's with the cascade's shape under `askline_cascade`, `model.safetensors`
-the bare encoder, `cascade.safetensors` the classifiers and the reader, beside them the tokenizer.
-
-Scores of many pairs at every depth, and what they come to as rankings.
+In a folder, `config.json` is that of the encoder with the cascade's shape under `askline_cascade`,
+`model.safetensors` has the encoder without a head, `cascade.safetensors` the classifiers and the
+reader; the tokenizer is beside them.
 """
 
 from __future__ import annotations
@@ -67,7 +62,7 @@ HEADS: tuple[str, ...] = get_args(Head)
 
 
 class FirstTokenClassifier(nn.Module):
-    """BERT's own: the first token, a layer of the encoder's width with tanh, one output."""
+    """The classifier of BERT: the first token, one hidden layer with tanh, one output."""
 
     def __init__(self, width: int, *, dropout: float = 0.1) -> None:
         super().__init__()
@@ -77,21 +72,21 @@ class FirstTokenClassifier(nn.Module):
 
     @property
     def hidden(self) -> list[nn.Linear]:
-        """Its layers but the last."""
+        """All layers but the last."""
         return [self.dense]
 
     def forward(self, states: Tensor, batch: PackedBatch) -> Tensor:
-        """`states` (tokens, width) → (sequences,)"""
-        return self.judge(states[batch.starts[:-1].long()].float())
+        """Packed states (tokens, width) → (sequences,)"""
+        return self.classify(states[batch.starts[:-1].long()].float())
 
-    def judge(self, first: Tensor) -> Tensor:
-        """`first` (sequences, width), in float32 → (sequences,)"""
+    def classify(self, first: Tensor) -> Tensor:
+        """First tokens (sequences, width) in float32 → (sequences,)"""
         scores: Tensor = self.out(self.dropout(torch.tanh(self.dense(first))))
         return scores[:, 0]
 
 
 class MeanClassifier(nn.Module):
-    """The Cascade Transformer's: the mean over all tokens, three layers with tanh, one output."""
+    """The Cascade Transformer's classifier: the mean of all tokens, three layers with tanh."""
 
     def __init__(self, width: int, *, dropout: float = 0.1) -> None:
         super().__init__()
@@ -101,17 +96,17 @@ class MeanClassifier(nn.Module):
 
     @property
     def hidden(self) -> list[nn.Linear]:
-        """Its layers but the last."""
+        """All layers but the last."""
         return [layer for layer in self.layers if isinstance(layer, nn.Linear)]
 
     def forward(self, states: Tensor, batch: PackedBatch) -> Tensor:
-        """`states` (tokens, width) → (sequences,)"""
+        """Packed states (tokens, width) → (sequences,)"""
         counts = (batch.starts[1:] - batch.starts[:-1]).unsqueeze(1)
         total = states.new_zeros(len(batch), states.shape[1], dtype=torch.float32)
-        return self.judge(total.index_add(0, batch.owners, states.float()) / counts)
+        return self.classify(total.index_add(0, batch.owners, states.float()) / counts)
 
-    def judge(self, mean: Tensor) -> Tensor:
-        """`mean` (sequences, width), in float32 → (sequences,)"""
+    def classify(self, mean: Tensor) -> Tensor:
+        """Means (sequences, width) in float32 → (sequences,)"""
         for layer in self.layers:
             mean = self.dropout(torch.tanh(layer(mean)))
         scores: Tensor = self.out(mean)
@@ -120,34 +115,34 @@ class MeanClassifier(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class CascadeShape:
-    """Where classifiers stand, of which kind, and whether there is a reader."""
+    """The depths and the kind of the classifiers, and whether there is a reader."""
 
     depths: tuple[int, ...]
-    """Layers below each classifier, ascending; the last is as deep as the encoder is run."""
+    """Layers below each classifier, ascending. Layers after the last are cut off."""
     head: Head = "first"
     reader: bool = True
 
     def __post_init__(self) -> None:
         rising = all(low < high for low, high in zip(self.depths, self.depths[1:], strict=False))
         if not self.depths or self.depths[0] < 1 or not rising:
-            raise InputError(f"depths must rise and start at 1 or more, got {self.depths}.")
+            raise InputError(f"depths must be ascending and at least 1, got {self.depths}.")
         if self.head not in HEADS:
             raise UnknownNameError("head", self.head, HEADS)
 
     def reads(self, depth: int) -> Pooling:
-        """What the classifier at that depth reads."""
+        """What the classifier at a depth reads: the first token or the mean."""
         return pooling_at(self.head, depth, self.depths[-1])
 
 
 class CascadeOutput(NamedTuple):
-    """What one pass gives."""
+    """The result of one forward pass."""
 
     scores: Tensor
-    """(depths, sequences): the log-odds that the second text answers the first."""
+    """(depths, sequences): the logit of "the second text answers the first"."""
     ends: Tensor | None
-    """(tokens, 2): how likely an answer starts and ends at each token, as logits."""
+    """(tokens, 2): logits of the answer starting and ending at each token."""
     first: Tensor
-    """(sequences, width): what the deepest layer that was run has of each one's first token."""
+    """(sequences, width): the first token of each sequence after the deepest layer."""
 
 
 class CascadeNetwork(nn.Module):
@@ -159,8 +154,8 @@ class CascadeNetwork(nn.Module):
         layers = encoder_layers(encoder)
         if shape.depths[-1] > len(layers):
             raise InputError(
-                f"The encoder has {len(layers)} layers, so no classifier can stand after "
-                f"{shape.depths[-1]}."
+                f"Depths must be at most {len(layers)}, the number of layers of the encoder, "
+                f"got {shape.depths[-1]}."
             )
         del layers[shape.depths[-1] :]
         config.num_hidden_layers = len(layers)
@@ -177,8 +172,8 @@ class CascadeNetwork(nn.Module):
         """
         A cascade on an encoder, or on a cross-encoder, from a folder or a hub name.
 
-        Where the folder has a classifier of its own, every classifier that reads the first token
-        starts as a copy of it; all else is drawn from torch's generator.
+        If the folder has a classifier, every classifier that reads the first token starts as a
+        copy of it. All other new weights are drawn from torch's generator.
         """
         whole, missing = read_encoder(name, plain=True)
         encoder = whole.base_model
@@ -191,7 +186,7 @@ class CascadeNetwork(nn.Module):
         return network
 
     def forward(self, batch: PackedBatch, *, deepest: int | None = None) -> CascadeOutput:
-        """All classifiers up to `deepest`, and the reader where the last layer is reached."""
+        """Scores of all classifiers up to `deepest`; the reader runs only at full depth."""
         scores = []
         for depth, states in self.states(batch, deepest=deepest):
             if str(depth) in self.classifiers:
@@ -204,7 +199,7 @@ class CascadeNetwork(nn.Module):
     def states(
         self, batch: PackedBatch, *, deepest: int | None = None
     ) -> Iterator[tuple[int, Tensor]]:
-        """Each layer's number, from 1, and what it gives: (tokens, width)."""
+        """The number of each layer, from 1, and its output (tokens, width)."""
         deepest = deepest or self.shape.depths[-1]
         encoder: Any = self.encoder
         if is_bert(encoder):
@@ -216,11 +211,11 @@ class CascadeNetwork(nn.Module):
         with autocast(batch.tokens.device):
             found = encoder(**batch.padded(), output_hidden_states=True).hidden_states
         for number in range(1, deepest + 1):
-            yield number, found[number][batch.owners, batch.places]
+            yield number, found[number][batch.owners, batch.positions]
 
 
 def _own_classifier(whole: Any) -> tuple[nn.Linear, nn.Linear] | None:
-    """The two layers of a sequence classifier that end in one output, where it has them."""
+    """The two layers of a sequence classifier with one output, if it has them."""
     pooler = getattr(whole.base_model, "pooler", None)
     for dense, out in (
         (getattr(pooler, "dense", None), whole.classifier),  # BERT
@@ -237,12 +232,12 @@ def _copy(classifier: FirstTokenClassifier, dense: nn.Linear, out: nn.Linear) ->
 
 
 def parse_depths(text: str) -> tuple[int, ...]:
-    """`4,6,8` as numbers."""
+    """Depths from text such as `4,6,8`."""
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise InputError(
-            f"Expected depths as whole numbers with commas between, like 4,6,8, got {text!r}."
+            f"Expected depths as integers separated by commas, such as 4,6,8, got {text!r}."
         ) from None
 
 
@@ -264,7 +259,7 @@ def torch_folder(folder: str | PathLike[str]) -> Path:
 
 
 def save_cascade(network: CascadeNetwork, tokenizer: Any, folder: str | PathLike[str]) -> Path:
-    """Write the folder. Weights are safetensors."""
+    """Write network and tokenizer to a folder. Weights are safetensors."""
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     encoder: Any = network.encoder
@@ -295,31 +290,33 @@ def load_cascade(folder: str | PathLike[str]) -> tuple[CascadeNetwork, Any]:
         found = load_file(path / _HEADS)
         wrong = network.load_state_dict(found, strict=False)
     except (SafetensorError, RuntimeError) as error:
-        raise ModelError(f"{path / _HEADS} is damaged or of another network: {error}") from error
+        raise ModelError(
+            f"{path / _HEADS} is damaged or belongs to another network: {error}"
+        ) from error
     missing = [name for name in wrong.missing_keys if not name.startswith("encoder.")]
     if missing or wrong.unexpected_keys:
         raise ModelError(
             f"{path / _HEADS} does not fit config.json: missing {missing}, "
-            f"too many {wrong.unexpected_keys}."
+            f"unexpected {wrong.unexpected_keys}."
         )
     return network.eval(), load_tokenizer(path)
 
 
 def _bare_encoder(path: Path) -> Any:
-    """The encoder of the config, without the pooler that some families would add."""
+    """The encoder of the config, without the pooler that some families have."""
     library = import_transformers()
     try:
         config = library.AutoConfig.from_pretrained(path)
-        with torch.random.fork_rng(devices=[]):  # it is drawn first, then overwritten
+        with torch.random.fork_rng(devices=[]):  # its weights are drawn first and then overwritten
             try:
                 encoder = library.AutoModel.from_config(config, add_pooling_layer=False)
             except TypeError:  # a family without poolers
                 encoder = library.AutoModel.from_config(config)
         encoder.pooler = None
         encoder.float().load_state_dict(load_file(path / "model.safetensors"))
-    except Exception as error:  # the library raises of many kinds, some of them its own
+    except Exception as error:  # the library raises many kinds of errors
         raise ModelError(
-            f"The encoder in {path} cannot be loaded: {error} Check that the folder is whole."
+            f"The encoder in {path} cannot be loaded: {error} Check that the folder is complete."
         ) from error
     return encoder
 
@@ -329,16 +326,16 @@ def _shape(path: Path) -> CascadeShape:
     try:
         return CascadeShape(tuple(found["depths"]), found["head"], bool(found["reader"]))
     except (TypeError, KeyError, InputError, UnknownNameError) as error:
-        raise ModelError(f"config.json in {path} has no sound {_KEY!r}: {error!r}.") from error
+        raise ModelError(f"config.json in {path} has no valid {_KEY!r}: {error!r}.") from error
 
 
 SCORING_TOKENS = 32_768
-"""Tokens in one forward pass where no gradient is kept."""
+"""Tokens in one forward pass without gradients."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CascadeDevSet:
-    """A set to measure on after each epoch: its questions with an answer."""
+    """A tokenized set to evaluate on: its questions with an answer."""
 
     questions: QuestionSet
     table: TokenTable
@@ -377,9 +374,9 @@ def score_pairs(
     deepest: int | None = None,
     max_tokens: int = SCORING_TOKENS,
 ) -> NDArray[np.float32]:
-    """(depths, pairs), whatever the batches are."""
-    # A frozen encoder is not in training while its classifiers are: each part goes back alone.
-    awake = [part for part in network.modules() if part.training]
+    """Scores (depths, pairs), independent of the batches."""
+    # Training mode is restored module by module: a frozen encoder is not in training mode.
+    in_training = [part for part in network.modules() if part.training]
     network.eval()
     device = next(network.parameters()).device
     lengths = np.minimum(table.lengths(first) + table.lengths(second) + template.extra, limit)
@@ -388,14 +385,14 @@ def score_pairs(
         batch = pack(table, first[rows], second[rows], template, limit=limit, device=device)
         parts.append(network(batch, deepest=deepest).scores.float())
     back = np.argsort(np.concatenate(places), kind="stable")
-    for part in awake:
+    for part in in_training:
         part.training = True
     found: NDArray[np.float32] = torch.cat(parts, 1).cpu().numpy()[:, back]
     return found
 
 
 def split_by_tokens(lengths: Rows, max_tokens: int) -> list[Rows]:
-    """Places of like length together, while their tokens fit the max_tokens; one at least."""
+    """Batches of rows of similar length with about `max_tokens` tokens, at least one row each."""
     order = np.argsort(lengths, kind="stable")
     marks = np.cumsum(lengths[order]) // max_tokens
     return [part for part in np.split(order, np.flatnonzero(np.diff(marks)) + 1) if len(part)]
@@ -405,7 +402,7 @@ def measure(
     network: CascadeNetwork, dev: CascadeDevSet, *, measures: tuple[str, ...] = ("MAP", "P@1")
 ) -> dict[str, float]:
     """
-    Measure → percent: the last classifier's under their own names, then the others' with a depth.
+    Measure → percent: those of the last classifier, then those of the others with their depth.
 
     `MAP` is at full depth, `MAP at 6` after six layers.
     """

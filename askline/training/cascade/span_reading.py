@@ -1,10 +1,9 @@
 """
-Texts that are longer than an encoder reaches, as parts that overlap.
+The reader of a cascade: which tokens of a text are the answer, or that it has no answer.
 
-The reader: which tokens of a text are the answer, or that none are.
-
-Its examples are (question, paragraph) sequences with a span, learned beside the lists, whose answer
-sentences have spans too. No answer here = the first token, as SQuAD 2.0's readers have it.
+It is trained on (question, paragraph) pairs with a span, together with the candidate lists, whose
+answer sentences have spans as well. No answer is encoded as the first token, as in SQuAD 2.0.
+Paragraphs that are longer than the encoder's maximum are read in overlapping windows.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ __all__ = [
 ]
 
 QUESTION_LIMIT = 64
-"""Tokens of a question; what is beyond is cut."""
+"""Longer questions are truncated to this number of tokens."""
 
 
 def room_beside(table: TokenTable, questions: Rows, template: PairTemplate, limit: int) -> Rows:
-    """Tokens of a second text that fit beside each question."""
+    """The number of tokens of a second text that fit after each question."""
     asked = np.minimum(table.lengths(questions), QUESTION_LIMIT)
     found: Rows = limit - template.extra - asked
     return found
@@ -54,9 +53,9 @@ def text_windows(
     overlap: int = 128,
 ) -> tuple[Rows, Rows, Rows]:
     """
-    The text of each window (its place in `texts`), its first token and its length.
+    The text of each window (an index into `texts`), its first token and its length.
 
-    A text that fits is one window; so is an empty one.
+    A text that fits is one window, and so is an empty text.
     """
     counts = table.lengths(texts)
     room = room_beside(table, questions, template, limit)
@@ -74,11 +73,11 @@ def text_windows(
 
 _MARKS = 8  # special tokens of a pair: three in BERT, four in RoBERTa
 LONGEST_ANSWER = 30
-"""Tokens; 0.3 % of the answers in the training sets are longer."""
+"""In tokens; 0.3 % of the answers in the training sets are longer."""
 
 
 class SpanBatch(NamedTuple):
-    """Examples of one step: rows of texts, the part of the paragraph, the answer's place in it."""
+    """Examples of one step: text numbers, a window of each paragraph, and the span in it."""
 
     questions: Rows
     paragraphs: Rows
@@ -97,23 +96,23 @@ class SpanBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanExamples:
-    """Questions about paragraphs."""
+    """Questions about paragraphs, with answer spans."""
 
     table: TokenTable
     questions: Rows
     paragraphs: Rows
     spans: NDArray[np.int64]  # (examples, 2): first and last token of the answer
     others: Rows
-    """A paragraph that does not answer the question, -1 where none is known."""
+    """A paragraph that does not answer the question; -1 if none is known."""
     limit: int = 384
-    """Tokens of a sequence; of a longer paragraph a part that holds the answer is taken."""
+    """Tokens per sequence; of a longer paragraph, a window that contains the answer is used."""
 
     def __len__(self) -> int:
         """The number of examples."""
         return len(self.questions)
 
     def draw(self, rows: Rows, random: np.random.Generator, *, wrong: float = 0.1) -> SpanBatch:
-        """These examples; a share of `wrong` of them with a paragraph that has no answer."""
+        """Some examples; a share `wrong` of them get a paragraph without the answer."""
         swapped = (random.random(len(rows)) < wrong) & (self.others[rows] >= 0)
         paragraphs = np.where(swapped, self.others[rows], self.paragraphs[rows])
         spans = np.where(swapped[:, None], -1, self.spans[rows])
@@ -121,7 +120,7 @@ class SpanExamples:
         asked = np.minimum(self.table.lengths(self.questions[rows]), QUESTION_LIMIT)
         room = self.limit - _MARKS - asked
         length = np.minimum(counts, room)
-        # A part that ends after the answer and starts before it, anywhere between.
+        # A random window that contains the answer.
         low = np.maximum(0, spans[:, 1] + 1 - length)
         high = np.minimum(np.maximum(spans[:, 0], 0), counts - length)
         start = random.integers(low, np.maximum(high, low) + 1)
@@ -131,9 +130,9 @@ class SpanExamples:
 
 def span_log_probabilities(ends: torch.Tensor, batch: PackedBatch) -> torch.Tensor:
     """
-    The log-chance of each token to start and to end the answer: (2, tokens).
+    The log-probability of each token to start and to end the answer: (2, tokens).
 
-    Only tokens of the second text can, and the first token of all, which says that none does.
+    Only tokens of the second text can, and the first token, which means no answer.
     """
     shut = ~batch.in_second
     shut[batch.starts[:-1].long()] = False
@@ -144,19 +143,21 @@ def span_log_probabilities(ends: torch.Tensor, batch: PackedBatch) -> torch.Tens
 def span_distillation_loss(
     ends: torch.Tensor, batch: PackedBatch, teachers: Sequence[torch.Tensor]
 ) -> torch.Tensor:
-    """The mean over sequences of how unlikely the ends are that teachers hold for likely."""
-    chances = torch.stack([span_log_probabilities(one, batch).exp() for one in teachers]).mean(0)
-    return -(span_log_probabilities(ends, batch) * chances).sum() / (2 * len(batch))
+    """Cross-entropy to the mean of the teachers' probabilities, averaged over sequences."""
+    probabilities = torch.stack(
+        [span_log_probabilities(one, batch).exp() for one in teachers]
+    ).mean(0)
+    return -(span_log_probabilities(ends, batch) * probabilities).sum() / (2 * len(batch))
 
 
 def span_loss(
     ends: torch.Tensor, batch: PackedBatch, spans: torch.Tensor, weights: torch.Tensor
 ) -> torch.Tensor:
     """
-    The weighted mean over sequences of how unlikely the true start and end are.
+    Cross-entropy of the true start and end, the weighted mean over sequences.
 
-    `spans` (sequences, 2) first and last token of the answer within the second text, -1 for none;
-    `weights` (sequences,).
+    `spans` (sequences, 2) are first and last token of the answer within the second text, -1 for no
+    answer; `weights` (sequences,).
     """
     begin = batch.starts[:-1].long().unsqueeze(1)
     targets = torch.where(spans < 0, begin, begin + batch.second.unsqueeze(1) + spans)
@@ -169,10 +170,10 @@ def best_spans(ends: torch.Tensor, batch: PackedBatch) -> NDArray[np.float64]:
     The best span of each sequence: (sequences, 4).
 
     First and last token, counted from the start of the second text, the sum of their logits, and
-    the same sum for no answer. A sequence whose second text is empty has the span -1, -1.
+    the same sum for no answer. If the second text is empty, the span is -1, -1.
     """
     count, width = len(batch), batch.longest
-    where = (batch.owners[batch.in_second], batch.places[batch.in_second])
+    where = (batch.owners[batch.in_second], batch.positions[batch.in_second])
     grid = ends.new_full((2, count, width), -1e9)
     for side in (0, 1):
         grid[side][where] = ends[batch.in_second, side]
@@ -210,10 +211,10 @@ def read_spans(
     max_tokens: int = 32_768,
 ) -> NDArray[np.float64]:
     """
-    `best_spans` of every (question, paragraph), token places counted through the paragraph.
+    `best_spans` of every (question, paragraph), with tokens counted from the paragraph's start.
 
-    A paragraph over the limit is read in windows that overlap by `stride` tokens, and the best of
-    them counts; there is no answer if none of the windows has one.
+    A paragraph over the limit is read in windows that overlap by `stride` tokens. The best window
+    counts; there is no answer only if no window has one.
     """
     network.eval()
     device = next(network.parameters()).device
@@ -230,7 +231,7 @@ def read_spans(
             limit=limit, window=window, device=device,
         )  # fmt: skip
         ends = network(batch).ends
-        assert ends is not None  # the caller asked a network with a reader
+        assert ends is not None  # the network has a reader
         found[part] = best_spans(ends, batch)
     found[:, :2] += np.where(found[:, :2] >= 0, starts[:, None], 0)
     best = np.full((len(questions), 4), -np.inf)

@@ -1,7 +1,7 @@
 """
-What a step of training sees: texts of several lengths, padded only as they are handed out.
+Question sets as tensors for the light rankers: word numbers and match channels, computed once.
 
-Question sets as numbers: words numbered, channels computed once, all of it ready to batch.
+Texts of different lengths are stored end to end and padded only when a batch is built.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ragged:
-    """Rows of several lengths, kept end to end without padding."""
+    """Rows of different lengths, stored end to end without padding."""
 
     values: Tensor  # (total, …)
     starts: Tensor  # (rows,)
@@ -75,7 +75,7 @@ class PaddedTexts:
 
     @classmethod
     def of(cls, ragged: Ragged, rows: Tensor, vectors: Tensor) -> PaddedTexts:
-        """Some texts, their words numbered anew so that each distinct one stands once."""
+        """Some texts, with a table of only their own distinct words."""
         words = ragged.padded(rows)
         with_zero = torch.cat([words.new_zeros(1), words.flatten()])  # so that 0 stays 0
         distinct, number = torch.unique(with_zero, return_inverse=True)
@@ -83,7 +83,7 @@ class PaddedTexts:
 
     @property
     def inside(self) -> Tensor:
-        """(texts, longest): True where a text has a word, False after its end."""
+        """(texts, longest): whether there is a word; False after the end of a text."""
         place = torch.arange(self.words.shape[1], device=self.words.device)
         return place < self.lengths[:, None]
 
@@ -125,7 +125,7 @@ class EncodedQuestions:
 
     @property
     def words(self) -> IntArray:
-        """(questions,) the words of each one's candidates, which is what a step's time goes by."""
+        """(questions,) the words of all candidates of a question: the cost of a step."""
         owner = np.repeat(np.arange(len(self)), self.sizes)
         counts = np.zeros(len(self), np.int64)
         np.add.at(counts, owner, self.candidates.lengths.cpu().numpy())
@@ -134,7 +134,7 @@ class EncodedQuestions:
     def batch(
         self, chosen: Sequence[int] | IntArray, random: torch.Generator | None = None
     ) -> QuestionBatch:
-        """These questions with all their candidates."""
+        """Some questions with all their candidates."""
         rows = np.asarray(chosen)
         ends = np.cumsum(self.sizes)
         sizes = self.sizes[rows]
@@ -162,10 +162,10 @@ def encode_questions(
     device: str = "cpu",
 ) -> EncodedQuestions:
     """
-    Every word looked up and every channel computed, once and for all epochs.
+    Look up all words and compute all channels, once for all epochs.
 
-    Word vectors are brought to the length that the layout asks for. The result serves every layout
-    that reads the same channels at the same scale.
+    Word vectors are scaled as the layout says. The result can be used for every layout with the
+    same channels and the same scale.
     """
     if vectors.dimensions != layout.dimensions:
         raise InputError(
@@ -200,7 +200,7 @@ def _distinct(*texts: Iterable[Iterable[str]]) -> dict[str, None]:
 
 
 def _numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> list[IntArray]:
-    """A text without words becomes the zero word, so that every text has one."""
+    """Word numbers. A text without words gets the zero word, so that no text is empty."""
     return [np.array([number[word] for word in text] or [0], np.int64) for text in texts]
 
 
@@ -211,7 +211,7 @@ def _channels(
     say: Sequence[IntArray],
     sizes: IntArray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The channels of all pairs, (question words of all pairs, channels) and the candidates'."""
+    """Channels of all pairs: (words of all pairs, channels) for questions and for candidates."""
     asked, said, end = [], [], 0
     for question, size in zip(ask, sizes.tolist(), strict=True):
         own = say[end : end + size]

@@ -1,21 +1,14 @@
 """
-Dropout that draws from a generator of its own.
+Layers of the light networks, with fast paths for a CPU: dropout, list layer, pooled convolution.
 
-Simple recurrent layers over lists of several lengths, for a fraction of the work of torch's own.
+Torch turns a small recurrent layer into hundreds of operations per list. Here both directions take
+their steps together, and the gradient of the weights is one product over all steps.
 
-On a CPU torch makes of a small recurrent layer hundreds of operations a list, each of microseconds.
-Here both directions take their steps together, and the weights' gradient is one product over all
-steps. Values and gradients are those of `torch.nn.RNN`.
-
-A recurrent layer over a question's candidates, in the order they came: the document's.
-
-A convolution over words and the maximum over positions, for a fraction of the work.
-
-Word vectors are frozen and words repeat, so what each tap makes of a distinct word is computed
-once, and a position's value is a sum of looked-up rows. The gradient of a maximum flows through
-the winning position alone, so winners are found without a graph, and a filter's gradient is a
-weighted sum of the word vectors that it chose. Values and gradients are those of `Conv1d` followed
-by a maximum; on a CPU a step takes a fraction of the time.
+A pooled convolution is a convolution followed by the maximum over positions. Words repeat, so the
+product of each tap with a distinct word is computed once, and the value at a position is a sum of
+looked-up rows. The gradient of a maximum flows only to the position that has it, so the gradient of
+a filter is a weighted sum of the word vectors at its maxima. Values and gradients are those of
+`torch.nn.RNN` and of `Conv1d` with a maximum.
 """
 
 from __future__ import annotations
@@ -40,7 +33,7 @@ __all__ = [
 
 
 class Dropout(nn.Module):
-    """As `torch.nn.Dropout`, which draws from one generator for all threads: in no fixed order."""
+    """Dropout with a generator per thread; `torch.nn.Dropout` shares one, in no fixed order."""
 
     def __init__(self, share: float) -> None:
         super().__init__()
@@ -55,7 +48,7 @@ class Dropout(nn.Module):
 
 
 def read_lists(reader: nn.RNNBase, pairs: Tensor, sizes: Sequence[int]) -> Tensor:
-    """(pairs, inputs) of several lists in a row → (pairs, directions * hidden)."""
+    """(pairs, inputs) of several lists, end to end → (pairs, directions * hidden)."""
     ends = ("", "_reverse")[: 2 if reader.bidirectional else 1]
     into, again, bias, other = (
         torch.stack([reader.get_parameter(f"{name}_l0{end}") for end in ends])
@@ -89,7 +82,7 @@ def _places(sizes: Sequence[int], directions: int) -> tuple[Tensor, Tensor]:
 
 
 class _Recurrence(torch.autograd.Function):
-    """tanh(given + weight @ the state before), in every direction at once."""
+    """tanh(given + weight @ previous state), in both directions at once."""
 
     @staticmethod
     def forward(ctx: Any, given: Tensor, weight: Tensor, at: Tensor, where: Tensor) -> Tensor:
@@ -120,7 +113,10 @@ class _Recurrence(torch.autograd.Function):
 
 
 class ListLayer(nn.Module):
-    """Pairs read as lists. `hidden` is the size of both directions together."""
+    """A recurrent layer over the candidates of a question, in their original order.
+
+    `hidden` is the size of both directions together.
+    """
 
     def __init__(self, kind: ListLayerKind, inputs: int, hidden: int) -> None:
         super().__init__()
@@ -238,7 +234,7 @@ class _Highest(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """For each filter and tap what it saw where it was highest, weighted by its gradients."""
+        """For each filter and tap the inputs at its maxima, weighted by the gradients."""
         taps, beside, vectors, around, owner, chosen = ctx.saved_tensors
         longest, dimensions = around.shape[1], vectors.shape[1]
         words = around.flatten(0, 1)  # (texts * longest, width)
@@ -262,7 +258,7 @@ class _Highest(torch.autograd.Function):
 
 
 def _by_choice(gradient: Tensor, at: Tensor, words: Tensor, vectors: Tensor) -> Tensor:
-    """(width, filters, dimensions), one by one the vectors of the words that were chosen."""
+    """(width, filters, dimensions): the vectors of the words at the maxima, one by one."""
     width, filters = words.shape[1], gradient.shape[1]
     bags = words.T.index_select(1, at.T.flatten()).view(width * filters, -1)
     weights = gradient.T.repeat(width, 1)
@@ -271,7 +267,7 @@ def _by_choice(gradient: Tensor, at: Tensor, words: Tensor, vectors: Tensor) -> 
 
 
 def _by_position(gradient: Tensor, at: Tensor, words: Tensor, vectors: Tensor) -> Tensor:
-    """As `_by_choice`, for few positions that many pairs share: their gradients summed first."""
+    """As `_by_choice`, but sums gradients by position first: for positions shared by many pairs."""
     width, filters = words.shape[1], gradient.shape[1]
     sums = gradient.new_zeros(len(words), filters).scatter_add_(0, at, gradient)
     seen = vectors.index_select(0, words.flatten()).view(len(words), -1)  # (…, width * dimensions)
@@ -279,7 +275,7 @@ def _by_position(gradient: Tensor, at: Tensor, words: Tensor, vectors: Tensor) -
 
 
 def _first_maximum(values: Tensor) -> tuple[Tensor, Tensor]:
-    """As `values.max(1)`, whose search for the place takes most of its time on a CPU."""
+    """As `values.max(1)`, whose index search takes most of its time on a CPU."""
     if values.is_cuda:
         return values.max(1)
     highest = values.amax(1, keepdim=True)

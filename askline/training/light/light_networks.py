@@ -1,14 +1,11 @@
 """
-Cosinet (Bonadiman & Moschitti, 2020): relatedness, one convolution a side, the list read.
+The networks of the light rankers: Cosinet, Compare-Aggregate and Rel-CNN.
 
-Compare-Aggregate (Wang & Jiang, 2016) as Cosinet's authors rebuilt it, with frozen vectors.
-
-Rel-CNN (Severyn & Moschitti, 2015 and 2016): words marked where the texts overlap.
-
-Their network with word vectors of 300 dimensions instead of 50. The four counts are the shares of
-words and of idf that the texts have in common, each as seen from the question and the candidate.
-
-The networks, one a file, each read in one sitting.
+Cosinet (Bonadiman & Moschitti, 2020) has one convolution per text over word vectors with their
+relatedness to the other text. Compare-Aggregate (Wang & Jiang, 2016) is rebuilt as by the authors
+of Cosinet, with frozen vectors. Rel-CNN (Severyn & Moschitti, 2015 and 2016) marks the words that
+both texts share; it has vectors of 300 dimensions instead of 50, and four counts: the shares of
+words and of idf that the texts have in common, from the side of the question and of the candidate.
 """
 
 from __future__ import annotations
@@ -38,7 +35,7 @@ __all__ = [
 
 
 class Cosinet(nn.Module):
-    """Each word with its relatedness to the other text; pairs as product and difference."""
+    """Convolutions over words with match channels; a pair is product and difference."""
 
     def __init__(self, layout: CosinetConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -50,7 +47,7 @@ class Cosinet(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, batch: QuestionBatch) -> Tensor:
-        """One score a pair."""
+        """One score per pair."""
         asked = self.question(batch.questions, batch.asked, batch.owner)  # (pairs, filters)
         said = self.candidate(batch.candidates, batch.said)  # (pairs, filters)
         pairs = torch.cat([asked * said, asked - said], dim=1)  # (pairs, 2 * filters)
@@ -60,7 +57,7 @@ class Cosinet(nn.Module):
 
 
 class CompareAggregate(nn.Module):
-    """Each word times what it attends to in the other text; convolutions of several widths."""
+    """Each word times its attention over the other text; convolutions of several widths."""
 
     def __init__(self, layout: CompareAggregateConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
@@ -73,7 +70,7 @@ class CompareAggregate(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, batch: QuestionBatch) -> Tensor:
-        """One score a pair."""
+        """One score per pair."""
         asked = self._gated(batch.questions)[batch.owner]  # (pairs, question words, gate)
         said = self._gated(batch.candidates)  # (pairs, candidate words, gate)
         in_question = batch.questions.inside[batch.owner]
@@ -91,7 +88,7 @@ class CompareAggregate(nn.Module):
         return scores
 
     def _gated(self, texts: PaddedTexts) -> Tensor:
-        """Content let through by the gate, computed once for each distinct word."""
+        """Gated word vectors, computed once per distinct word."""
         passed = self.gate(texts.vectors).sigmoid() * self.content(texts.vectors).tanh()
         words: Tensor = passed[texts.words]
         return words
@@ -125,7 +122,7 @@ class _Convolutions(nn.ModuleList):
         return (highest[::2] + torch.cat([one.get_parameter("bias") for one in self])).tanh()
 
     def _weight(self) -> Tensor:
-        """(widths * filters, gate * greatest width), each filter's center in the middle."""
+        """(widths * filters, gate * greatest width), with the filters centered."""
         widened = []
         for one in self:
             weight = one.get_parameter("weight")
@@ -151,7 +148,7 @@ class _Highest(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """To the rows that have the highest value."""
+        """The gradient goes to the rows with the highest value."""
         values, lengths, highest = ctx.saved_tensors
         segments = torch.arange(len(lengths), device=lengths.device)
         segment = segments.repeat_interleave(lengths, output_size=len(values))
@@ -175,7 +172,7 @@ class RelationalCNN(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, batch: QuestionBatch) -> Tensor:
-        """One score a pair."""
+        """One score per pair."""
         in_question = batch.questions.inside[batch.owner]
         marks = self._marks(batch.asked, in_question)
         asked = self.question(batch.questions, marks, batch.owner).tanh()  # (pairs, filters)
@@ -199,7 +196,7 @@ class RelationalCNN(nn.Module):
 
 
 def build_network(layout: LightConfig, *, dropout: float = 0.0) -> nn.Module:
-    """The network of a layout, with fresh weights."""
+    """The network of a config, with new weights."""
     if isinstance(layout, CosinetConfig):
         return Cosinet(layout, dropout=dropout)
     if isinstance(layout, CompareAggregateConfig):
@@ -210,5 +207,5 @@ def build_network(layout: LightConfig, *, dropout: float = 0.0) -> nn.Module:
 
 
 def parameter_count(network: nn.Module) -> int:
-    """Trained numbers; word vectors are frozen and belong to no network."""
+    """The number of trained parameters; word vectors are frozen and not part of a network."""
     return sum(parameter.numel() for parameter in network.parameters())

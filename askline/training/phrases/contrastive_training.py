@@ -1,7 +1,7 @@
 """
-Windows with their candidates and with which of them answer each question.
+Contrastive training of the phrase encoder: the right candidate against all others.
 
-How the siamese encoder learns: to tell a candidate from the others, here and elsewhere.
+An example is a window with its candidates and which of them answer each question.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Normalize = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhraseExample:
-    """One window. Arrays with a row for each question have a column for each candidate."""
+    """One window. Two-dimensional arrays are (questions, candidates)."""
 
     window: TokenWindow
     spans: NDArray[np.int32]  # (candidates, 2)
@@ -58,12 +58,12 @@ class PhraseExample:
     questions: tuple[WindowQuestion, ...]
     correct: NDArray[np.bool_]
     ambiguous: NDArray[np.bool_]
-    """The answer's words at another place: neither right nor wrong."""
+    """The words of the answer at another position: neither correct nor wrong."""
     teacher_scores: NDArray[np.float32] | None
-    """A reader's scores."""
+    """Scores of a teacher."""
 
     def readings(self) -> list[TeacherInput]:
-        """What a reader takes to teach this."""
+        """The inputs of a teacher for this window."""
         return [TeacherInput(asked.tokens, self.window, asked.spans) for asked in self.questions]
 
 
@@ -77,10 +77,9 @@ def make_example(
     teacher: TeacherTables | None = None,
 ) -> PhraseExample:
     """
-    A window's lesson; spans that answer are added where the extractor missed them.
+    The example of a window; answer spans that the extractor missed are added.
 
-    A candidate is right where it says the same as an answer, as measures compare phrases, and
-    overlaps it.
+    A candidate is correct if it overlaps an answer and is equal to it after `normalize`.
     """
     spans, log_probabilities = _with_answers(answer_window, candidates, limit)
     window = answer_window.window
@@ -113,7 +112,7 @@ def make_example(
 
 
 def _with_answers(answer_window: AnswerWindow, candidates: Candidates, limit: int) -> Candidates:
-    """Every span that answers something, and the likeliest others up to the limit."""
+    """All answer spans, and the most probable others up to the limit."""
     spans, log_probabilities = candidates
     answers, _ = answer_window.spans()
     wanted = {tuple(span) for span in answers.tolist()}
@@ -131,7 +130,7 @@ def _with_answers(answer_window: AnswerWindow, candidates: Candidates, limit: in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhraseBatch:
-    """Lessons side by side. P windows, A candidates of the longest, Q questions of all."""
+    """A batch of P windows with at most A candidates each, and Q questions in all."""
 
     tokens: Tensor  # (P, tokens)
     inside: Tensor
@@ -145,8 +144,10 @@ class PhraseBatch:
     ambiguous: Tensor  # (Q, A)
     windows: tuple[TokenWindow, ...]
     answers: tuple[tuple[Spans, NDArray[np.float32]], ...]
-    """Of each window the spans that answer something, and their shares."""
-    teacher_scores: Tensor  # (Q, A): log-probabilities over the candidates; nan rows are untaught
+    """The answer spans of each window and their shares."""
+    teacher_scores: (
+        Tensor  # (Q, A): log-probabilities over the candidates; rows without a teacher are nan
+    )
 
 
 def collate(
@@ -158,9 +159,9 @@ def collate(
     candidates: int | None = None,
 ) -> PhraseBatch:
     """
-    A batch; with `rng`, at most so many `questions` and `candidates` of each window.
+    A batch; with `rng`, at most `questions` and `candidates` of each window, drawn at random.
 
-    They are drawn anew each time, and candidates that answer something are always among them.
+    Candidates that answer a question are always included.
     """
     if rng is not None and candidates is not None:
         examples = [_sample_candidates(example, candidates, rng) for example in examples]
@@ -205,7 +206,7 @@ def collate(
 def _sample_candidates(
     example: PhraseExample, count: int, rng: np.random.Generator
 ) -> PhraseExample:
-    """The lesson with so many of its candidates; of the wrong ones, likely ones rather stay."""
+    """The example with `count` candidates; probable ones are more likely to be kept."""
     answers = example.correct.any(0)
     count = max(count, int(answers.sum()))
     if len(example.spans) <= count:
@@ -241,24 +242,24 @@ def _padded_teacher_scores(
 
 @dataclass(frozen=True, slots=True)
 class PhraseLoss:
-    """Shares of the parts in the sum; the softmax over the window's own candidates counts 1."""
+    """Weights of the losses; the softmax over the candidates of the window has 1."""
 
     elsewhere: float = 0.5
-    """Softmax over all candidates of the batch: what an index over many texts asks."""
+    """Softmax over all candidates of the batch, as in search over many texts."""
     dense: float = 0.5
-    """The same without the lexical part, so that nearest neighbors alone find the phrase."""
+    """Both without the lexical part, so that dense search alone finds the phrase."""
     teacher_scores: float = 1.0
-    """Divergence from the reader's softmax over the window's own candidates."""
+    """KL divergence from the teacher's softmax over the candidates of the window."""
     temperature: float = 1.0
-    """Above 1, the reader's second and third thoughts count more."""
+    """Of the softmax in distillation."""
     spans: float = 0.3
-    """The extractor's loss on the same states: one encoder then does both."""
+    """The extractor's loss on the same states, so that one encoder does both."""
 
 
 def score_batch(
     network: PhraseNetwork, batch: PhraseBatch, phrases: PhraseCodes, questions: QuestionCodes
 ) -> tuple[Tensor, Tensor]:
-    """Scores (Q, P, A) of every question with every candidate: the dense part, and all of it."""
+    """Scores (Q, P, A) of all questions and candidates: the dense part, and the sum."""
     dense = torch.einsum("qd,pad->qpa", questions.dense, phrases.dense).float()
     dense = dense + questions.trust[:, None, None] * batch.log_probabilities
     barred = ~batch.filled
@@ -276,23 +277,23 @@ def score_batch(
     return dense.masked_fill(barred, MASKED), (dense + lexical).masked_fill(barred, MASKED)
 
 
-def phrase_loss(network: PhraseNetwork, batch: PhraseBatch, how: PhraseLoss) -> Tensor:
-    """The mean over the batch's questions."""
+def phrase_loss(network: PhraseNetwork, batch: PhraseBatch, weights: PhraseLoss) -> Tensor:
+    """The weighted sum of the losses, each a mean over the questions of the batch."""
     phrases = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
     questions = network.encode_questions(batch.questions, batch.asked)
     dense, whole = score_batch(network, batch, phrases, questions)
-    total = _choices(whole, batch, how.elsewhere)
-    if dense is not whole and how.dense:
-        total = total + how.dense * _choices(dense, batch, how.elsewhere)
-    if how.teacher_scores:
-        total = total + how.teacher_scores * _divergence(whole, batch, how.temperature)
-        if dense is not whole and how.dense:
-            total = total + how.teacher_scores * how.dense * _divergence(
-                dense, batch, how.temperature
+    total = _choices(whole, batch, weights.elsewhere)
+    if dense is not whole and weights.dense:
+        total = total + weights.dense * _choices(dense, batch, weights.elsewhere)
+    if weights.teacher_scores:
+        total = total + weights.teacher_scores * _divergence(whole, batch, weights.temperature)
+        if dense is not whole and weights.dense:
+            total = total + weights.teacher_scores * weights.dense * _divergence(
+                dense, batch, weights.temperature
             )
-    if how.spans and network.spans is not None and phrases.states is not None:
+    if weights.spans and network.spans is not None and phrases.states is not None:
         found = network.spans.loss(phrases.states, batch.windows, batch.answers)
-        total = total + how.spans * found
+        total = total + weights.spans * found
     return total
 
 

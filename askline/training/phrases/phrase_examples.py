@@ -1,8 +1,4 @@
-"""
-Token arrays side by side, padded, on the device.
-
-Paragraphs and their questions as token windows with the spans that answer.
-"""
+"""Training examples of the phrase models: token windows of paragraphs with answer spans."""
 
 from __future__ import annotations
 
@@ -38,10 +34,9 @@ def pad(
     rows: Sequence[NDArray[np.int32]], device: torch.device | str, *, padding: int = 0
 ) -> tuple[Tensor, Tensor]:
     """
-    Token numbers (rows, tokens), and whether there is a token: (rows, tokens), bool.
+    Token ids and the boolean attention mask, both (rows, tokens).
 
-    Lengths are rounded up. Batches then come in few sizes, and a GPU's memory is not asked for anew
-    at almost every step of the first epoch.
+    Lengths are rounded up, so that batches have few different sizes and GPU memory is reused.
     """
     longest = max(map(len, rows))
     step = 8 if longest <= 64 else 32
@@ -58,9 +53,9 @@ def batches_of_similar_length(
     lengths: Sequence[int], size: int, rng: np.random.Generator, *, pool: int = 16
 ) -> Iterator[NDArray[np.int64]]:
     """
-    Places in a random order, `size` at a time, of like length within a pool of `pool` batches.
+    Batches of `size` rows in random order, of similar length within each pool of `pool` batches.
 
-    Every place comes once. The batches of a pool come in a random order too.
+    Every row is in one batch. The batches of a pool are in random order as well.
     """
     order = rng.permutation(len(lengths))
     sizes = np.asarray(lengths)
@@ -72,7 +67,7 @@ def batches_of_similar_length(
 
 
 def prefetch(items: Iterable[_Item], *, count: int = 3) -> Iterator[_Item]:
-    """The same items, the next few made by a thread while one is worked on."""
+    """The same items; a thread prepares the next ones."""
     done = object()
     source = iter(items)
     with ThreadPoolExecutor(1) as pool:
@@ -87,7 +82,7 @@ Spans = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowQuestion:
-    """A question, and the spans of its window that answer it: first and last token, (n, 2)."""
+    """A question and its answer spans in a window: first and last token, (n, 2)."""
 
     id: str
     tokens: NDArray[np.int32]
@@ -99,17 +94,17 @@ class AnswerWindow:
     """A window of a paragraph with the questions that are answered in it."""
 
     paragraph: int
-    """The place of its paragraph in what the material was made of."""
+    """The index of its paragraph."""
     window: TokenWindow
     questions: tuple[WindowQuestion, ...]
 
     def spans(self) -> tuple[Spans, NDArray[np.float32]]:
-        """Every span that answers something, once, and how many answers it is, as shares of 1."""
+        """The distinct answer spans of all questions, and their shares, which sum to 1."""
         return answer_spans(self.questions)
 
 
 def answer_spans(questions: Sequence[WindowQuestion]) -> tuple[Spans, NDArray[np.float32]]:
-    """Every span that answers one of them, once, and how many answers it is, as shares of 1."""
+    """The distinct answer spans of these questions, and their shares, which sum to 1."""
     counts = Counter(tuple(span) for asked in questions for span in asked.spans.tolist())
     found = sorted(counts)
     shares = np.array([counts[span] for span in found], np.float32)
@@ -120,10 +115,10 @@ def answer_windows(
     paragraphs: Iterable[Paragraph], tokenizer: Any, *, size: int = 384, overlap: int = 128
 ) -> list[AnswerWindow]:
     """
-    The windows of all paragraphs, those without questions too.
+    The windows of all paragraphs, with or without questions.
 
-    An answer that no window can give is left out: one that begins inside a word or is longer than
-    the longest phrase. A question without any other answer goes with it.
+    Answers that start inside a word or are longer than the longest phrase are left out, and so are
+    questions without any other answer.
     """
     found = []
     for place, paragraph in enumerate(paragraphs):
@@ -138,7 +133,7 @@ def answer_windows(
 
 
 def _spans(window: TokenWindow, question: SpanQuestion) -> Spans:
-    """One row for each answer that the window can give; equal answers repeat."""
+    """One row per answer inside the window; equal answers repeat."""
     spans = [_span(window, answer.start, answer.end) for answer in question.answers]
     return np.array([span for span in spans if span], np.int32).reshape(-1, 2)
 

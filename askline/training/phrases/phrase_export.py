@@ -1,9 +1,8 @@
 """
-Small embeddings: words in 4 bits, and without what no text can reach.
+Folders of trained phrase models: the extractor, and the exported model that runs without torch.
 
-A float phrase model → the same in int8, by what its layers read on real text.
-
-Trained networks as folders: an extractor to train phrases with, and the phrase model itself.
+The export is float or int8, with scales from activations on real text. Word embeddings can be
+stored in 4 bits; vocabulary entries and positions that no text can use are removed.
 """
 
 from __future__ import annotations
@@ -88,12 +87,12 @@ def prune_words(state: Mapping[str, Floats], tokenizer: str) -> tuple[dict[str, 
 
 
 def prune_positions(state: Mapping[str, Floats], count: int) -> dict[str, Floats]:
-    """The state with the first `count` positions; a window is no longer than that."""
+    """The state with only the first `count` position embeddings."""
     return {**state, _POSITIONS: state[_POSITIONS][:count]}
 
 
 def freeze_words(network: PhraseNetwork) -> None:
-    """Round the words' embeddings to 4 bits and train them no more; the layers learn around it."""
+    """Round the word embeddings to 4 bits and freeze them; the other layers adapt to it."""
     table = network.encoder.get_input_embeddings().weight
     rounded = unpack_int4(*pack_int4(table.detach().float().cpu().numpy()))
     with torch.no_grad():
@@ -106,7 +105,7 @@ _MARKED = 25  # candidates of a window whose markers are looked at
 
 
 class _Read(NamedTuple):
-    """States of a text before a layer, and of the markers beside it where it has any."""
+    """Input states of a layer, for a text and for its markers if it has any."""
 
     text: Floats  # (1, tokens, width)
     marks: Floats | None
@@ -136,7 +135,7 @@ def quantize_phrases(
 
 
 def _rest(config: PhraseConfig, tensors: Mapping[str, Floats], bits: int) -> Tensors:
-    """Everything but the layers' dense parts: words by rows or in 4 bits, heads by rows."""
+    """Everything but the dense layers: words by rows or in 4 bits, heads by rows."""
     made: Tensors = quantize_matrices({name: tensors[name] for name in config.head_shapes()})
     for name in config.encoder.shapes():
         made[name] = tensors[name].astype(np.float16)
@@ -150,7 +149,7 @@ def _rest(config: PhraseConfig, tensors: Mapping[str, Floats], bits: int) -> Ten
 def _observed(
     model: PhraseModel, encoder: PhraseEncoder, texts: Sequence[str]
 ) -> Iterator[dict[str, Floats]]:
-    """For each layer (tokens, channels) by what is read: input, context, middle, activated."""
+    """For each layer the inputs (tokens, channels) of its dense parts, by name."""
     config, tensors = model.config, encoder.tensors
     batches = [read for text in texts for read in _embedded(model, encoder, text)]
     for layer in range(config.encoder.layers):
@@ -183,7 +182,7 @@ def _embedded(model: PhraseModel, encoder: PhraseEncoder, text: str) -> Iterator
 
 
 def _seen(tensors: Mapping[str, NDArray[Any]], layer: int, text: Floats) -> KeyValueCache:
-    """What markers see of a text at this layer."""
+    """Keys and values of a text at a layer, for its markers."""
     stem = f"layers.{layer}"
     return {
         f"{name}.{layer}": text @ tensors[f"{stem}.{name}.weight"].T
@@ -218,7 +217,7 @@ _SIZES = {
 def save_extractor(
     network: Extractor, tokenizer: str, folder: str | PathLike[str], *, card: str
 ) -> Path:
-    """A Hugging Face folder with one more file; `tokenizer` is the text of its JSON file."""
+    """Write a Hugging Face folder with one more file; `tokenizer` is the text of its JSON file."""
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
     setattr(network.encoder.config, _KEY, network.spans.ends)
@@ -231,7 +230,7 @@ def save_extractor(
 
 
 def load_extractor(folder: str | PathLike[str]) -> Extractor:
-    """The extractor in a folder that `save_extractor` wrote, every weight checked."""
+    """Load a folder that `save_extractor` wrote, and check every weight."""
     path = Path(folder).expanduser()
     if not (path / _HEAD).is_file():
         raise ModelError(f"No {_HEAD} in {path}. Name a folder that `train extractor` wrote.")
@@ -242,7 +241,9 @@ def load_extractor(folder: str | PathLike[str]) -> Extractor:
     try:
         network.spans.load_state_dict(load_file(path / _HEAD))
     except (SafetensorError, RuntimeError) as error:
-        raise ModelError(f"{path / _HEAD} is damaged or of another network: {error}") from error
+        raise ModelError(
+            f"{path / _HEAD} is damaged or belongs to another network: {error}"
+        ) from error
     return network.eval()
 
 
@@ -316,7 +317,7 @@ def write_runtime(
 
 
 def runtime_config(encoder: Any) -> EncoderConfig:
-    """The encoder as the torch-free runtime runs it; ModelError for one that it cannot run."""
+    """The config of an encoder for the engine; ModelError if the engine cannot run it."""
     config = encoder.config
     missing = [theirs for theirs in _SIZES.values() if not hasattr(config, theirs)]
     if missing:
@@ -339,6 +340,6 @@ def runtime_config(encoder: Any) -> EncoderConfig:
 
 def _unlike_bert(encoder: Any, why: str) -> ModelError:
     return ModelError(
-        f"The runtime runs encoders built like BERT, with gelu; {type(encoder).__name__} is none: "
+        f"The engine runs only encoders built like BERT with GELU, got {type(encoder).__name__}: "
         f"{why}."
     )

@@ -1,9 +1,9 @@
 """
-The extractor: which phrases of a text could answer a question, before any question is asked.
+The extractor: which phrases of a text could be an answer, before there is a question.
 
-`conditional` is EfficientQA's: the end is scored beside its start's encoding. One layer over the
-two joined would add the same to every end of a start, so there is a hidden one between. `classic`
-scores ends alone, as readers with a question do; it is here to be compared with.
+With `conditional` ends (EfficientQA), the end is scored given the encoding of its start. A single
+layer over both would add the same number to every end of a start, so there is a hidden layer. With
+`classic` ends, they are scored alone, as in readers with a question; it is kept for comparison.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SpanEnds = Literal["conditional", "classic"]
 SPAN_ENDS: tuple[str, ...] = get_args(SpanEnds)
 Candidates = tuple[NDArray[np.int32], NDArray[np.float32]]
 MASKED = -1e4
-"""Stands for -inf where a softmax over nothing else must not become nan."""
+"""Used instead of -inf, so that a softmax over masked values only is not nan."""
 _HIDDEN = 128
 
 
@@ -93,7 +93,7 @@ class SpanHead(nn.Module):
         windows: Sequence[TokenWindow],
         answers: Sequence[tuple[Spans, NDArray[np.float32]]],
     ) -> Tensor:
-        """Cross-entropy to the spans that answer, each with its share, over starts and ends."""
+        """Cross-entropy to the answer spans, weighted by their shares."""
         opens, closes = _edges(windows, states)
         rows = np.repeat(np.arange(len(windows)), [len(spans) for spans, _ in answers])
         spans = torch.from_numpy(np.concatenate([spans for spans, _ in answers])).to(states.device)
@@ -127,7 +127,7 @@ class SpanHead(nn.Module):
 
 
 class Extractor(nn.Module):
-    """An encoder that does nothing but find candidates."""
+    """An encoder with a span head."""
 
     def __init__(self, encoder: Any, ends: SpanEnds = "conditional") -> None:
         super().__init__()
@@ -136,7 +136,7 @@ class Extractor(nn.Module):
 
     @classmethod
     def sharing(cls, encoder: Any, spans: SpanHead) -> Extractor:
-        """An extractor on an encoder that does other things too."""
+        """An extractor that shares the encoder and the head of another network."""
         network = cls(encoder, spans.ends)
         network.spans = spans
         return network
@@ -149,7 +149,7 @@ class Extractor(nn.Module):
         return states
 
     def loss(self, batch: Sequence[AnswerWindow]) -> Tensor:
-        """The span head's."""
+        """The loss of the span head."""
         windows = [one.window for one in batch]
         return self.spans.loss(self(windows), windows, [one.spans() for one in batch])
 
@@ -182,7 +182,7 @@ def train_extractor(
     *,
     callbacks: TrainingCallbacks | None = None,
 ) -> tuple[Epoch, ...]:
-    """Train in place on the windows that answer something."""
+    """Train in place on the windows with answers."""
     useful = [one for one in windows if one.questions]
 
     def batches(rng: np.random.Generator) -> Iterable[list[AnswerWindow]]:
@@ -203,7 +203,7 @@ def train_extractor(
 
 
 def _edges(windows: Sequence[TokenWindow], states: Tensor) -> tuple[Tensor, Tensor]:
-    """Where phrases may begin and end, (windows, tokens) each."""
+    """Whether a phrase may start and end at a token, both (windows, tokens)."""
     opens, _ = pad([window.may_start.astype(np.int32) for window in windows], states.device)
     closes, _ = pad([window.may_end.astype(np.int32) for window in windows], states.device)
     return opens.bool(), closes.bool()

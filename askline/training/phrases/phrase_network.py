@@ -1,28 +1,22 @@
 """
-The sparse part: words around a phrase against words that a question has or expects.
+The phrase encoder: a vector per candidate phrase and per question, compared by a dot product.
 
-A dense vector of a few hundred numbers cannot hold which words stand in the phrase's clause; names
-and years are lost first. So a phrase also weighs the words of its paragraph (Lee et al., 2020,
-"Contextualized sparse representations"), and a question weighs its own words and, through the
-encoder's word embeddings, words like those it would expect (Formal et al., 2021, SPLADE). The score
-is the sum over the vocabulary of weight times weight.
+There are three forms of a phrase vector:
 
-What differs between families of encoders: which inputs they take, how they count positions.
+- `pair` (EfficientQA): the encoder reads (paragraph, phrase), and the vector is the mean over all
+  tokens. It takes one pass of the encoder per phrase.
+- `span`: the encodings of the first and last token of the phrase, from one pass over the paragraph.
+- `markers`: one pass as well, but each phrase has two marker tokens of its own, copies of its first
+  and last token at their positions. Markers attend to the paragraph and to each other, and nothing
+  attends to them. Every layer can collect for the phrase what it needs, at twice the cost of
+  `span`.
 
-The siamese encoder: a vector for each candidate phrase, a vector for a question, one dot product.
-
-Three forms of a phrase's vector:
-
-- `pair`, EfficientQA's: the encoder reads (paragraph, phrase) and the vector is the mean over all
-  tokens. One pass of the encoder for each phrase.
-- `span`: the encodings of the phrase's first and last token, out of one pass over the paragraph.
-- `markers`: one pass too, but each phrase has two tokens of its own in it, copies of its first and
-  last at their positions, which look at the paragraph and at each other and which nothing looks
-  at. Every layer can thus gather for the phrase what it needs, at twice the cost of `span`.
-
-A second, lexical part of the vector is sparse: weights for the words around the phrase, against the
-words that the question has or expects there (`LexicalHead`). It is a dot product as well, over the
-vocabulary. The extractor's log-probability is one more dimension.
+A second, lexical part of the vector is sparse. A dense vector of a few hundred numbers cannot hold
+which words are near the phrase; names and years are lost first. So a phrase also weighs the words
+of its paragraph (Lee et al., 2020, "Contextualized sparse representations"), and a question weighs
+its own words and, through the word embeddings of the encoder, words that it expects (Formal et al.,
+2021, SPLADE). The lexical score is a dot product over the vocabulary. The log-probability of the
+extractor is one more dimension.
 """
 
 from __future__ import annotations
@@ -58,7 +52,7 @@ _KEYS = 128
 
 
 class LexicalHead(nn.Module):
-    """Weights of words, never below 0."""
+    """Word weights, which are never negative."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -70,17 +64,17 @@ class LexicalHead(nn.Module):
         self.threshold = nn.Parameter(-torch.ones(1))  # few words are expected at first
 
     def phrase(self, joined: Tensor, states: Tensor, inside: Tensor) -> Tensor:
-        """Weights (windows, candidates, tokens) of a window's tokens for each of its phrases."""
+        """Weights (windows, candidates, tokens) of the window's tokens for each phrase."""
         match = self.seek(joined) @ self.key(states).transpose(1, 2) / _KEYS**0.5
         weights = torch.log1p(functional.relu(match.float() + self.shift))
         inner = inside.clone()
-        inner[:, 0] = False  # special tokens are no words
+        inner[:, 0] = False  # special tokens are not words
         inner[:, :-1] &= inside[:, 1:]
         inner[:, -1] = False
         return weights * inner[:, None]
 
     def question(self, states: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """What is expected, token by token (questions, tokens, width), and weights of its own."""
+        """Expected-word queries (questions, tokens, width), and weights of the own tokens."""
         own = functional.softplus(self.own(states)[..., 0].float())
         inner = inside.clone()
         inner[:, 0] = False
@@ -104,32 +98,32 @@ class LexicalHead(nn.Module):
 
 
 def accepted_inputs(encoder: Any, batch: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The inputs that this encoder knows; MPNet has no token types."""
+    """The inputs that an encoder accepts; MPNet, for example, has no token types."""
     known = inspect.signature(encoder.forward).parameters
     return {name: value for name, value in batch.items() if name in known}
 
 
 def second_token_type(encoder: Any) -> int:
-    """The type of the second text's tokens: 1, or 0 where there is one type alone (RoBERTa)."""
+    """The token type id of the second text: 1, or 0 if there is only one type (RoBERTa)."""
     return int(getattr(encoder.config, "type_vocab_size", 1) > 1)
 
 
 def first_position(encoder: Any) -> int:
-    """The position of a text's first token: RoBERTa counts from behind its padding."""
+    """The position id of a text's first token: RoBERTa starts after its padding id."""
     places = getattr(getattr(encoder, "embeddings", None), "position_embeddings", None)
     padding = getattr(places, "padding_idx", None)
     return 0 if padding is None else int(padding) + 1
 
 
 def check_window(encoder: Any, window: int) -> None:
-    """Refuse windows of more tokens than the encoder has positions."""
+    """Raise InputError if a window has more tokens than the encoder has positions."""
     most = getattr(encoder.config, "max_position_embeddings", window) - first_position(encoder)
     if window > most:
         raise InputError(f"The encoder reads {most} tokens at a time, got a window of {window}.")
 
 
 def attention_mask(may: Tensor) -> Tensor:
-    """A mask (batch, tokens, tokens) of who may look at whom, as the library at hand takes it."""
+    """An attention mask (batch, tokens, tokens) in the form of the installed transformers."""
     if int(import_transformers().__version__.partition(".")[0]) >= 5:
         return may[:, None]
     return may.to(torch.int64)
@@ -141,7 +135,7 @@ PHRASE_FORMS: tuple[str, ...] = get_args(PhraseForm)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PhraseCodes:
-    """Of windows' candidates."""
+    """Encodings of the candidates of windows."""
 
     dense: Tensor  # (windows, candidates, size)
     words: Tensor | None  # (windows, candidates, tokens of the window): weights of the words
@@ -150,7 +144,7 @@ class PhraseCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionCodes:
-    """Of questions."""
+    """Encodings of questions."""
 
     dense: Tensor  # (questions, size)
     trust: Tensor  # (questions,): what the extractor's log-probability counts
@@ -159,7 +153,7 @@ class QuestionCodes:
 
 
 class PhraseNetwork(nn.Module):
-    """One encoder for phrases and questions, with the layers that make vectors of its states."""
+    """One encoder for phrases and questions, with layers that turn its states into vectors."""
 
     def __init__(
         self, encoder: Any, form: PhraseForm = "markers", *, size: int = 384, lexical: bool = True
@@ -176,7 +170,7 @@ class PhraseNetwork(nn.Module):
         self.spans = SpanHead(width) if form != "pair" else None
 
     def encode_questions(self, tokens: Tensor, inside: Tensor) -> QuestionCodes:
-        """Tokens (questions, tokens), and where there are any."""
+        """Token ids and mask, both (questions, tokens)."""
         states = self._states(tokens, inside)
         mean = _mean(states, inside)
         joined = mean if self.form == "pair" else torch.cat([states[:, 0], mean], -1)
@@ -200,7 +194,7 @@ class PhraseNetwork(nn.Module):
         return states
 
     def _marked(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> tuple[Tensor, Tensor]:
-        """States of the window, and of each span's two ends joined."""
+        """States of the window, and the joined states of both ends of each span."""
         if self.form == "span":
             states = self._states(tokens, inside)
             ends = _at(states, spans)  # (windows, candidates, 2, width)
@@ -213,14 +207,14 @@ class PhraseNetwork(nn.Module):
             "input_ids": torch.cat([tokens, tokens.gather(1, places)], 1),
             "position_ids": torch.cat([base, places], 1) + first_position(self.encoder),
             "token_type_ids": types * second_token_type(self.encoder),
-            "attention_mask": attention_mask(_sight(inside, places.shape[1])),
+            "attention_mask": attention_mask(_marker_mask(inside, places.shape[1])),
         }
         states = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         markers = states[:, length:]
         return states[:, :length], markers.reshape(count, -1, 2 * markers.shape[-1])
 
     def _pairs(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> Tensor:
-        """(windows, candidates, size), the paper's way."""
+        """(windows, candidates, size), one encoder pass per phrase."""
         windows, candidates = spans.shape[:2]
         length = inside.sum(1)[:, None].expand(-1, candidates).flatten()  # tokens of each window
         rows = torch.arange(windows, device=tokens.device).repeat_interleave(candidates)
@@ -249,8 +243,8 @@ def _at(states: Tensor, spans: Tensor) -> Tensor:
     return states[rows, spans]
 
 
-def _sight(inside: Tensor, markers: int) -> Tensor:
-    """Who looks at whom: all at the text, a marker at itself and its twin too."""
+def _marker_mask(inside: Tensor, markers: int) -> Tensor:
+    """All tokens attend to the text; a marker also to itself and the other marker of its phrase."""
     count, length = inside.shape
     may = inside[:, None].expand(-1, length + markers, -1)  # (windows, all, tokens)
     twins = torch.arange(markers, device=inside.device) // 2

@@ -1,13 +1,10 @@
 """
-A reader that sees question and paragraph together: the teacher of the two that do not.
+Teachers of the phrase encoder: readers that see question and paragraph together.
 
-It never ships. It scores a paragraph's candidates for a question, and marks the answer in sentences
-that come with a question but without the answer's place.
-
-What readers teach: scores of candidates, and answers in sentences that come without them.
-
-A reader that has seen a question's answer is too sure of it to teach anything. So two readers are
-trained, each on half of the paragraphs, and each teaches about the half that it has not seen.
+They score the candidates of a paragraph for a question, and mark answers in sentences that come
+with a question but without an answer span. They are not part of any exported model. A reader that
+was trained on a question is too sure of its answer to teach anything, so two are trained, each on
+half of the paragraphs, and each scores the other half.
 """
 
 from __future__ import annotations
@@ -57,12 +54,12 @@ __all__ = [
 
 
 TeacherTables = Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]
-"""For each question of a window, a reader's log-probabilities of its first and last tokens."""
+"""For each question of a window, log-probabilities of the answer's first and last token."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TeacherInput:
-    """A question and the window to read, with the spans that answer where they are known."""
+    """A question and a window, with the answer spans if they are known."""
 
     question: NDArray[np.int32]
     window: TokenWindow
@@ -78,7 +75,7 @@ class PhraseTeacher(nn.Module):
         self.ends = nn.Linear(encoder.config.hidden_size, 2)
 
     def forward(self, teacher_inputs: Sequence[TeacherInput]) -> tuple[Tensor, Tensor]:
-        """Two tables (readings, tokens of the longest window); columns are the window's tokens."""
+        """Two tables (inputs, tokens of the longest window)."""
         device = device_of(self)
         # The window's first special token is dropped: the question ends with the one between.
         rows = [np.concatenate([one.question, one.window.tokens[1:]]) for one in teacher_inputs]
@@ -99,7 +96,7 @@ class PhraseTeacher(nn.Module):
         return scores[..., 0], scores[..., 1]
 
     def loss(self, batch: Sequence[TeacherInput]) -> Tensor:
-        """Cross-entropy to the spans, ends taken apart."""
+        """Cross-entropy of first and last tokens to the answer spans."""
         firsts, lasts = self(batch)
         target = np.zeros((2, *firsts.shape), np.float32)
         for row, one in enumerate(batch):
@@ -148,7 +145,7 @@ def train_teacher(
 def teacher_tables(
     network: PhraseTeacher, inputs: Sequence[TeacherInput], *, batch: int = 128
 ) -> list[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Log-probabilities of first and last tokens, one pair of arrays a reading."""
+    """Log-probabilities of first and last tokens, two arrays per input."""
     network.eval()
     found: list[Any] = [None] * len(inputs)
     order = np.argsort([len(one.question) + len(one.window) for one in inputs], kind="stable")
@@ -164,7 +161,7 @@ def teacher_tables(
 
 
 Floats = NDArray[np.float32]
-_PIECE = 800  # characters of a made-up paragraph, as long as SQuAD's
+_PARAGRAPH_CHARACTERS = 800  # about the length of SQuAD's paragraphs
 
 
 def cross_train_teachers(
@@ -190,20 +187,20 @@ def cross_train_teachers(
 
 @dataclass(frozen=True, slots=True)
 class PairText:
-    """A made-up paragraph of sentences, and for each question the sentence that answers it."""
+    """Sentences joined to a paragraph, and for each question the sentence that answers it."""
 
     text: str
     questions: tuple[tuple[str, str, tuple[int, int]], ...]
-    """Id, question, first character and end of the sentence."""
+    """Id, question, and the character range of the sentence."""
 
 
 def join_pairs(pairs: Iterable[tuple[str, str]]) -> list[PairText]:
-    """(question, sentence) pairs as paragraphs: sentences that follow each other stand together."""
+    """Join the sentences of (question, sentence) pairs to paragraphs, in their order."""
     found: list[PairText] = []
     text, places, asked = "", dict[str, tuple[int, int]](), list[Any]()
     for number, (question, sentence) in enumerate(pairs):
         if sentence not in places:
-            if text and len(text) + len(sentence) > _PIECE:
+            if text and len(text) + len(sentence) > _PARAGRAPH_CHARACTERS:
                 found.append(PairText(text, tuple(asked)))
                 text, places, asked = "", {}, []
             text += " " * bool(text)
@@ -215,7 +212,7 @@ def join_pairs(pairs: Iterable[tuple[str, str]]) -> list[PairText]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabeledWindow:
-    """A window of a made-up paragraph, with the answers that readers marked in it."""
+    """A window of joined sentences with the answers that the teachers marked."""
 
     text: str
     window: AnswerWindow
@@ -223,18 +220,18 @@ class LabeledWindow:
 
 
 def mark_answers(
-    readers: Sequence[PhraseTeacher],
+    teachers: Sequence[PhraseTeacher],
     texts: Sequence[PairText],
     tokenizer: Any,
     *,
-    sure: float = 0.35,
+    min_probability: float = 0.35,
     size: int = 384,
     overlap: int = 128,
 ) -> list[LabeledWindow]:
     """
-    Windows with the questions whose answer the readers mark with at least this probability.
+    Windows with the questions whose answer the teachers mark with probability `min_probability`.
 
-    It is the probability of one span among all of its sentence, by the mean of the readers.
+    It is the probability of one span among all spans of its sentence, averaged over the teachers.
     """
     paragraphs = [Paragraph(f"pairs#{at}", "", one.text, ()) for at, one in enumerate(texts)]
     windows = answer_windows(paragraphs, tokenizer, size=size, overlap=overlap)
@@ -245,11 +242,11 @@ def mark_answers(
     ]
     nothing = np.zeros((0, 2), np.int32)
     every = [TeacherInput(tokens, windows[place].window, nothing) for place, _, tokens, _ in asked]
-    said = [teacher_tables(reader, every) for reader in readers]
+    found = [teacher_tables(teacher, every) for teacher in teachers]
     kept: dict[int, list[tuple[WindowQuestion, tuple[Floats, Floats]]]] = {}
     for at, (place, name, tokens, sentence) in enumerate(asked):
-        tables = _mean([one[at][0] for one in said]), _mean([one[at][1] for one in said])
-        span = _surest(windows[place].window, tables, sentence, sure)
+        tables = _mean([one[at][0] for one in found]), _mean([one[at][1] for one in found])
+        span = _most_probable_span(windows[place].window, tables, sentence, min_probability)
         if span is not None:
             kept.setdefault(place, []).append((WindowQuestion(name, tokens, span), tables))
     return [
@@ -265,13 +262,16 @@ def mark_answers(
 
 
 def _mean(scores: Sequence[Floats]) -> Floats:
-    """Of probabilities given as logarithms."""
+    """The mean of probabilities, given and returned as logarithms."""
     found: Floats = np.logaddexp.reduce(np.stack(scores)) - np.float32(np.log(len(scores)))
     return found
 
 
-def _surest(
-    window: TokenWindow, tables: tuple[Floats, Floats], sentence: tuple[int, int], sure: float
+def _most_probable_span(
+    window: TokenWindow,
+    tables: tuple[Floats, Floats],
+    sentence: tuple[int, int],
+    min_probability: float,
 ) -> NDArray[np.int32] | None:
     within = (window.starts >= sentence[0]) & (window.ends <= sentence[1])
     starts = np.where(within & window.may_start, tables[0], -np.inf)
@@ -280,6 +280,6 @@ def _surest(
     joint = np.where((length >= 0) & (length < MAX_PHRASE_TOKENS), starts[:, None] + ends, -np.inf)
     best = np.unravel_index(np.argmax(joint), joint.shape)
     top = joint[best]
-    if not np.isfinite(top) or np.exp(joint - top).sum() * sure > 1:
+    if not np.isfinite(top) or np.exp(joint - top).sum() * min_probability > 1:
         return None
     return np.array([best], np.int32)

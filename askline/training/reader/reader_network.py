@@ -93,7 +93,7 @@ class AdapterReader(nn.Module):
     def _embedded(self, batch: PackedBatch) -> Tensor:
         """(tokens, width)"""
         table, epsilon = self.frozen, self.layout.encoder.norm_epsilon
-        states = table["words/weight"][batch.tokens] + table["positions/weight"][batch.places]
+        states = table["words/weight"][batch.tokens] + table["positions/weight"][batch.positions]
         states = states + table["kinds/weight"][batch.segments]
         width = (self.layout.encoder.width,)
         states = F.layer_norm(states, width, table["norm/weight"], table["norm/bias"], epsilon)

@@ -1,16 +1,10 @@
 """
-Interchange with sentence-transformers: CrossEncoder folders, read and written.
+Folders of cross-encoders, and a ranker that runs them in torch.
 
-Such a folder is a Hugging Face sequence classifier with one output, its tokenizer, and a note on
-the activation that stands between the output and the score. Three places for that note are in use,
-by the age of the library that wrote it; without one, a single output means a sigmoid.
-
-A trained network as a folder: a CrossEncoder folder, with one more file for the heads it lacks.
-
-`save_network` and `load_network` take every head; what they write for the plain head is what
-`save_cross_encoder` writes.
-
-A transformer in torch as a ranker: for measuring what was trained, not for speed.
+With the plain head, a folder is a sentence-transformers CrossEncoder folder: a Hugging Face
+sequence classifier with one output, its tokenizer, and the name of the activation between output
+and score. That name is in one of three places, depending on the version of the library; without it,
+a single output means a sigmoid. With another head, the folder has one more file.
 """
 
 from __future__ import annotations
@@ -61,9 +55,9 @@ _NAMES: dict[str, Activation] = {
 
 def load_cross_encoder(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activation]:
     """
-    The network, its tokenizer, and what makes CrossEncoder's score of the network's.
+    The network, its tokenizer, and the activation that CrossEncoder applies to its output.
 
-    Every weight must be there: a folder without its classifier is an encoder, not a selector.
+    Every weight must exist: a folder without a classifier is only an encoder.
     """
     path = Path(folder).expanduser()
     if not path.is_dir():
@@ -72,21 +66,21 @@ def load_cross_encoder(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, A
     missing = [name for name in missing if not name.endswith("position_ids")]
     if missing:
         raise ModelError(
-            f"{path} is no cross-encoder: it has no {', '.join(missing)}. To train one from it, "
-            "start from it instead."
+            f"{path} is not a cross-encoder: it has no {', '.join(missing)}. To train a "
+            "cross-encoder from it, use it as --init."
         )
     return PairNetwork(encoder, "plain", None), load_tokenizer(path), _activation(path)
 
 
 def save_cross_encoder(network: PairNetwork, tokenizer: Any, folder: str | PathLike[str]) -> Path:
     """
-    Write a folder whose CrossEncoder scores are the network's own, without a sigmoid.
+    Write a CrossEncoder folder whose scores are those of the network, without a sigmoid.
 
-    The other heads are not known to CrossEncoder, so they are refused.
+    Only the plain head is accepted, because CrossEncoder has no other.
     """
     if network.head != "plain":
         raise InputError(
-            f"Only a network with the plain head makes a cross-encoder, got {network.head!r}."
+            f"Only the plain head can be saved as a CrossEncoder, got {network.head!r}."
         )
     path = Path(folder).expanduser()
     path.mkdir(parents=True, exist_ok=True)
@@ -101,10 +95,10 @@ def load_tokenizer(folder: str | PathLike[str]) -> Any:
     """The tokenizer of a model folder."""
     try:
         found = import_transformers().AutoTokenizer.from_pretrained(folder)
-    except Exception as error:  # the library raises of many kinds
+    except Exception as error:  # the library raises many kinds of errors
         raise ModelError(f"The tokenizer in {folder} cannot be loaded: {error}") from error
     if not set(found.get_vocab()) - set(found.all_special_tokens):
-        # Without its files some versions of the library make one up, to which all words are one.
+        # Without files, some versions of the library return a tokenizer that knows no words.
         raise ModelError(f"No tokenizer in {folder}: add its files, such as tokenizer.json.")
     return found
 
@@ -135,7 +129,7 @@ _KEY = "askline_head"
 
 
 def save_network(network: PairNetwork, tokenizer: Any, folder: str | PathLike[str]) -> Path:
-    """Write the folder. Weights are safetensors."""
+    """Write a folder for a network with any head. Weights are safetensors."""
     if network.scorer is None:
         return save_cross_encoder(network, tokenizer, folder)
     path = Path(folder).expanduser()
@@ -155,7 +149,7 @@ def load_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any]:
 
 
 def load_ranking_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any, Activation]:
-    """The same, and what makes a score of the network's; heads of our own give it as it is."""
+    """A network, its tokenizer, and the activation of its output."""
     path = Path(folder).expanduser()
     if not (path / _HEAD).is_file():
         return load_cross_encoder(path)
@@ -167,13 +161,15 @@ def load_ranking_network(folder: str | PathLike[str]) -> tuple[PairNetwork, Any,
     try:
         network.scorer.load_state_dict(load_file(path / _HEAD))
     except (SafetensorError, RuntimeError) as error:
-        raise ModelError(f"{path / _HEAD} is damaged or of another network: {error}") from error
+        raise ModelError(
+            f"{path / _HEAD} is damaged or belongs to another network: {error}"
+        ) from error
     return network.eval(), load_tokenizer(path), "identity"
 
 
 @dataclass(frozen=True, eq=False)
 class TransformerRanker(Ranker):
-    """Scores are logits (or chances, where the folder asks for a sigmoid), each pair on its own."""
+    """A cross-encoder in torch. Scores are logits, or probabilities if the folder has a sigmoid."""
 
     name: ClassVar[str] = "transformer"
 
@@ -187,9 +183,9 @@ class TransformerRanker(Ranker):
     @classmethod
     def load(cls, folder: str | PathLike[str], *, device: str = "cpu") -> TransformerRanker:
         """
-        A CrossEncoder folder, or one that was trained with another head.
+        Load a CrossEncoder folder, or one with another head.
 
-        Scores agree with CrossEncoder's `predict`; those of the other heads are logits.
+        Scores agree with CrossEncoder's `predict`; those of other heads are logits.
         """
         network, tokenizer, activation = load_ranking_network(folder)
         longest = min(tokenizer.model_max_length, network.encoder.config.max_position_embeddings)  # type: ignore[union-attr]

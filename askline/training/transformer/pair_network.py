@@ -1,9 +1,7 @@
 """
-From an encoder's last layer to one score a pair.
+The cross-encoder network: an encoder with a head that scores (question, candidate) pairs.
 
-An encoder and its head, as one network over batches of token pairs.
-
-Scores of many pairs: length-sorted batches under a token max_tokens, in half precision on a GPU.
+Many pairs are scored in batches of similar length under a token budget, in bfloat16 on a GPU.
 """
 
 from __future__ import annotations
@@ -44,10 +42,10 @@ __all__ = [
 
 class FirstTokenHead(nn.Module):
     """
-    The Report's head: the first token, one hidden layer of 256, two outputs.
+    The first token, one hidden layer of 256, and two outputs.
 
-    The score is the log-odds of the first output ("answers") against the second, so that one
-    number ranks and its sigmoid is the softmax of the two.
+    The score is the log-odds of the first output ("answers") against the second; its sigmoid is the
+    softmax of the two.
     """
 
     def __init__(self, width: int, *, hidden: int = 256, dropout: float = 0.1) -> None:
@@ -56,18 +54,18 @@ class FirstTokenHead(nn.Module):
             nn.Dropout(dropout), nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, 2)
         )
 
-    def forward(self, states: Tensor, inside: Tensor) -> Tensor:  # noqa: ARG002
-        """`states` (pairs, tokens, width) → (pairs,)."""
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:  # noqa: ARG002
+        """States (pairs, tokens, width) → (pairs,)."""
         outputs: Tensor = self.layers(states[:, 0])
         return outputs[:, 0] - outputs[:, 1]
 
 
 class MeanHead(nn.Module):
     """
-    The Cascade Transformer's: the mean over all tokens, three layers of the encoder's width.
+    The head of the Cascade Transformer: the mean over all tokens and three layers.
 
-    Each layer is followed by tanh and dropout; a last one without a name in the paper gives the
-    score.
+    Each layer has the width of the encoder and is followed by tanh and dropout. One more linear
+    layer, which the paper does not name, gives the score.
     """
 
     def __init__(self, width: int, *, dropout: float = 0.1) -> None:
@@ -77,27 +75,27 @@ class MeanHead(nn.Module):
             layers += [nn.Linear(width, width), nn.Tanh(), nn.Dropout(dropout)]
         self.layers = nn.Sequential(*layers, nn.Linear(width, 1))
 
-    def forward(self, states: Tensor, inside: Tensor) -> Tensor:
-        """`states` (pairs, tokens, width), `inside` (pairs, tokens), 0 for padding → (pairs,)."""
-        weights = inside.unsqueeze(-1).to(states.dtype)
+    def forward(self, states: Tensor, mask: Tensor) -> Tensor:
+        """States (pairs, tokens, width) and attention mask (pairs, tokens) → (pairs,)."""
+        weights = mask.unsqueeze(-1).to(states.dtype)
         mean = (states * weights).sum(1) / weights.sum(1)
         return torch.squeeze(self.layers(mean), -1)
 
 
 Head = Literal["plain", "first-token", "mean"]
 HEADS: tuple[str, ...] = get_args(Head)
-"""`plain` is the encoder family's own classifier, which CrossEncoder folders have."""
+"""`plain` is the classifier of the encoder's family, as in CrossEncoder folders."""
 
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
 def import_transformers() -> Any:
-    """The library, or a word on which extra brings it."""
+    """The library; MissingExtraError names the extra that installs it."""
     return require_extra("transformers", purpose="A transformer", extra="train")
 
 
 class PairNetwork(nn.Module):
-    """Scores (question, candidate) pairs; higher is better, and a sigmoid makes it a chance."""
+    """Scores of (question, candidate) pairs as logits: higher is better."""
 
     def __init__(self, encoder: nn.Module, head: Head, scorer: nn.Module | None) -> None:
         super().__init__()
@@ -108,9 +106,9 @@ class PairNetwork(nn.Module):
         cls, name: str | PathLike[str], *, head: Head = "plain", depth: int | None = None
     ) -> PairNetwork:
         """
-        An encoder from a folder (or a hub name) with a head, which is new unless the folder has it.
+        An encoder from a folder or a hub name with a head, which is new unless the folder has it.
 
-        `depth` keeps that many of the lowest layers. Weights must be safetensors: a pickle is never
+        `depth` keeps that many of the lowest layers. Weights must be safetensors; pickles are never
         read.
         """
         if head not in HEADS:
@@ -126,7 +124,7 @@ class PairNetwork(nn.Module):
         )
 
     def forward(self, batch: Mapping[str, Tensor]) -> Tensor:
-        """A batch as `collate` makes it → (pairs,)."""
+        """A batch of `PairSet.collate` → (pairs,)."""
         if self.scorer is None:
             logits: Tensor = self.encoder(**batch).logits  # (pairs, 1)
             return logits[:, 0].float()
@@ -136,15 +134,15 @@ class PairNetwork(nn.Module):
 
     @property
     def packs(self) -> bool:
-        """Whether `packed` can run: an encoder of BERT's family under any head."""
+        """Whether `packed` can run: BERT encoders with any head."""
         return is_bert(self._base)
 
     def packed(self, batch: PackedBatch) -> Tensor:
         """
-        The same scores of pairs that lie end to end, without a pass over padding.
+        The same scores for a packed batch, without computing padding.
 
-        On a GPU the layers run in bfloat16 and the head in float32: bfloat16 has three digits, and
-        scores of candidates that differ in the fourth would be ties.
+        On a GPU the layers run in bfloat16 and the head in float32: with the three digits of
+        bfloat16, close scores would become ties.
         """
         states = bert_embed(self._base, batch)
         for layer in encoder_layers(self.encoder):
@@ -159,9 +157,9 @@ class PairNetwork(nn.Module):
         logits: Tensor = encoder.classifier(encoder.dropout(self._base.pooler(first)))
         return logits[:, 0]
 
-    def _scorer(self, states: Tensor, inside: Tensor) -> Tensor:
+    def _scorer(self, states: Tensor, mask: Tensor) -> Tensor:
         assert self.scorer is not None  # only the plain head has none
-        scores: Tensor = self.scorer(states, inside)
+        scores: Tensor = self.scorer(states, mask)
         return scores
 
     @property
@@ -176,16 +174,16 @@ class PairNetwork(nn.Module):
 
 
 def _padded(states: Tensor, batch: PackedBatch) -> tuple[Tensor, Tensor]:
-    """(tokens, width) → (pairs, longest, width), and 1 where there is a token."""
-    where = (batch.owners, batch.places)
+    """(tokens, width) → (pairs, longest, width), and the attention mask."""
+    where = (batch.owners, batch.positions)
     full = states.new_zeros(len(batch), batch.longest, states.shape[-1]).index_put(where, states)
-    inside = states.new_zeros(len(batch), batch.longest)
-    inside[where] = 1
-    return full, inside
+    mask = states.new_zeros(len(batch), batch.longest)
+    mask[where] = 1
+    return full, mask
 
 
 def read_encoder(name: str | PathLike[str], *, plain: bool) -> tuple[Any, list[str]]:
-    """The encoder, and the names of the weights that its folder does not have."""
+    """The encoder, and the names of weights that are missing in its folder."""
     library = import_transformers()
     if Path(name).is_dir():
         _check_folder(Path(name))
@@ -200,10 +198,10 @@ def read_encoder(name: str | PathLike[str], *, plain: bool) -> tuple[Any, list[s
             dtype="float32",
             **options,
         )
-    except Exception as error:  # the library raises of many kinds, some of them its own
+    except Exception as error:  # the library raises many kinds of errors
         raise ModelError(
             f"{name} cannot be loaded as a transformer: {str(error).rstrip('.')}. Check that the "
-            "folder is whole and its weights fit its config."
+            "folder is complete and its weights fit its config."
         ) from error
     wrong = [_misfit(*key) for key in sorted(info.get("mismatched_keys", ()))]
     if wrong:
@@ -215,7 +213,7 @@ def read_encoder(name: str | PathLike[str], *, plain: bool) -> tuple[Any, list[s
 
 
 def _misfit(weight: str, found: Sequence[int], expected: Sequence[int]) -> str:
-    return f"{weight} is {tuple(found)} where {tuple(expected)} is expected"
+    return f"{weight} has shape {tuple(found)}, expected {tuple(expected)}"
 
 
 def _check_folder(folder: Path) -> None:
@@ -237,16 +235,16 @@ def _cut(encoder: Any, depth: int) -> None:
 
 
 def encoder_layers(encoder: Any) -> nn.ModuleList:
-    """BERT, RoBERTa, MPNet, ELECTRA and DeBERTa all keep their layers at this place."""
+    """The layers of BERT, RoBERTa, MPNet, ELECTRA and DeBERTa encoders."""
     layers = getattr(getattr(encoder.base_model, "encoder", None), "layer", None)
     if not isinstance(layers, nn.ModuleList):
         kind = type(encoder).__name__
-        raise ModelError(f"{kind} keeps no list of layers at encoder.layer, so it cannot be cut.")
+        raise ModelError(f"{kind} has no list of layers at encoder.layer, so it cannot be cut.")
     return layers
 
 
 SCORING_TOKENS = 32_768
-"""Padded tokens in one forward pass where no gradient is kept."""
+"""Padded tokens in one forward pass without gradients."""
 MEASURES = ("MAP", "MRR", "P@1")
 
 
@@ -258,7 +256,7 @@ def autocast(device: torch.device) -> AbstractContextManager[object]:
 def pair_scores(
     network: PairNetwork, pairs: PairSet, rows: NDArray[np.int64], *, max_tokens: float
 ) -> Tensor:
-    """(rows,) in the order of `rows`, whatever the batches are; gradients flow if they are on."""
+    """(rows,) in the order of `rows`, independent of the batches; with gradients if enabled."""
     device = next(network.parameters()).device
     packed = device.type == "cuda" and network.packs
     parts, places = [], []
@@ -302,7 +300,7 @@ def measure_scores(
     *,
     measures: tuple[str, ...] = MEASURES,
 ) -> dict[str, float]:
-    """The same, of scores that are there: those of each question's candidates."""
+    """The same from existing scores, one array per question."""
     run = Run.from_hits("network", zip(questions, map(sort_by_score, scores), strict=True))
     values = score_run(run, make_qrels(questions), measures=measures)
     return {name: 100 * float(each.mean()) for name, each in values.items()}

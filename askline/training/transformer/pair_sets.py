@@ -1,7 +1,7 @@
 """
-Question sets as token numbers, and batches of them with little padding.
+Question sets as token ids of (question, candidate) pairs, and batches with little padding.
 
-Pairs joined from texts that were tokenized once, whatever lists they are drawn for.
+Texts are tokenized once (`TextTable`) and joined to any number of pairs.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairSet:
-    """Every (question, candidate) pair of a set, questions in order, as token numbers."""
+    """The token ids of every (question, candidate) pair of a set, question after question."""
 
     name: str
     tokens: tuple[NDArray[np.int32], ...]
     segments: tuple[NDArray[np.int8], ...] | None
-    """Which of the two texts a token belongs to; None for encoders that do not ask."""
+    """Token type ids; None for encoders without them."""
     labels: NDArray[np.float32]
     offsets: NDArray[np.int64]
     """The pairs of question i are those from offsets[i] up to offsets[i + 1]."""
     padding: int
     teacher_scores: NDArray[np.float32] | None = None
-    """What a teacher says of each pair, where there is one."""
+    """Scores of a teacher for each pair, if there is one."""
 
     def __len__(self) -> int:
         """The number of questions."""
@@ -67,19 +67,19 @@ class PairSet:
         )
 
     def draw(self, chosen: NDArray[np.int64], *_: object) -> PairSet:
-        """The lists of these questions as they are: a `ListSource` in which nothing is random."""
+        """The complete lists of these questions: a `ListSource` without random choices."""
         return self.take(chosen)
 
     def lengths(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Tokens in each of these pairs."""
+        """The number of tokens of each of these pairs."""
         return np.array([len(self.tokens[row]) for row in rows])
 
     def collate(self, rows: NDArray[np.int64], device: torch.device | str) -> dict[str, Tensor]:
-        """These pairs as an encoder takes them, padded to the longest."""
+        """Some pairs as the inputs of an encoder, padded to the longest."""
         return self.pack(rows, device).padded()
 
     def pack(self, rows: NDArray[np.int64], device: torch.device | str) -> PackedBatch:
-        """These pairs end to end."""
+        """Some pairs as a packed batch."""
         tokens = [self.tokens[row] for row in rows]
         lengths = np.array([len(row) for row in tokens])
         ends = np.cumsum(lengths)
@@ -98,7 +98,7 @@ class PairSet:
         return PackedBatch(
             tokens=on(flat),
             segments=on(segments),
-            places=on(np.arange(ends[-1]) - starts[owners]),
+            positions=on(np.arange(ends[-1]) - starts[owners]),
             owners=on(owners),
             starts=on(starts, np.int32),
             second=on(np.bincount(owners, segments == 0, len(rows))),
@@ -140,9 +140,9 @@ def encode_texts(
 
 def token_batches(lengths: NDArray[np.int64], max_tokens: float) -> Iterator[NDArray[np.int64]]:
     """
-    Places of like length together, as many as fit the max_tokens when padded; the shortest first.
+    Batches of rows of similar length with at most `max_tokens` padded tokens, the shortest first.
 
-    Every place comes exactly once. One that is longer than the max_tokens comes alone.
+    Every row is in exactly one batch. A row that is longer than `max_tokens` is a batch alone.
     """
     order = np.argsort(lengths, kind="stable")
     start = 0
@@ -158,7 +158,7 @@ Tokens = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextTable:
-    """Texts by number, and how two of them make a pair."""
+    """Tokenized texts by number, and the template that joins two of them."""
 
     texts: TokenTable
     template: PairTemplate
@@ -166,14 +166,14 @@ class TextTable:
 
     @classmethod
     def encode(cls, texts: Sequence[str], tokenizer: Any, *, max_length: int = 256) -> TextTable:
-        """The caller keeps which number is which text."""
+        """Text i of `texts` gets number i."""
         return cls(TokenTable.of(texts, tokenizer), PairTemplate.of(tokenizer), max_length)
 
     def __len__(self) -> int:
         return len(self.texts.offsets) - 1
 
     def __getitem__(self, text: int) -> Tokens:
-        """Without special tokens."""
+        """The tokens of a text, without special tokens."""
         return self.texts.tokens[self.texts.offsets[text] : self.texts.offsets[text + 1]]
 
     def pairs(
@@ -184,9 +184,9 @@ class TextTable:
         name: str = "",
     ) -> PairSet:
         """
-        Each question, by its number, with its candidates, by theirs.
+        Pairs of each question with its candidates, all given by text number.
 
-        `labels` has one for each candidate of all lists; without them all are 0.
+        `labels` has one label per candidate of all lists; by default all are 0.
         """
         joined: list[tuple[Tokens, NDArray[np.int8]]] = []
         sizes = []
@@ -204,19 +204,25 @@ class TextTable:
         )
 
     def _join(self, question: Tokens, candidate: Tokens) -> tuple[Tokens, NDArray[np.int8]]:
-        """Of a pair that is too long, the longer text is cut, as tokenizers do it."""
+        """If a pair is too long, the longer text is truncated (`longest_first`)."""
         frame = self.template
         room = self.max_length - frame.extra
-        asked = min(len(question), max(room - len(candidate), room // 2))
-        said = min(len(candidate), room - asked)
-        parts = (frame.before, question[:asked], frame.between, candidate[:said], frame.after)
+        question_size = min(len(question), max(room - len(candidate), room // 2))
+        candidate_size = min(len(candidate), room - question_size)
+        parts = (
+            frame.before,
+            question[:question_size],
+            frame.between,
+            candidate[:candidate_size],
+            frame.after,
+        )
         return np.concatenate(parts), np.repeat(
             np.array(frame.segments, np.int8), [len(part) for part in parts]
         )
 
 
 def encode_pairs(questions: QuestionSet, tokenizer: Any, max_length: int = 256) -> PairSet:
-    """The pairs of a set; of a pair that is too long, the longer text is cut."""
+    """The pairs of a set; in a pair that is too long, the longer text is truncated."""
     if not questions.candidate_count:
         raise InputError(f"Question set {questions.name!r} has no candidates to encode.")
     number: dict[str, int] = {}

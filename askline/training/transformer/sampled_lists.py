@@ -1,19 +1,13 @@
 """
-Sentences that do not answer a question and come from elsewhere than its own paragraph.
+Candidate lists that are drawn again for every step: a question's own sentences and negatives.
 
-A ranker that stands behind retrieval meets such sentences; one trained on paragraphs alone lost
-seven points of MAP on lists padded to 400 candidates (research/notes/transformers.md). Found
-once, on the CPU, by BM25 over all sentences and by article, and kept in a file that training reads.
+A ranker that runs after retrieval gets sentences of many texts. Trained on single paragraphs alone,
+it lost seven points of MAP on lists padded to 400 candidates (research/notes/transformers.md).
+Negatives from other paragraphs are mined once, by BM25 over all sentences and by article, and saved
+in a file. Most random negatives are too easy, so the network scores some of them in each step and
+is trained on those that it scores highest.
 
-Candidate lists drawn anew for every step: own sentences, and others from elsewhere.
-
-Of sentences from elsewhere nearly all are too easy to teach anything, so the network that is being
-trained scores a handful and learns from those that it takes most for an answer.
-
-Lists on which a larger network has given its scores, for a smaller one to learn from as well.
-
-Teacher and learner may have tokenizers of their own: what is drawn are numbers of texts, which each
-of them has in its own tokens.
+For distillation, `DistillationLists` adds scores of a teacher, which may have another tokenizer.
 """
 
 from __future__ import annotations
@@ -58,29 +52,29 @@ __all__ = [
     "teacher_scorer",
 ]
 
-_SHORTEST = 4  # words; shorter ones are headings and remains of a split
-_DEPTH = 40  # how far down the ranking negatives are looked for
-_COMMON = 0.1  # words in more than this share of the sentences find nothing
-_ARTICLE = re.compile(r"(.+)#\d+")  # a paragraph's id is its article, # and its place in it
+_MIN_WORDS = 4  # shorter sentences are mostly headings and fragments
+_SEARCH_RESULTS = 40
+_MAX_FREQUENCY = 0.1  # words in a larger share of the sentences are not searched for
+_ARTICLE = re.compile(r"(.+)#\d+")  # the id of a paragraph: article, #, number
 
 
 def sentence_pool(questions: Sequence[Question]) -> list[str]:
-    """The different sentences of the questions' candidates, sorted, without the shortest."""
+    """The distinct sentences of the questions' candidates, sorted, without very short ones."""
     texts = {text for question in questions for text in question.texts}
-    return sorted(text for text in texts if len(text.split()) >= _SHORTEST)
+    return sorted(text for text in texts if len(text.split()) >= _MIN_WORDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Negatives:
-    """Places in the pool of the questions they were mined for; -1 where there are fewer."""
+    """Indices into the sentence pool of the questions; rows are filled up with -1."""
 
-    hard: NDArray[np.int32]  # (questions, n) those that share most with the question, best first
-    near: NDArray[np.int32]  # (questions, m) of the same article, at random
+    hard: NDArray[np.int32]  # (questions, n) found by BM25, best first
+    near: NDArray[np.int32]  # (questions, m) random ones of the same article
     fingerprint: str
-    """Of the questions and the pool: negatives of other questions are refused."""
+    """Hash of the questions and the pool: negatives of other questions are refused."""
 
     def save(self, path: Path) -> None:
-        """Write the file whole or leave the old one."""
+        """Write the file completely or leave the old one."""
         with atomic_write(path) as stream:
             np.savez_compressed(
                 stream, hard=self.hard, near=self.near, fingerprint=np.array(self.fingerprint)
@@ -88,7 +82,7 @@ class Negatives:
 
     @classmethod
     def load_or_mine(cls, path: Path, questions: Sequence[Question]) -> Negatives:
-        """Those in the file, which is made where it is not there yet: half a minute for 50,000."""
+        """Read the file, or mine and save negatives; 50,000 questions take half a minute."""
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             mine_negatives(questions).save(path)
@@ -102,9 +96,9 @@ class Negatives:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 found = cls(file["hard"], file["near"], str(file["fingerprint"]))
         except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-            raise InputError(f"{path} is no file of negatives. {remedy}") from error
+            raise InputError(f"{path} cannot be read as a file of negatives. {remedy}") from error
         if found.fingerprint != _fingerprint(questions):
-            raise InputError(f"{path} has the negatives of other questions. {remedy}")
+            raise InputError(f"{path} has negatives of other questions. {remedy}")
         return found
 
 
@@ -117,11 +111,10 @@ def mine_negatives(
     ranker: Ranker | None = None,
 ) -> Negatives:
     """
-    Negatives of every question out of the pool of all.
+    Negatives of every question from the sentences of all questions.
 
-    Left out is what the question has as a candidate and what holds one of its gold phrases: that
-    may be an answer, whatever paragraph it stands in. With a `ranker` the hard ones are those that
-    it puts first among the forty that BM25 finds.
+    Sentences that are candidates of the question or contain one of its gold phrases are left out:
+    they may be answers. A `ranker` reorders the forty sentences that BM25 finds.
     """
     pool = sentence_pool(questions)
     plain = [_plain(text) for text in pool]
@@ -129,11 +122,11 @@ def mine_negatives(
     draw = random.Random(seed)
     rows: list[list[list[int]]] = [[], []]
     for question, found in zip(questions, _hard(pool, questions, ranker), strict=True):
-        bad = _Barred(question)
+        possible_answers = _PossibleAnswers(question)
         same = articles.get(_article(question), [])
         sample = draw.sample(same, min(len(same), 5 * near))
         for row, places, size in ((rows[0], found, hard), (rows[1], sample, near)):
-            kept = [place for place in places if not bad.has(plain[place])][:size]
+            kept = [place for place in places if not possible_answers.include(plain[place])][:size]
             row.append(kept + [-1] * (size - len(kept)))
     return Negatives(
         np.array(rows[0], np.int32).reshape(-1, hard),
@@ -142,26 +135,26 @@ def mine_negatives(
     )
 
 
-class _Barred:
-    """What must not be a negative of a question."""
+class _PossibleAnswers:
+    """Sentences that must not be negatives of a question."""
 
     def __init__(self, question: Question) -> None:
         self.own = {_plain(text) for text in question.texts}
         self.phrases = [plain for phrase in question.answers if len(plain := _plain(phrase)) > 3]
 
-    def has(self, plain: str) -> bool:
+    def include(self, plain: str) -> bool:
         return plain in self.own or any(phrase in plain for phrase in self.phrases)
 
 
 def _plain(text: str) -> str:
-    """Words alone, with a space around each, so that `in` finds whole words."""
+    """The words with spaces around each, so that `in` finds whole words."""
     return f" {' '.join(split_words(text))} "
 
 
 def _hard(
     pool: Sequence[str], questions: Sequence[Question], ranker: Ranker | None
 ) -> Iterator[list[int]]:
-    """For each question places in the pool, those most like an answer first."""
+    """For each question indices into the pool, the most answer-like first."""
     for question, places in zip(questions, _search(pool, questions), strict=True):
         if ranker is not None:
             hits = ranker.rank(question.text, [pool[place] for place in places])
@@ -170,8 +163,8 @@ def _hard(
 
 
 def _search(pool: Sequence[str], questions: Sequence[Question]) -> Iterator[list[int]]:
-    """For each question the places of the sentences that BM25 puts first."""
-    import tantivy  # here, for reading a file of negatives needs no search
+    """For each question the indices of the sentences that BM25 finds, best first."""
+    import tantivy  # here, because reading a file of negatives does not need it
 
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("text", tokenizer_name="whitespace", index_option="freq")
@@ -184,16 +177,16 @@ def _search(pool: Sequence[str], questions: Sequence[Question]) -> Iterator[list
     writer.wait_merging_threads()
     index.reload()
     searcher = index.searcher()
-    common = _COMMON * len(pool)
+    most = _MAX_FREQUENCY * len(pool)
     for question in questions:
         terms = dict.fromkeys(split_words(question.text))
-        rare = [term for term in terms if 0 < searcher.doc_freq("text", term) <= common]
+        rare = [term for term in terms if 0 < searcher.doc_freq("text", term) <= most]
         parts = [
             (tantivy.Occur.Should, tantivy.Query.term_query(index.schema, "text", term, "freq"))
             for term in rare
         ]
         query = tantivy.Query.boolean_query(parts)
-        hits = searcher.search(query, limit=_DEPTH, count=False).hits if parts else []
+        hits = searcher.search(query, limit=_SEARCH_RESULTS, count=False).hits if parts else []
         places = searcher.fast_field_values("place", [address for _, address in hits])
         yield [int(cast(int, place)) for place in places]
 
@@ -205,7 +198,7 @@ def _article(question: Question) -> str:
 
 
 def _by_article(questions: Sequence[Question], places: dict[str, int]) -> dict[str, list[int]]:
-    """The places of each article's sentences, in order."""
+    """The pool indices of each article's sentences, ascending."""
     found: dict[str, set[int]] = {}
     for question in questions:
         if article := _article(question):
@@ -223,15 +216,15 @@ def _fingerprint(questions: Sequence[Question]) -> str:
 
 
 Scorer = Callable[[PairSet], NDArray[np.floating[Any]]]
-"""Pairs → a score for each, by the network as it is; no gradients."""
+"""Scores of pairs by the network in its current state, without gradients."""
 
 
 class ListSource(Protocol):
-    """What a training draws its steps from. `PairSet` always gives its lists whole."""
+    """A set to draw the lists of a step from. A `PairSet` returns complete lists."""
 
     @property
     def name(self) -> str:
-        """What the training is told to have been on."""
+        """The name of the set, for checkpoints and cards."""
         ...
 
     def __len__(self) -> int:
@@ -247,29 +240,29 @@ class ListSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SamplingPlan:
-    """How many negatives of each kind a list gets, beside all its answers."""
+    """The number of negatives of each kind in a list, which also has all answers."""
 
     own: int = 5
     """Sentences of the same paragraph."""
     hard: int = 2
-    """Those that BM25 finds in all sentences."""
+    """Sentences found by BM25."""
     lone: int = 3
-    """Hard ones besides, where the question has no own ones."""
+    """Additional hard ones if the question has no own negatives."""
     near: int = 1
     """Sentences of the same article."""
     elsewhere: int = 3
-    """Random sentences of the questions that have the same plan."""
+    """Random sentences of other questions with the same plan."""
     drawn: int = 16
-    """Random sentences from which those `elsewhere` are the ones that score highest."""
+    """Random sentences that the network scores to choose the `elsewhere` highest."""
     hard_drawn: int = 0
-    """The same for `hard`; where it is not more than those, they are drawn at random."""
+    """The same for `hard`; if it is not larger than `hard`, they are drawn at random."""
     near_drawn: int = 0
     """The same for `near`."""
 
     def __post_init__(self) -> None:
         for name in ("own", "hard", "lone", "near", "elsewhere", "hard_drawn", "near_drawn"):
             if getattr(self, name) < 0:
-                raise InputError(f"{name} must be at least 0, got {getattr(self, name)}.")
+                raise InputError(f"{name} must not be negative, got {getattr(self, name)}.")
         if self.drawn < self.elsewhere:
             raise InputError(
                 f"drawn must be at least elsewhere ({self.elsewhere}), got {self.drawn}."
@@ -300,7 +293,7 @@ class SamplingPart:
 
 
 class NegativePool(NamedTuple):
-    """Numbers of texts of one kind, of which the `keep` that score highest are taken."""
+    """Text numbers, of which the `keep` with the highest scores are taken."""
 
     texts: list[int]
     keep: int
@@ -308,17 +301,17 @@ class NegativePool(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DrawnList:
-    """One list, as numbers of the table of texts."""
+    """One list, as text numbers."""
 
     question: int
     candidates: list[int]
     labels: list[float]
     pools: list[NegativePool]
-    """What joins the list of each as negatives is for the network to choose."""
+    """The network chooses more negatives from these."""
 
 
 class SampledLists:
-    """A `ListSource` over one or more parts; `negatives` are those of all their questions."""
+    """A `ListSource` over one or more parts; `negatives` covers all their questions."""
 
     def __init__(
         self, name: str, parts: Sequence[SamplingPart], negatives: Negatives, tokenizer: Any
@@ -326,12 +319,12 @@ class SampledLists:
         self.name = f"{name}, {', '.join(str(part.plan) for part in parts)}"
         questions = [question for part in parts for question in part.questions]
         if not all(question.answerable for question in questions):
-            raise InputError("Lists are drawn for questions with an answer only. Select those.")
+            raise InputError("Lists can be drawn only for questions with an answer. Select those.")
         if len(negatives.hard) != len(questions):
             raise InputError(
                 f"Expected negatives of {len(questions)} questions, got {len(negatives.hard)}."
             )
-        # The sentences of the pool have the lowest numbers, which are their places in it.
+        # The sentences of the pool have the lowest numbers, which are their pool indices.
         number = {text: place for place, text in enumerate(sentence_pool(questions))}
         mined = zip(negatives.hard, negatives.near, strict=True)
         self._lists: list[_List] = []
@@ -339,9 +332,11 @@ class SampledLists:
             elsewhere = np.array([number[text] for text in sentence_pool(part.questions)])
             for question in part.questions:
                 texts = (question.text, *question.texts)
-                asked, *own = (number.setdefault(text, len(number)) for text in texts)
+                own_number, *own = (number.setdefault(text, len(number)) for text in texts)
                 hard, near = (row[row >= 0] for row in next(mined))
-                self._lists.append(_List.of(question, asked, own, hard, near, elsewhere, part.plan))
+                self._lists.append(
+                    _List.of(question, own_number, own, hard, near, elsewhere, part.plan)
+                )
         self.texts = TextTable.encode(list(number), tokenizer)
 
     def __len__(self) -> int:
@@ -357,19 +352,19 @@ class SampledLists:
         return other
 
     def one(self, place: int, random: np.random.Generator) -> DrawnList:
-        """A list for one question, before the network has chosen from its pools."""
+        """A list for one question, before the network chooses from its pools."""
         return self._lists[place].draw(random)
 
     def draw(
         self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
     ) -> PairSet:
-        """Answers first in every list: nothing that is trained here reads the order."""
+        """Answers are first in every list: these networks do not see the order."""
         return self.pairs(self.whole(chosen, random, score))
 
     def whole(
         self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
     ) -> list[DrawnList]:
-        """The lists of these questions with what the network chose from their pools."""
+        """The lists of these questions with the negatives that the network chose."""
         drawn = [self.one(int(place), random) for place in chosen]
         for own, added in zip(drawn, self._hardest(drawn, score), strict=True):
             own.candidates.extend(added)
@@ -377,12 +372,12 @@ class SampledLists:
         return drawn
 
     def pairs(self, drawn: Sequence[DrawnList]) -> PairSet:
-        """Whole lists in this table's tokens."""
+        """Complete lists in the tokens of this table."""
         rows = [(own.question, own.candidates) for own in drawn]
         return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
 
     def _hardest(self, drawn: Sequence[DrawnList], score: Scorer) -> Iterator[list[int]]:
-        """Of each list's pools, what the network takes most for an answer."""
+        """The texts of each list's pools that the network scores highest."""
         pools = [(own.question, pool) for own in drawn for pool in own.pools]
         pairs = self.texts.pairs((question, pool.texts) for question, pool in pools)
         scores = score(pairs) if len(pairs.tokens) else np.zeros(0)
@@ -396,9 +391,9 @@ class SampledLists:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _List:
-    """What a question's lists are drawn from: numbers of texts."""
+    """Text numbers from which the lists of a question are drawn."""
 
-    asked: int
+    question_text: int
     answers: list[int]
     others: list[int]
     hard: NDArray[np.int32]
@@ -407,11 +402,11 @@ class _List:
     plan: SamplingPlan
 
     @classmethod
-    def of(cls, question: Question, asked: int, own: Sequence[int], *rest: Any) -> _List:
+    def of(cls, question: Question, question_text: int, own: Sequence[int], *rest: Any) -> _List:
         labels = [candidate.is_answer for candidate in question.candidates]
         answers = [text for text, answer in zip(own, labels, strict=True) if answer]
         others = [text for text, answer in zip(own, labels, strict=True) if not answer]
-        return cls(asked, answers, others, *rest)
+        return cls(question_text, answers, others, *rest)
 
     def draw(self, random: np.random.Generator) -> DrawnList:
         plan = self.plan
@@ -430,7 +425,7 @@ class _List:
         if plan.elsewhere and len(self.elsewhere):
             pools.append(NegativePool(self._random(random), plan.elsewhere))
         labels = [1.0] * len(self.answers) + [0.0] * len(others)
-        return DrawnList(self.asked, self.answers + others, labels, pools)
+        return DrawnList(self.question_text, self.answers + others, labels, pools)
 
     def _random(self, random: np.random.Generator) -> list[int]:
         own = {*self.answers, *self.others}
@@ -445,13 +440,13 @@ def _some(
 
 
 class DistillationLists:
-    """A `ListSource`: the learner's lists, drawn as ever, with what the teacher says of them."""
+    """A `ListSource`: the lists of the student with the scores of a teacher."""
 
     def __init__(self, lists: SampledLists, teachers: SampledLists, teacher: Scorer) -> None:
         """`teachers` are the same lists in the teacher's tokens."""
         if len(lists.texts) != len(teachers.texts) or len(lists) != len(teachers):
             raise InputError(
-                f"Expected the same lists for teacher and learner, got {len(teachers)} with "
+                f"Expected the same lists for teacher and student, got {len(teachers)} with "
                 f"{len(teachers.texts)} texts and {len(lists)} with {len(lists.texts)}."
             )
         self.name = f"{lists.name}, with teacher scores"
@@ -465,12 +460,12 @@ class DistillationLists:
     ) -> PairSet:
         """The lists that the student would get without a teacher, with the teacher's scores."""
         drawn = self._lists.whole(chosen, random, score)
-        told = self._teacher(self._teachers.pairs(drawn))
-        return replace(self._lists.pairs(drawn), teacher_scores=np.asarray(told, np.float32))
+        scores = self._teacher(self._teachers.pairs(drawn))
+        return replace(self._lists.pairs(drawn), teacher_scores=np.asarray(scores, np.float32))
 
 
 def teacher_scorer(network: PairNetwork) -> Scorer:
-    """What a finished network says of pairs, without gradients."""
+    """Scores by a trained network, without gradients."""
     network.eval()
 
     def score(pairs: PairSet) -> NDArray[np.float32]:

@@ -34,7 +34,7 @@ def test_states_are_those_of_the_library_at_every_layer(
     with torch.no_grad():
         expected = encoder(**batch.padded(), output_hidden_states=True).hidden_states
         for number, states in network.states(batch):
-            own = expected[number][batch.owners, batch.places]
+            own = expected[number][batch.owners, batch.positions]
             assert torch.allclose(states, own, atol=1e-5), number
 
 
@@ -98,16 +98,16 @@ def test_a_shallower_cascade_leaves_layers_out(bert_folder: Path) -> None:
 
 @pytest.mark.parametrize("depths", [(), (0, 2), (2, 2), (4, 2)], ids=str)
 def test_depths_must_rise(depths: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match="must rise"):
+    with pytest.raises(InputError, match="must be ascending"):
         CascadeShape(depths)
 
 
 def test_wrong_shapes_are_refused(bert_folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="middle"):
         CascadeShape((2,), "middle")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="has 4 layers"):
+    with pytest.raises(InputError, match="at most 4, the number of layers"):
         CascadeNetwork.start(bert_folder, CascadeShape((2, 6)))
-    with pytest.raises(InputError, match="like 4,6,8, got '4;6'"):
+    with pytest.raises(InputError, match="such as 4,6,8, got '4;6'"):
         parse_depths("4;6")
     assert parse_depths("4,6") == (4, 6)
 
@@ -138,12 +138,12 @@ def test_damaged_folders_are_refused(
     with pytest.raises(ModelError, match="reader.weight"):
         load_cascade(folder)
     config.write_text(text.replace("askline_cascade", "another"))
-    with pytest.raises(ModelError, match="no sound 'askline_cascade'"):
+    with pytest.raises(ModelError, match="no valid 'askline_cascade'"):
         load_cascade(folder)
     config.write_text(text)
     weights = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(weights[:-9])
-    with pytest.raises(ModelError, match="Check that the folder is whole"):
+    with pytest.raises(ModelError, match="Check that the folder is complete"):
         load_cascade(folder)
     (folder / "model.safetensors").write_bytes(weights)
     (folder / "cascade.safetensors").write_bytes(b"x")

@@ -85,9 +85,9 @@ def test_pairs_become_paragraphs_that_say_where_each_sentence_stands() -> None:
 def test_readers_mark_only_what_they_are_sure_of(reader: PhraseTeacher, tokenizer: Any) -> None:
     pairs = join_pairs([("who wrote emma ?", "Jane Austen wrote Emma. Emma is a novel.")])
     windows: dict[str, Any] = {"size": 128, "overlap": 80}
-    (found,) = mark_answers([reader, reader], pairs, tokenizer, sure=0.2, **windows)
+    (found,) = mark_answers([reader, reader], pairs, tokenizer, min_probability=0.2, **windows)
     ((span,),) = [asked.spans for asked in found.window.questions]
     window = found.window.window
     assert found.text[window.starts[span[0]] : window.ends[span[1]]] == "Jane Austen"
     assert len(found.tables) == 1
-    assert mark_answers([reader], pairs, tokenizer, sure=1.01, **windows) == []
+    assert mark_answers([reader], pairs, tokenizer, min_probability=1.01, **windows) == []

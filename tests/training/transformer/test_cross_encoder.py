@@ -99,7 +99,7 @@ def test_an_encoder_without_a_classifier_is_refused(
     folder = tmp_path / "bare"
     PairNetwork.start(bert_folder, head="mean").encoder.save_pretrained(folder)  # type: ignore[operator]
     tokenizer.save_pretrained(folder)
-    with pytest.raises(ModelError, match=r"no cross-encoder: it has no classifier\.bias"):
+    with pytest.raises(ModelError, match=r"not a cross-encoder: it has no classifier\.bias"):
         load_cross_encoder(folder)
 
 
@@ -113,7 +113,7 @@ def test_other_heads_make_no_cross_encoder(
     tmp_path: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     network = PairNetwork.start(bert_folder, head="mean")
-    with pytest.raises(InputError, match="Only a network with the plain head"):
+    with pytest.raises(InputError, match="Only the plain head can be saved"):
         save_cross_encoder(network, tokenizer, tmp_path / "out")
 
 

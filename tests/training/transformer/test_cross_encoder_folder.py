@@ -51,14 +51,16 @@ def mean_folder(tmp_path: Path, bert_folder: Path, tokenizer: Any) -> Path:
 def test_a_truncated_head_is_refused(mean_folder: Path) -> None:
     head = mean_folder / "head.safetensors"
     head.write_bytes(head.read_bytes()[:-10])
-    with pytest.raises(ModelError, match=r"head\.safetensors is damaged or of another network"):
+    with pytest.raises(
+        ModelError, match=r"head\.safetensors is damaged or belongs to another network"
+    ):
         load_network(mean_folder)
 
 
 def test_a_head_of_another_kind_is_refused(mean_folder: Path) -> None:
     config = mean_folder / "config.json"
     config.write_text(config.read_text().replace('"mean"', '"first-token"'))
-    with pytest.raises(ModelError, match="of another network"):
+    with pytest.raises(ModelError, match="belongs to another network"):
         load_network(mean_folder)
 
 

@@ -113,7 +113,7 @@ def test_taught_scores_go_with_their_questions(lists: SampledLists, teachers: Sa
 def test_other_lists_are_refused(asked: tuple[Question, ...], tokenizer: Any) -> None:
     plan = SamplingPlan(near=0)
     fewer = _lists(asked[:2], tokenizer, plan)
-    with pytest.raises(InputError, match="the same lists for teacher and learner, got 2 with"):
+    with pytest.raises(InputError, match="the same lists for teacher and student, got 2 with"):
         DistillationLists(_lists(asked, tokenizer, plan), fewer, _longest)
 
 

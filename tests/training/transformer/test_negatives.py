@@ -114,5 +114,5 @@ def test_negatives_of_other_questions_are_refused(tmp_path: Path, asked: list[Qu
 def test_another_file_is_refused(tmp_path: Path, asked: list[Question], content: bytes) -> None:
     path = tmp_path / "negatives.npz"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="no file of negatives"):
+    with pytest.raises(InputError, match="cannot be read as a file of negatives"):
         Negatives.load(path, asked)

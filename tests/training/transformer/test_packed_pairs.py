@@ -58,6 +58,6 @@ def test_pack_takes_the_rows_in_the_order_asked_for(pairs: PairSet) -> None:
     packed = pairs.pack(np.array([3, 0]), "cpu")
     first, second = pairs.tokens[3], pairs.tokens[0]
     assert packed.tokens.tolist() == [*first.tolist(), *second.tolist()]
-    assert packed.places.tolist() == [*range(len(first)), *range(len(second))]
+    assert packed.positions.tolist() == [*range(len(first)), *range(len(second))]
     assert packed.starts.tolist() == [0, len(first), len(first) + len(second)]
     assert packed.longest == max(len(first), len(second))

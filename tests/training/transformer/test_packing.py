@@ -43,7 +43,7 @@ def test_template_needs_a_tokenizer_that_knows_words() -> None:
 
             return Found(input_ids=[1, 2])
 
-    with pytest.raises(ModelError, match="cannot be made"):
+    with pytest.raises(ModelError, match="must know the words"):
         PairTemplate.of(Mute())
 
 
@@ -80,7 +80,7 @@ def test_keep_gathers_sequences_in_the_order_asked_for(
     batch = pack(table, FIRST, SECOND, template)
     part, chosen = batch.keep(torch.tensor([2, 0]))
     direct = pack(table, FIRST[[2, 0]], SECOND[[2, 0]], template)
-    for name in ("tokens", "segments", "places", "owners", "starts", "second", "in_second"):
+    for name in ("tokens", "segments", "positions", "owners", "starts", "second", "in_second"):
         assert torch.equal(getattr(part, name), getattr(direct, name)), name
     assert torch.equal(batch.tokens[chosen], part.tokens)
 

@@ -61,7 +61,7 @@ def test_truncated_weights_are_refused(bert_folder: Path) -> None:
 def test_weights_of_another_shape_are_refused(bert_folder: Path) -> None:
     config = bert_folder / "config.json"
     config.write_text(config.read_text().replace('"hidden_size": 16', '"hidden_size": 32'))
-    with pytest.raises(ModelError, match=r"LayerNorm\.bias is \(16,\) where \(32,\) is expected"):
+    with pytest.raises(ModelError, match=r"LayerNorm\.bias has shape \(16,\), expected \(32,\)"):
         PairNetwork.start(bert_folder)
 
 

@@ -147,7 +147,7 @@ def test_mined_negatives_fit(asked: tuple[Question, ...], tokenizer: Any) -> Non
 def test_questions_without_an_answer_are_refused(
     questions: QuestionSet, negatives: Negatives, tokenizer: Any
 ) -> None:
-    with pytest.raises(InputError, match="with an answer only"):
+    with pytest.raises(InputError, match="only for questions with an answer"):
         SampledLists("all", [SamplingPart(questions.questions, PLAN)], negatives, tokenizer)
 
 
@@ -161,8 +161,8 @@ def test_negatives_of_fewer_questions_are_refused(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"own": -1}, "own must be at least 0"),
-        ({"near_drawn": -1}, "near_drawn must be at least 0"),
+        ({"own": -1}, "own must not be negative"),
+        ({"near_drawn": -1}, "near_drawn must not be negative"),
         ({"elsewhere": 4, "drawn": 3}, "drawn must be"),
     ],
     ids=["negative", "negative drawn", "too few drawn"],
