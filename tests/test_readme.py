@@ -104,7 +104,8 @@ def test_python_without_a_session_compiles_and_its_imports_exist(block: Block) -
             exec(compile(ast.Module([node], []), str(block), "exec"), {})
 
 
-@pytest.mark.parametrize("page", RUN_PAGES)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None:
     """Later blocks of a page find the files that earlier ones wrote."""
     for block in blocks_of(page):

@@ -32,6 +32,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
     result = run("ask", QUESTION, "notes")
     assert result.exit_code == 0
@@ -44,6 +45,7 @@ def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
     assert "Next best" in result.stdout
 
 
+@pytest.mark.slow
 def test_ask_json_has_offsets_in_the_file(run: Run, notes: Path) -> None:
     record = json.loads(run("ask", QUESTION, "notes", "--json", "--top", "2").stdout)
     best = record["answers"][0]
@@ -63,6 +65,7 @@ def test_ask_explain_lists_the_stages(run: Run) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [["-"], []], ids=["named", "alone"])
 def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
     result = run("ask", QUESTION, *arguments, stdin=ROCK)
@@ -70,6 +73,7 @@ def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
     assert "  standard input:2 · sure (" in result.stdout
 
 
+@pytest.mark.slow
 def test_ask_uses_the_cache(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("ask", QUESTION, "notes")
     monkeypatch.setattr(
@@ -80,17 +84,20 @@ def test_ask_uses_the_cache(run: Run, tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1
 
 
+@pytest.mark.slow
 def test_ask_drops_deleted_files_from_the_cache(run: Run, notes: Path) -> None:
     run("ask", QUESTION, "notes")
     (notes / "rock.txt").unlink()
     assert run("ask", QUESTION, "notes").exit_code == 4
 
 
+@pytest.mark.slow
 def test_ask_no_cache_writes_no_cache(run: Run, tmp_path: Path) -> None:
     assert run("ask", QUESTION, "notes", "--no-cache").exit_code == 0
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 def test_ask_works_without_a_usable_cache_folder(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("no folder", encoding="utf-8")
     result = run("ask", QUESTION, "notes")
@@ -98,6 +105,7 @@ def test_ask_works_without_a_usable_cache_folder(run: Run, tmp_path: Path) -> No
     assert "The cache cannot be used: " in result.stderr
 
 
+@pytest.mark.slow
 def test_ask_reports_that_no_answer_was_found(run: Run) -> None:
     result = run("ask", "Zeppelins?", "notes")
     assert result.exit_code == 4
@@ -131,17 +139,20 @@ def test_ask_finds_no_answer_in_an_empty_index(run: Run) -> None:
     assert run("ask", QUESTION, "--index", "index").exit_code == 4
 
 
+@pytest.mark.slow
 def test_ask_shows_probabilities_of_the_next_best(run: Run) -> None:
     lines = run("ask", QUESTION, "notes").stdout.splitlines()
     assert all(re.search(r" · \d+%\]$", line) for line in lines[lines.index("Next best") + 1 :])
 
 
+@pytest.mark.slow
 def test_no_color_removes_colors(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b[" in run("ask", QUESTION, "notes", color=True).stdout
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[" not in run("ask", QUESTION, "notes", color=True).stdout
 
 
+@pytest.mark.slow
 def test_ask_answers_when_some_files_cannot_be_read(run: Run, notes: Path) -> None:
     (notes / "broken.pdf").write_bytes(b"\x00\x01\x02\x03")
     result = run("ask", QUESTION, "notes", "missing.txt")
@@ -151,6 +162,7 @@ def test_ask_answers_when_some_files_cannot_be_read(run: Run, notes: Path) -> No
     assert "missing.txt: There is no such file." in result.stderr
 
 
+@pytest.mark.slow
 def test_ask_searches_an_index(run: Run, tmp_path: Path) -> None:
     with Corpus.open("index") as corpus:
         corpus.add("notes")
@@ -165,6 +177,7 @@ def test_ask_refuses_two_sources(run: Run, second: list[str]) -> None:
     assert "Give either PATHs to read, --index DIR or --retriever URL." in result.stderr
 
 
+@pytest.mark.slow
 def test_ask_searches_a_server(run: Run) -> None:
     with Engine({"notes": {"rock": {"body": ROCK}}}) as engine:
         url = f"opensearch://ann:sesame@localhost:{engine.port}/notes"
@@ -233,11 +246,13 @@ def test_ask_refuses_bad_input(run: Run, arguments: list[str], message: str) -> 
     assert message in result.stderr
 
 
+@pytest.mark.slow
 def test_ask_clips_a_very_long_sentence(run: Run) -> None:
     result = run("ask", "lamp", "-", stdin="The lamp " + "burns " * 50_000)
     assert max(map(len, result.stdout.splitlines())) < 700
 
 
+@pytest.mark.slow
 def test_ask_json_has_the_phrase(run: Run) -> None:
     record = json.loads(run("ask", QUESTION, "notes", "--json").stdout)
     best = record["answers"][0]
@@ -246,6 +261,7 @@ def test_ask_json_has_the_phrase(run: Run) -> None:
     assert best["text"][phrase["start"] : phrase["end"]] == "1698"
 
 
+@pytest.mark.slow
 def test_ask_shows_the_closest_sentence_when_none_answers(run: Run) -> None:
     result = run("ask", "Which rock band sang of a storm in Lima?", "notes")
     assert result.exit_code == 4
@@ -277,6 +293,7 @@ def test_a_phrase_far_inside_a_long_sentence_is_shown(
     assert place == "  a.txt:1 · sure (90%)"
 
 
+@pytest.mark.slow
 def test_control_characters_of_a_file_are_not_printed(run: Run) -> None:
     result = run("ask", "lamp", "-", stdin="The lamp \x1b]0;mine\x07 burns. " + "It is old. " * 20)
     assert "The lamp ]0;mine burns." in result.stdout

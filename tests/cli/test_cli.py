@@ -96,6 +96,7 @@ def test_a_wrong_name_gives_one_message(run: Run, arguments: list[str], message:
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
 def test_interrupting_a_command_prints_one_line(tmp_path: Path) -> None:
     # Where the tests run in the background, SIGINT is ignored, and children would ignore it too.

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import pytest
+
 from .conftest import Run
+
+pytestmark = pytest.mark.slow
 
 
 def test_demo_shows_the_answer_and_its_source(run: Run) -> None:

@@ -13,6 +13,7 @@ def trained(questions: Path) -> Path:
     return trained_folder(Path("trained"), tiny_config())
 
 
+@pytest.mark.slow
 def test_export_writes_a_folder_that_a_spec_can_name(
     run: Run, questions: Path, trained: Path
 ) -> None:

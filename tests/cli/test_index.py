@@ -78,6 +78,7 @@ def test_index_refuses_a_folder_that_is_not_an_index(run: Run) -> None:
     assert "Choose an empty or new folder." in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
 def test_index_watch_follows_changes_until_interrupted(notes: Path) -> None:
     # Where the tests run in the background, SIGINT is ignored, and children would ignore it too.
@@ -104,6 +105,7 @@ def phrase_model(tmp_path: Path) -> Path:
     return make_folder(tmp_path / "tiny")
 
 
+@pytest.mark.slow
 def test_index_keeps_phrases_up_to_date(run: Run, notes: Path, phrase_model: Path) -> None:
     run("index", "notes", "--out", "i")
     assert "phrases     none" in run("status", "i").stdout

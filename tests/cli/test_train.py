@@ -23,6 +23,7 @@ def vectors(questions: Path) -> Path:
     return Path("tiny.safetensors")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "options"),
     [

@@ -28,8 +28,14 @@ PIPELINES = [
 ]
 
 
+SPECS = [
+    pytest.param(spec, marks=pytest.mark.slow if "cascade" in spec else ())
+    for spec in [*sorted(set(askline.ranker_names()) - NEED_A_FOLDER), *PIPELINES]
+]
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("spec", [*sorted(set(askline.ranker_names()) - NEED_A_FOLDER), *PIPELINES])
+@pytest.mark.parametrize("spec", SPECS)
 def test_ranker_keeps_the_contract(spec: str, check: Callable[[Ranker], None]) -> None:
     check(askline.load(spec))
 

@@ -146,6 +146,7 @@ def test_answer_refuses_invalid_arguments(
         answer(question, Engine(), load("bm25"), **options)
 
 
+@pytest.mark.slow
 def test_the_corpus_knows_the_neighbors(corpus: Corpus) -> None:
     best = corpus.ask("Was its lighthouse lit by 1698?").best
     assert best is not None
@@ -175,6 +176,7 @@ def test_retrieval_gives_at_most_k_and_nothing_for_unknown_words(corpus: Corpus)
     assert retriever.retrieve("?!", 10) == []
 
 
+@pytest.mark.slow
 def test_the_same_question_gets_the_same_answers(corpus: Corpus) -> None:
     first, second = (corpus.ask("When was it lit?").answers for _ in range(2))
     assert first == second

@@ -17,6 +17,7 @@ from askline.corpus.lock import writer_lock
 from askline.errors import CorpusError, InputError, SpecError
 
 
+@pytest.mark.slow
 def test_a_corpus_can_be_opened_again(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as corpus:
         corpus.add(pages)
@@ -39,6 +40,7 @@ def test_offsets_slice_the_file_exactly(pages: Path, name: str) -> None:
         assert original.count("\n", 0, each.start) + 1 == each.number
 
 
+@pytest.mark.slow
 def test_an_answer_knows_its_place_and_heading(pages: Path) -> None:
     with Corpus.in_memory() as corpus:
         corpus.add(pages)
@@ -59,6 +61,7 @@ def test_a_ranker_is_a_spec_or_a_ranker(pages: Path) -> None:
         corpus.ask("Who?")
 
 
+@pytest.mark.slow
 def test_standard_input_is_a_document(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = io.TextIOWrapper(io.BytesIO(b"The lamp was lit in 1698."))
     monkeypatch.setattr(sys, "stdin", stream)
@@ -135,6 +138,7 @@ def test_status_has_counts_and_the_writing_process(tmp_path: Path, pages: Path) 
             assert corpus.status().writer == os.getpid()
 
 
+@pytest.mark.slow
 def test_readers_see_changes_of_another_corpus_object(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as reader, Corpus.open(tmp_path / "index") as writer:
         assert reader.ask("Why does dough rise?").best is None
@@ -144,6 +148,7 @@ def test_readers_see_changes_of_another_corpus_object(tmp_path: Path, pages: Pat
         assert reader.ask("Why does dough rise?").best is None
 
 
+@pytest.mark.slow
 def test_readers_go_on_while_another_writes(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as corpus:
         corpus.add(pages)
@@ -151,6 +156,7 @@ def test_readers_go_on_while_another_writes(tmp_path: Path, pages: Path) -> None
         assert reader.ask("Why does dough rise?").best is not None
 
 
+@pytest.mark.slow
 def test_many_threads_ask_at_once(tmp_path: Path, pages: Path) -> None:
     with Corpus.open(tmp_path / "index") as corpus:
         corpus.add(pages)
@@ -188,6 +194,7 @@ def test_a_copy_by_pickle_has_the_same_ranker_object(tmp_path: Path, pages: Path
     assert [stage.ranker for stage in stages] == ["passages % 100", "wo % 2", "bm25"]
 
 
+@pytest.mark.slow
 def test_worker_processes_ask_a_pickled_corpus(tmp_path: Path, pages: Path) -> None:
     questions = ["Who built the stepped lens?", "Why does dough rise?"]
     with Corpus.open(tmp_path / "index", ranker="bm25") as corpus:

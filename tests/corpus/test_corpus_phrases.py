@@ -78,6 +78,7 @@ def test_the_ranker_ranks_sentences_of_both_searches(corpus: Corpus) -> None:
     assert (best.before, best.after) == ("", "It is a city.")
 
 
+@pytest.mark.slow
 def test_changes_of_the_store_are_encoded(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus.add({"paris": "Paris is a city in France.", "sand": "Sand is a planet."})
     corpus.remove("austen")
@@ -98,6 +99,7 @@ def test_a_question_encodes_missing_documents(corpus: Corpus) -> None:
     assert "sand" in found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["manifest", "vectors", "folder", "rubbish"])
 def test_a_missing_or_damaged_phrase_index_is_rebuilt(
     tmp_path: Path, corpus: Corpus, model: Path, damage: str
@@ -126,6 +128,7 @@ def test_the_model_is_remembered(tmp_path: Path, corpus: Corpus) -> None:
         assert again.nearest("who ?").answers
 
 
+@pytest.mark.slow
 def test_another_model_rebuilds_the_phrase_index(tmp_path: Path, corpus: Corpus) -> None:
     phrases = corpus.status().phrases
     other = make_folder(tmp_path / "other", words=0)
@@ -147,6 +150,7 @@ def test_a_reader_uses_the_model_that_another_process_chose(tmp_path: Path, corp
     assert PhraseIndex.open(folder / "phrases").stamp == stamp
 
 
+@pytest.mark.slow
 def test_the_temporary_phrase_index_is_deleted_with_the_corpus(
     model: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -181,6 +185,7 @@ with Corpus.open(sys.argv[1], ranker=None) as corpus:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 2, 5, 10, 11, 15, 21, 30, 31], ids=str)
 def test_encoding_continues_after_a_killed_process(tmp_path: Path, model: Path, step: int) -> None:
     with Corpus.open(tmp_path / "index", ranker=None) as corpus:
@@ -194,6 +199,7 @@ def test_encoding_continues_after_a_killed_process(tmp_path: Path, model: Path, 
         assert len(sentences) == len(set(sentences)) == 6
 
 
+@pytest.mark.slow
 def test_a_long_document_is_written_in_parts(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +216,7 @@ def test_a_long_document_is_written_in_parts(
         assert corpus.nearest("who ?", top_k=1).answers
 
 
+@pytest.mark.slow
 def test_no_lock_is_held_while_phrases_are_encoded(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +236,7 @@ def test_no_lock_is_held_while_phrases_are_encoded(
     assert held
 
 
+@pytest.mark.slow
 def test_a_model_change_by_another_process_is_reported(
     tmp_path: Path, corpus: Corpus, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +280,7 @@ def test_headings_and_long_lines_keep_their_places(tmp_path: Path, model: Path) 
             assert answer.text[answer.phrase.start : answer.phrase.end] == answer.phrase.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["", "a", "?!… —", "👍🏽 emma cafe\u0301 東京 дюна !", "e\u0301\u0301 emma 👩‍👩‍👧 paris"],
@@ -292,6 +301,7 @@ def test_nearest_refuses_an_empty_question(corpus: Corpus) -> None:
         corpus.nearest("  ")
 
 
+@pytest.mark.slow
 def test_ten_megabytes_in_one_paragraph_are_encoded(model: Path) -> None:
     with Corpus.in_memory(ranker=None) as corpus:
         corpus.add({"huge": "sand " * 2_000_000, "plain": TEXTS["austen"]})

@@ -23,9 +23,12 @@ from .conftest import write
 ROUNDS = 50
 FILES = 40
 
-pytestmark = pytest.mark.skipif(
-    "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs SIGKILL and fork"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "forkserver" not in multiprocessing.get_all_start_methods(), reason="needs SIGKILL and fork"
+    ),
+]
 
 
 def _index(folder: Path, pages: Path, log: Path) -> None:

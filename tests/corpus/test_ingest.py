@@ -71,6 +71,7 @@ def test_a_new_date_alone_is_not_a_change(corpus: Corpus, pages: Path) -> None:
     assert known.modified == 10**18
 
 
+@pytest.mark.slow
 def test_a_changed_file_is_read_alone(corpus: Corpus, pages: Path) -> None:
     corpus.add(pages)
     write(pages / "bread.txt", "Rye bread keeps for a week.", age=30)
@@ -185,6 +186,7 @@ def test_a_file_name_that_is_not_utf8_is_a_problem(corpus: Corpus, tmp_path: Pat
     assert "Rename it" in str(report.problems[0])
 
 
+@pytest.mark.slow
 def test_texts_are_added_under_ids_and_replaced_by_them(corpus: Corpus) -> None:
     assert _sums(corpus.add({"a": "Salt is cheap.", "b": "Gold is dear."})) == (2, 0, 0, 0, 0)
     assert _sums(corpus.add([("a", "Salt is cheap."), ("b", "Gold is heavy.")])) == (0, 1, 1, 0, 0)
@@ -210,6 +212,7 @@ def test_a_stream_of_texts_is_stored_while_it_comes(
     assert (report.added, report.sentences) == (5, 5)
 
 
+@pytest.mark.slow
 def test_an_interrupted_stream_keeps_what_was_reported(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +263,7 @@ def test_invalid_inputs_are_refused(corpus: Corpus, source: Any, message: str) -
         corpus.add(source)
 
 
+@pytest.mark.slow
 def test_a_lone_surrogate_is_stored_as_a_question_mark(corpus: Corpus) -> None:
     corpus.add({"a": "The lamp \ud800 burns."})
     best = corpus.ask("What of the lamp?").best

@@ -60,6 +60,7 @@ def test_two_updates_find_everything_once(store: Store) -> None:
     assert _names(store, index, "lamp") == ["rock"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgotten", [False, True], ids=["remembered", "forgotten"])
 def test_an_older_copy_of_the_index_catches_up(
     store: Store, tmp_path: Path, forgotten: bool

@@ -45,6 +45,7 @@ def _mount(*arguments: str) -> bool:
     return subprocess.run(["mount", *arguments], capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_reported_and_stored_documents_stay(
     small_disk: Path, tmp_path: Path
 ) -> None:
@@ -74,6 +75,7 @@ except CorpusError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs limits on the size of files")
 def test_a_file_size_limit_is_reported_and_the_index_stays_usable(
     index: Path, tmp_path: Path
@@ -104,6 +106,7 @@ def read_only(index: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(place)], check=True)
 
 
+@pytest.mark.slow
 def test_a_read_only_index_answers_and_refuses_to_be_changed(read_only: Path, pages: Path) -> None:
     with Corpus.open(read_only) as corpus:
         assert corpus.ask(QUESTION).best is not None
@@ -111,12 +114,14 @@ def test_a_read_only_index_answers_and_refuses_to_be_changed(read_only: Path, pa
             corpus.add(pages)
 
 
+@pytest.mark.slow
 def test_a_read_only_index_without_its_search_part_answers(index: Path, read_only: Path) -> None:
     shutil.rmtree(index / "search")
     with Corpus.open(read_only) as corpus:
         assert corpus.ask(QUESTION).best is not None
 
 
+@pytest.mark.slow
 def test_a_second_writer_is_told_the_process_of_the_first(
     index: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +175,7 @@ def _file(folder: Path) -> None:
     folder.write_text("no folder", encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [_remove, _empty, _cut, _garble, _no_meta, _file])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_damaged_search_index_is_rebuilt(index: Path, damage: object) -> None:
@@ -180,6 +186,7 @@ def test_a_damaged_search_index_is_rebuilt(index: Path, damage: object) -> None:
         assert corpus.status().searchable
 
 
+@pytest.mark.slow
 def test_a_search_index_that_cannot_be_updated_is_rebuilt(index: Path, pages: Path) -> None:
     """What a kill at the wrong moment once left behind: a file that is to be written next."""
     with Corpus.open(index) as corpus:

@@ -85,6 +85,7 @@ def test_neighbors_are_in_the_same_row(
     assert (best.before, best.after) == (before, after)
 
 
+@pytest.mark.slow
 def test_skipped_rows_are_reported_again_while_the_file_is_unchanged(tmp_path: Path) -> None:
     file = write(tmp_path / "pages" / "a.jsonl", JSONL + "no json\n")
     with Corpus.open(tmp_path / "index", ranker=None) as corpus:

@@ -63,6 +63,7 @@ def test_written_set_is_read_back_equal(tmp_path: Path, name: str) -> None:
 texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     rows=st.dictionaries(

@@ -204,6 +204,7 @@ def test_invalid_numbers_are_refused(to: int, seed: int, message: str) -> None:
 words = st.sampled_from(["ant", "bee", "cow", "Cow", "dog", "eel", "fox", "gnu", "hen", " "])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(words, st.dictionaries(words, st.integers(0, 1))), min_size=1),

@@ -60,6 +60,7 @@ def test_isotonic_regression_pools_adjacent_violators() -> None:
     assert fitted([0.0, 1.5, 9.0]).tolist() == [0.0, 0.25, 1.0]
 
 
+@pytest.mark.slow
 @given(pairs)
 def test_isotonic_regression_is_non_decreasing_and_keeps_the_mean(
     rows: list[tuple[float, bool]],
@@ -70,6 +71,7 @@ def test_isotonic_regression_is_non_decreasing_and_keeps_the_mean(
     assert fitted(scores).mean() == pytest.approx(np.mean(labels))
 
 
+@pytest.mark.slow
 @given(pairs)
 def test_auroc_equals_the_share_of_ordered_pairs(rows: list[tuple[float, bool]]) -> None:
     high = [score for score, label in rows if label]

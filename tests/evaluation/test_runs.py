@@ -270,6 +270,7 @@ def runs(draw: st.DrawFn) -> Run:
     return Run(draw(ids), rankings)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(runs(), st.sampled_from(["docno", "rank"]))
 def test_runs_round_trip(run: Run, ties: TieRule) -> None:
@@ -283,6 +284,7 @@ def test_runs_round_trip(run: Run, ties: TieRule) -> None:
     ]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.dictionaries(

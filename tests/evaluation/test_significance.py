@@ -25,6 +25,7 @@ fractions = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1))
 pairs = st.lists(st.tuples(fractions, fractions), min_size=1, max_size=30)
 
 
+@pytest.mark.slow
 @given(st.lists(fractions, min_size=1, max_size=30), st.integers(0, 100))
 @settings(deadline=None)
 def test_bootstrap_interval_contains_the_mean_and_is_within_the_values(
@@ -69,6 +70,7 @@ def test_blocks_add_up_to_the_number_of_samples(monkeypatch: pytest.MonkeyPatch)
     assert blocks == pytest.approx(whole, abs=0.06)
 
 
+@pytest.mark.slow
 @given(pairs)
 @settings(deadline=None)
 def test_randomization_test_is_symmetric_and_in_range(
@@ -100,6 +102,7 @@ def test_randomization_test_detects_a_clear_difference() -> None:
     assert randomization_test(a, rng.permutation(a)) > 0.05
 
 
+@pytest.mark.slow
 @given(pairs)
 @settings(deadline=None)
 def test_t_test_equals_scipy(values: list[tuple[float, float]]) -> None:

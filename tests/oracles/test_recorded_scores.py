@@ -17,6 +17,7 @@ def now() -> dict[str, list[Row]]:
     return everything()
 
 
+@pytest.mark.slow
 def test_rankings_are_as_recorded(now: dict[str, list[Row]]) -> None:
     record = json.loads(RECORD.read_text("utf-8"))
     assert now.keys() == record["rows"].keys()

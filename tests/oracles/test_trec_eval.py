@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 from askline.evaluation import Run, make_qrels, read_qrels, read_run, score_run
 from askline.types import Candidate, Hit, Question
 
+pytestmark = pytest.mark.slow
+
 pytrec_eval = pytest.importorskip("pytrec_eval")
 ir_measures = pytest.importorskip("ir_measures")
 

@@ -43,6 +43,7 @@ def test_a_ranker_orders_the_sentences(model: PhraseModel, index: PhraseIndex) -
     assert answers[0].score >= answers[1].score
 
 
+@pytest.mark.slow
 def test_a_sentence_deep_in_a_long_document_is_found(tmp_path: Path, model: PhraseModel) -> None:
     index = PhraseIndex.open(tmp_path / "index", create=True)
     text = "It is a city. " * 900 + "Jane Austen wrote Emma."

@@ -128,6 +128,7 @@ def test_an_index_can_be_opened_again(
     assert again.search(question, 9) == index.search(question, 9)
 
 
+@pytest.mark.slow
 def test_an_emptied_index_answers_nothing(
     tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:
@@ -141,6 +142,7 @@ def test_an_emptied_index_answers_nothing(
     assert len(PhraseIndex.open(tmp_path / "index")) == 0
 
 
+@pytest.mark.slow
 def test_lists_find_nearly_what_exact_search_finds(tmp_path: Path, model: PhraseModel) -> None:
     pytest.importorskip("faiss", reason="faiss is not installed")
     text, coded = _made_up(1200, model)
@@ -177,6 +179,7 @@ index.add([("paris", "Paris is a city.", model.encode("Paris is a city."))])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 2, 4, 7, 8, 9], ids=str)
 def test_a_killed_writer_leaves_a_complete_index(
     tmp_path: Path, model: PhraseModel, model_folder: Path, step: int
@@ -219,6 +222,7 @@ def test_unusable_input_and_files_are_reported(tmp_path: Path, model: PhraseMode
         PhraseIndex.open(index.folder)
 
 
+@pytest.mark.slow
 def test_compacting_merges_many_small_segments_without_loss(
     tmp_path: Path, model: PhraseModel, question: EncodedQuestion
 ) -> None:

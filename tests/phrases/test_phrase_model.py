@@ -112,6 +112,7 @@ def test_an_incomplete_folder_is_refused(tmp_path: Path) -> None:
         PhraseModel.load(folder)
 
 
+@pytest.mark.slow
 def test_ten_megabytes_in_one_paragraph_are_encoded_per_window(model: PhraseModel) -> None:
     text = "jane austen wrote emma , a novel " * 300_000
     parts = list(islice(model.encode_windows(text, limit=5), 3))
@@ -129,6 +130,7 @@ def test_texts_are_encoded_together_as_they_are_alone(model: PhraseModel) -> Non
         assert np.array_equal(together.words, alone.words)
 
 
+@pytest.mark.slow
 def test_the_model_that_comes_along_answers() -> None:
     folder = files("askline.models") / "shipped" / "phrases" / "config.json"
     if not folder.is_file():

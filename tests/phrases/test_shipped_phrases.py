@@ -52,6 +52,7 @@ def test_it_answers(model: PhraseModel, question: str, answer: str) -> None:
     assert TEXT[best.start : best.end] == answer
 
 
+@pytest.mark.slow
 def test_it_needs_no_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"

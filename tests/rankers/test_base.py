@@ -26,6 +26,7 @@ TEXTS = ["Emma is a novel.", "It sold well.", "Jane Austen wrote Emma in 1815."]
 PACKAGE = str(Path(askline.__file__).parent)
 
 
+@pytest.mark.slow
 def test_documents_are_returned_as_they_were_given() -> None:
     documents = [{"body": text, "id": number} for number, text in enumerate(TEXTS)]
     best = askline.load().rank(QUESTION, iter(documents), text="body", top_k=1)[0]
@@ -55,6 +56,7 @@ def test_a_listwise_ranker_refuses_to_predict() -> None:
             askline.load(spec).predict([(QUESTION, TEXTS[0])])
 
 
+@pytest.mark.slow
 def test_predict_is_the_score_at_full_depth_in_any_company() -> None:
     cascade = Cascade.load()
     last = cascade.encoder.depths[-1]
@@ -145,6 +147,7 @@ _EVENT = threading.Event()
 PICKLED = ["bm25(k1=1.2)", "cosinet", "cascade(alpha=0.3)", "cosinet % 100 >> cascade"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spec", PICKLED)
 def test_rankers_pickle_by_what_they_were_loaded_from(spec: str) -> None:
     ranker = askline.load(spec)
@@ -168,12 +171,14 @@ def test_a_ranker_that_was_not_loaded_cannot_be_pickled() -> None:
         pickle.dumps(Cascade(WordEncoder(), KeepCounts((2,))))
 
 
+@pytest.mark.slow
 def test_a_process_pool_carries_a_ranker() -> None:
     ranker = askline.load("cosinet % 2 >> jaccard")
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         assert pool.submit(ranker.rank, QUESTION, TEXTS).result() == ranker.rank(QUESTION, TEXTS)
 
 
+@pytest.mark.slow
 def test_rankings_have_html_for_notebooks() -> None:
     shown = askline.load().trace(QUESTION, ["<b>Emma</b>", *["It sold."] * 30])._repr_html_()
     assert "&lt;b&gt;Emma&lt;/b&gt;" in shown
@@ -194,6 +199,7 @@ def _frames_below_rank(frame: FrameType | None) -> int:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec", ["bm25", "cosinet", "cascade", "jaccard % 3 >> cosinet % 2 >> cascade"]
 )

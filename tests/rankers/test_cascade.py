@@ -158,6 +158,7 @@ CONTRACTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("ranker", CONTRACTS.values(), ids=CONTRACTS)
 def test_cascade_keeps_the_contract(ranker: Ranker, check: Callable[[Ranker], None]) -> None:
@@ -167,6 +168,7 @@ def test_cascade_keeps_the_contract(ranker: Ranker, check: Callable[[Ranker], No
 texts = st.lists(st.text("abcx ", max_size=20), max_size=12)
 
 
+@pytest.mark.slow
 @given(texts, st.floats(0, 0.9))
 def test_a_cascade_is_a_pipeline_of_its_depths(candidates: list[str], alpha: float) -> None:
     whole = cascade(DropFraction((2, 4, 6), alpha)).trace(QUESTION, candidates)

@@ -143,6 +143,7 @@ def test_a_deadline_on_the_engine_gives_a_whole_ranking(folder: Path, millisecon
     assert keys == sorted(keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_a_loaded_cascade_keeps_the_contract(folder: Path, check: Callable[[Ranker], None]) -> None:
     check(Cascade.load(folder, alpha=0.5))

@@ -50,6 +50,7 @@ def _filter(path: Path) -> Path:
     return write_folder(path, config=layout.to_config(), tensors=tensors, card="", vectors=VECTORS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*KINDS, "filter"])
 def test_every_network_keeps_the_contract(tmp_path: Path, kind: str) -> None:
     folder = _filter(tmp_path) if kind == "filter" else _trained(tmp_path, kind)  # type: ignore[arg-type]
@@ -82,6 +83,7 @@ def test_order_does_not_matter_without_a_list_layer(make: object, tmp_path: Path
     assert forth == pytest.approx(back[::-1], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_a_pair_scores_alike_in_any_company_without_a_list_layer(tmp_path: Path) -> None:
     ranker = Cosinet.load(_trained(tmp_path))
     together = ranker.score(QUESTION, TEXTS * 300)

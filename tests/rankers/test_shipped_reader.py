@@ -39,6 +39,7 @@ def test_the_folder_is_at_most_forty_megabytes(shipped: ModelFolder) -> None:
     assert sum(file.stat().st_size for file in shipped.path.iterdir()) <= 40_000_000
 
 
+@pytest.mark.slow
 def test_the_adapter_changes_no_score(shipped: ModelFolder) -> None:
     adapted = load_encoder(shipped, threads=1)
     layout = replace(adapted.config, reader=False, adapter=None)
@@ -50,6 +51,7 @@ def test_the_adapter_changes_no_score(shipped: ModelFolder) -> None:
     assert scores[0] == scores[1]
 
 
+@pytest.mark.slow
 def test_it_points_at_the_answer_and_at_nothing_where_there_is_none() -> None:
     first, second = Cascade.load().read(QUESTION, TEXTS)
     assert first is not None

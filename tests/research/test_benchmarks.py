@@ -43,6 +43,7 @@ def test_a_result_file_is_in_the_readme(path: Path) -> None:
     assert f"`{pattern}`" in README
 
 
+@pytest.mark.slow
 def test_askline_does_not_import_research() -> None:
     for path in (ROOT / "askline").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import pytest
+
 from .conftest import RERANK_BODY
 from .server_process import Server
+
+pytestmark = pytest.mark.slow
 
 
 def test_questions_are_logged_only_with_log_text() -> None:

@@ -30,6 +30,7 @@ MALFORMED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/v1/rerank", "/v2/rerank", "/rerank"])
 @pytest.mark.parametrize(("body", "status"), MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed_bodies(server: Server, path: str, body: bytes, status: int) -> None:
@@ -50,6 +51,7 @@ EMPTY_QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("blank", ["", " \t\n"], ids=["empty", "blank"])
 @pytest.mark.parametrize(("path", "body"), EMPTY_QUESTIONS.values(), ids=EMPTY_QUESTIONS.keys())
 def test_an_empty_question_is_refused_in_the_format_of_the_client(

@@ -96,6 +96,7 @@ def test_requests_to_other_host_names_are_refused(server: Server) -> None:
         assert response.status_code == 200, name
 
 
+@pytest.mark.slow
 def test_a_key_is_required_and_neither_keys_nor_texts_are_logged() -> None:
     options = ("--model", "bm25", "--workers", "1", "--host", "127.0.0.1")
     with Server(*options, ASKLINE_KEY=KEY) as server:

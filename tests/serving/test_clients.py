@@ -22,6 +22,7 @@ def http_client() -> Iterator[httpx.Client]:
         yield client
 
 
+@pytest.mark.slow
 def test_cohere_v2(server: Server, http_client: httpx.Client) -> None:
     client = cohere.ClientV2(api_key="none", base_url=server.base, httpx_client=http_client)
     found = client.rerank(model="rerank-v3.5", query=QUERY, documents=TEXTS, top_n=2)

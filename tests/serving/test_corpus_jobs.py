@@ -158,6 +158,7 @@ def test_removing_needs_the_exact_id(server: Server, name: str) -> None:
     assert server.client.get("/v1/documents").json()["total"]["documents"] == 3
 
 
+@pytest.mark.slow
 def test_without_an_index_questions_need_documents(slow_server: Server) -> None:
     response = slow_server.post("/v1/ask", {"question": "Which lamp?"})
     assert response.status_code == 404

@@ -7,10 +7,13 @@ import threading
 from pathlib import Path
 
 import httpx
+import pytest
 
 from askline.corpus import Corpus
 
 from .server_process import Server, eventually
+
+pytestmark = pytest.mark.slow
 
 ROUNDS = 3
 

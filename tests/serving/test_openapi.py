@@ -17,6 +17,8 @@ from askline.serving.worker_pool import WorkerPool
 
 from .server_process import Server
 
+pytestmark = pytest.mark.slow
+
 
 def _app() -> FastAPI:
     chosen, metrics = Settings(), Metrics()

@@ -40,9 +40,12 @@ LOOKS: dict[str, dict[str, Any]] = {
     },
 }
 
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason="no browser: `make browser` installs Debian's chromium as root"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None, reason="no browser: `make browser` installs Debian's chromium as root"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ def served(engine: Engine) -> Iterator[Server]:
         yield running
 
 
+@pytest.mark.slow
 def test_answers_have_the_ids_and_offsets_of_the_other_server(served: Server) -> None:
     found = served.post("/v1/ask", {"question": "Who wrote Emma?", "explain": True}).json()
     best = found["answers"][0]
@@ -43,6 +44,7 @@ def test_answers_have_the_ids_and_offsets_of_the_other_server(served: Server) ->
     assert [each["stage"] for each in found["candidates"][0]["stage_scores"]] == [0, 1]
 
 
+@pytest.mark.slow
 def test_documents_cannot_be_managed_through_the_service(served: Server) -> None:
     info = served.client.get("/info").json()
     assert (info["has_index"], info["has_documents"]) == (True, False)
@@ -66,6 +68,7 @@ def test_a_failing_server_gives_503_and_may_recover(served: Server, engine: Engi
     assert served.post("/v1/ask", {"question": "Who wrote Emma?"}).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_cancelled_question_does_not_affect_the_next(served: Server, engine: Engine) -> None:
     before = served.metric("askline_cancelled_jobs_total")
     engine.wait = 1.0
@@ -85,6 +88,7 @@ def test_the_url_is_not_an_argument_of_the_worker_process(served: Server) -> Non
         assert "secret" not in arguments.read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [

@@ -20,6 +20,8 @@ from askline.serving.job_handler import MAX_SHARED_CANDIDATES
 from .conftest import TEXTS
 from .server_process import Server, eventually
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def threads() -> Iterator[ThreadPoolExecutor]:

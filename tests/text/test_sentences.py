@@ -142,6 +142,7 @@ LONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG.keys())
 def test_split_sentences_takes_linear_time(text: str) -> None:
     began = time.process_time()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -49,5 +50,6 @@ assert "torch._dynamo" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_torch_s_compiler_is_not_loaded() -> None:
     subprocess.run([sys.executable, "-c", _PROGRAM], check=True)

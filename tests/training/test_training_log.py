@@ -41,6 +41,7 @@ def test_lines_come_in_the_order_of_the_training(path: Path) -> None:
     assert rows[1] == {"epoch": 1, "loss": 0.8, "seconds": 3.0, "dev": {"MAP": 70.0, "MRR": 71.0}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_training_log_is_plotted(path: Path, tmp_path: Path, ending: str) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")

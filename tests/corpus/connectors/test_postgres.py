@@ -61,6 +61,7 @@ def books(place: str) -> Iterator[PostgresConnector]:
         yield retriever
 
 
+@pytest.mark.slow
 def test_the_answer_keeps_id_and_offsets(books: PostgresConnector) -> None:
     found = answer(QUESTION, books)
     best = found.best
@@ -278,6 +279,7 @@ def test_an_unreachable_server_is_reported() -> None:
     assert "sesame" not in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_silent_server_times_out() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]

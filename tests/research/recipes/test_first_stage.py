@@ -74,6 +74,7 @@ def test_lists_hang_on_the_seed_alone(made: tuple[list[Example], Vocabulary]) ->
     )
 
 
+@pytest.mark.slow
 def test_training_learns_and_is_repeatable(made: tuple[list[Example], Vocabulary]) -> None:
     lists, vocabulary = made
     heard: list[float] = []

@@ -52,6 +52,7 @@ def test_negatives_are_mined_once_and_then_read(
     assert path.stat().st_mtime_ns == written
 
 
+@pytest.mark.slow
 def test_a_run_leaves_weights_and_a_journal_and_no_checkpoint(
     tmp_path: Path, data_folder: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
@@ -67,6 +68,7 @@ def test_a_run_leaves_weights_and_a_journal_and_no_checkpoint(
     network.load_state_dict(load_file(run_file(tmp_path / "runs", 4)))
 
 
+@pytest.mark.slow
 def test_merged_is_the_mean_some_of_the_way(
     tmp_path: Path, data_folder: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
@@ -89,6 +91,7 @@ def _run(data_folder: Path, bert_folder: Path, out: Path, *more: str) -> Result:
     return CliRunner().invoke(main, [*arguments, "--epochs", "1", *more], catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_cross_encoder(
     tmp_path: Path, data_folder: Path, bert_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +109,7 @@ def test_the_command_makes_a_cross_encoder(
     assert str(tmp_path) not in card
 
 
+@pytest.mark.slow
 def test_finished_runs_are_not_made_again(
     tmp_path: Path, data_folder: Path, bert_folder: Path
 ) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
 from askline.training.cascade.cascade_network import CascadeNetwork
@@ -84,6 +85,7 @@ def test_means_are_over_each_sequence() -> None:
     assert (owners.tolist(), places.tolist()) == ([0, 0, 1], [0, 1, 0])
 
 
+@pytest.mark.slow
 def test_frozen_layers_compute_what_the_network_computes(
     network: CascadeNetwork, tokenizer: Any
 ) -> None:

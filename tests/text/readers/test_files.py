@@ -70,6 +70,7 @@ def test_line_of_a_million_characters_is_read(tmp_path: Path) -> None:
     assert [(kind, len(text)) for kind, text in shown(document)] == [("sentence", 999_999)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["txt", "md", "html", "csv"])
 def test_memory_is_proportional_to_file_size(tmp_path: Path, suffix: str) -> None:
     row = "A short sentence, <b>marked</b> *twice* or not. And another one follows it here.\n\n"

@@ -128,6 +128,7 @@ def test_markdown_syntax(source: str, kinds: list[tuple[str, str]]) -> None:
     assert found == [(kind, text.strip("\n")) for kind, text in kinds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece", ["`", "`a``", "[", "](", "![a](", "*a ", "_a", "<a ", "> ", "- ", "|", "&", "\n<!--"]
 )

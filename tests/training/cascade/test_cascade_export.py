@@ -44,6 +44,7 @@ def test_float_scores_are_torch_s(tmp_path: Path, head: Head) -> None:
     assert np.abs(found - wanted).max() < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_int8_is_small_and_near(tmp_path: Path, head: Head) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config(head))

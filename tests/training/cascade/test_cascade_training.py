@@ -64,6 +64,7 @@ def without_dropout(network: CascadeNetwork) -> CascadeNetwork:
     return network
 
 
+@pytest.mark.slow
 def test_training_learns_at_every_depth(
     bert_folder: Path, phase: CascadePhase, dev: CascadeDevSet
 ) -> None:
@@ -81,6 +82,7 @@ def test_training_learns_at_every_depth(
     assert min(last["MAP"], last["MAP at 2"], last["MAP at 1"]) == 100.0
 
 
+@pytest.mark.slow
 def test_training_broken_off_ends_with_the_same_weights(
     tmp_path: Path, bert_folder: Path, phase: CascadePhase, dev: CascadeDevSet
 ) -> None:
@@ -157,6 +159,7 @@ def test_a_frozen_encoder_stays_as_it_is(bert_folder: Path, phase: CascadePhase)
     assert all(weight.requires_grad for weight in network.parameters())
 
 
+@pytest.mark.slow
 def test_an_anchored_cascade_ends_where_it_began_at_full_depth(
     bert_folder: Path, phase: CascadePhase, dev: CascadeDevSet
 ) -> None:
@@ -187,6 +190,7 @@ def test_an_anchored_cascade_ends_where_it_began_at_full_depth(
     assert apart[0] < apart[1] / 2
 
 
+@pytest.mark.slow
 def test_a_teacher_is_followed(bert_folder: Path, phase: CascadePhase, dev: CascadeDevSet) -> None:
     teacher = start(bert_folder).eval()
     with torch.no_grad():

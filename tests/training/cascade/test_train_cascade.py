@@ -26,6 +26,7 @@ def basic(bert_folder: Path, squad_file: Path) -> list[str | Path]:
     return ["--init", bert_folder, "--transfer", f"squad1:{squad_file}", "--depths", "1,2,4"]
 
 
+@pytest.mark.slow
 def test_command_transfers_adapts_and_writes_a_folder(
     tmp_path: Path, basic: list[str | Path], bert_folder: Path, squad_file: Path
 ) -> None:
@@ -54,6 +55,7 @@ def test_command_transfers_adapts_and_writes_a_folder(
     assert (tmp_path / "cascade.negatives.npz").exists()
 
 
+@pytest.mark.slow
 def test_the_written_folder_ranks_without_another_step(
     tmp_path: Path, basic: list[str | Path], squad_file: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_an_encoder_that_cannot_be_exported_is_refused_before_training(
         run(*given, "--transfer", f"squad1:{squad_file}")
 
 
+@pytest.mark.slow
 def test_command_adapts_a_cascade(
     tmp_path: Path, basic: list[str | Path], squad_file: Path
 ) -> None:
@@ -113,6 +116,7 @@ def test_command_adapts_a_cascade(
         run(*again, "--out", second)
 
 
+@pytest.mark.slow
 def test_command_holds_full_depth_to_the_start(
     tmp_path: Path, basic: list[str | Path], bert_folder: Path
 ) -> None:

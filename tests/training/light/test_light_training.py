@@ -44,6 +44,7 @@ def _weights(trained: TrainedLightRanker) -> dict[str, list[float]]:
     return {name: value.flatten().tolist() for name, value in trained.network.state_dict().items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["list", "point"])
 @pytest.mark.parametrize(
     "layout", LAYOUTS, ids=lambda one: f"{one.kind}-{getattr(one, 'list_layer', '')}"
@@ -64,6 +65,7 @@ def test_every_network_learns_to_see_overlap(
     assert trained.history[-1].dev["MAP"] > 70  # chance is 46
 
 
+@pytest.mark.slow
 def test_same_seed_gives_the_same_weights_and_another_seed_others(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
@@ -78,6 +80,7 @@ def test_same_seed_gives_the_same_weights_and_another_seed_others(
     assert torch.equal(torch.get_rng_state(), before)
 
 
+@pytest.mark.slow
 def test_keeping_the_best_epoch_gives_its_measures(
     vectors: WordVectors, train_questions: QuestionSet, dev_questions: QuestionSet
 ) -> None:
@@ -98,6 +101,7 @@ def test_keeping_the_best_epoch_without_a_dev_set_is_refused(
         train_light_ranker(SMALL, numbers, replace(QUICK, keep="best"))
 
 
+@pytest.mark.slow
 def test_starting_from_trained_weights_starts_where_they_left_off(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
@@ -129,6 +133,7 @@ torch.save(trained.network.state_dict(), weights)
 """
 
 
+@pytest.mark.slow
 def test_killed_half_way_and_started_again_gives_the_same_weights(
     vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
 ) -> None:

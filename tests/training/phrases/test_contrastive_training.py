@@ -127,6 +127,7 @@ def test_another_family_of_encoders_works_too(roberta: Any, examples: list[Phras
     assert torch.allclose(marked.states, plain, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "lexical"),
     [("markers", True), ("markers", False), ("span", True), ("pair", False)],

@@ -34,6 +34,7 @@ def _run(command: Any, *arguments: object) -> Any:
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_an_extractor_then_a_phrase_model(tmp_path: Path, squad: Path, bert_folder: Path) -> None:
     common = ["--on", "squad.json", "--data", squad, "--dev", squad / "squad.json"]
     common += ["--epochs", 1, "--window", 128]

@@ -120,6 +120,7 @@ def test_it_starts_as_the_encoder_is(folder: ModelFolder) -> None:
     assert np.abs(np.subtract(_no_answers(fresh, tokenizer), wanted)).max() < near
 
 
+@pytest.mark.slow
 def test_only_the_reader_learns(folder: ModelFolder, squad_file: Path) -> None:
     reader, tokenizer = _reader(folder), _tokenizer(folder)
     paragraphs = _paragraphs(squad_file)
@@ -194,6 +195,7 @@ def test_a_reader_is_made_from_a_folder_and_a_file(
     assert "CC BY-SA 4.0" in card
 
 
+@pytest.mark.slow
 def test_a_teacher_s_reader_is_learnt_from(
     folder: ModelFolder, squad_file: Path, tmp_path: Path
 ) -> None:

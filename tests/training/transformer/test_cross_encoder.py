@@ -35,6 +35,7 @@ def note(folder: Path, place: str, activation: str) -> None:
     path.write_text(json.dumps(config))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["Identity", "Sigmoid"])
 @pytest.mark.parametrize("place", ["first", "second"])
 def test_scores_are_cross_encoders_own(bert_folder: Path, place: str, activation: str) -> None:
@@ -49,6 +50,7 @@ def test_scores_are_cross_encoders_own(bert_folder: Path, place: str, activation
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_cross_encoder_loads_what_is_saved(
     tmp_path: Path, bert_folder: Path, tokenizer: Any
 ) -> None:

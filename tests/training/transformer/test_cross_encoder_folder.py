@@ -30,6 +30,7 @@ def test_a_saved_network_scores_as_before(
         assert torch.equal(network(batch), loaded.eval()(batch))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["plain", "first-token", "mean"])
 def test_what_was_trained_ranks(
     tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet, head: Any

@@ -158,6 +158,7 @@ def test_objective_refuses(wrong: dict[str, float], message: str) -> None:
         Objective(**wrong)
 
 
+@pytest.mark.slow
 def test_a_student_comes_to_agree_with_its_teacher(
     bert_folder: Path, lists: SampledLists, teachers: SampledLists
 ) -> None:

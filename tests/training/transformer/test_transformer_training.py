@@ -54,6 +54,7 @@ def dev(tokenizer: Any, questions: QuestionSet) -> TransformerDevSet:
     return TransformerDevSet(questions, encode_pairs(questions, tokenizer))
 
 
+@pytest.mark.slow
 def test_training_learns_a_tiny_set(
     bert_folder: Path, phases: list[TransformerPhase], dev: TransformerDevSet
 ) -> None:
@@ -67,6 +68,7 @@ def test_training_learns_a_tiny_set(
     assert measure(network, dev.questions, dev.pairs)["MAP"] == 75.0  # the best epoch is kept
 
 
+@pytest.mark.slow
 def test_training_broken_off_ends_with_the_same_weights(
     tmp_path: Path, bert_folder: Path, phases: list[TransformerPhase], dev: TransformerDevSet
 ) -> None:
@@ -90,6 +92,7 @@ def test_training_broken_off_ends_with_the_same_weights(
             assert torch.equal(value, again.state_dict()[name]), name
 
 
+@pytest.mark.slow
 def test_slow_steps_are_told_of_one_by_one_and_fast_ones_by_fifties(
     bert_folder: Path,
     phases: list[TransformerPhase],
