@@ -50,10 +50,10 @@ def answer(
 
     The ranker gets the sentences of a document next to each other and in their order, documents
     with the best sentence first, each sentence with its title context (`add_title_context`). What
-    its last stage ranks is sorted by the sum of the ranker's score (as log odds if it is a
-    probability, otherwise as a standard score) and `blend` times the standard score of the
-    retrieval, half of that beside log odds. With `blend=0`, the order is the ranker's. Without a
-    ranker, the order is that of the retrieval.
+    its last stage ranks is sorted by the sum of the ranker's score and `blend` times the standard
+    score of the retrieval. The ranker's score counts as a standard score, or as log odds if it is a
+    probability, in which case `blend` counts half. With `blend=0`, the order is the ranker's.
+    Without a ranker, the order is that of the retrieval.
 
     The best answer has the phrase that the ranker reads in it, if the ranker can read. Other
     answers have their nearest phrase, if the retriever searches phrases.

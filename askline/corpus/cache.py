@@ -54,7 +54,7 @@ def cached_index_folder(paths: Iterable[str | os.PathLike[str]]) -> Path:
 
 
 def limit_cache_size(limit: int, *, keep: Path) -> None:
-    """Delete the least recently used folders beside `keep` until all fit into `limit` bytes."""
+    """Delete the least recently used folders, but not `keep`, until all fit into `limit` bytes."""
     others = [folder for folder in _folders(keep.parent) if folder != keep]
     total = _size_bytes(keep)
     for folder in sorted(others, key=_last_used, reverse=True):
