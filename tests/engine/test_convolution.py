@@ -11,7 +11,7 @@ def test_width_one_by_hand() -> None:
     words = np.array([[[1, 0], [0, 1], [9, 9]]], np.float32)
     weight = np.array([[[2], [3]], [[-1], [-1]]], np.float32)  # (filters, inputs, width)
     found = pooled_convolution(words, np.array([2]), weight, np.array([0, 10], np.float32))
-    assert found.tolist() == [[3, 9]]  # the third word lies beyond the end
+    assert found.tolist() == [[3, 9]]  # the third word is beyond the end
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
@@ -29,7 +29,7 @@ def test_windows_are_those_of_a_padded_convolution(width: int) -> None:
         np.testing.assert_allclose(found[text], np.max(values, axis=0), atol=1e-5)
 
 
-def test_several_widths_are_each_as_alone() -> None:
+def test_several_widths_give_the_same_as_each_one_alone() -> None:
     random = np.random.default_rng(0)
     lengths = np.array([2, 700, 1, *[5] * 400])  # more windows than are computed at once
     inside = np.arange(700) < lengths[:, None]
@@ -50,7 +50,7 @@ DIMENSIONS, CHANNELS, FILTERS = 4, 2, 3
 
 
 def _naive(words: FloatArray, weight: FloatArray, bias: FloatArray) -> FloatArray:
-    """One text by the definition: (words, inputs) → (filters,)."""
+    """One text, by the definition of a convolution: (words, inputs) → (filters,)."""
     count, width = len(words), weight.shape[2]
     padded = np.zeros((count + width - 1, words.shape[1]))
     padded[width // 2 : width // 2 + count] = words
@@ -102,7 +102,7 @@ def test_pooled_per_pair_is_the_same_for_each_pair(
         assert pooled[pair] == pytest.approx(_naive(inputs, weight, bias), abs=1e-4)
 
 
-def test_a_text_scores_alike_in_any_company(
+def test_a_text_does_not_depend_on_the_other_texts(
     lookup: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
 ) -> None:
     own = lookup[0]
@@ -114,7 +114,7 @@ def test_a_text_scores_alike_in_any_company(
     assert together[1] == pytest.approx(alone[0], abs=1e-6)
 
 
-def test_channels_of_the_word_alone_are_part_of_its_taps(
+def test_channels_that_depend_on_the_word_are_part_of_the_lookup(
     lookup: tuple[ConvolutionLookup, FloatArray, FloatArray, FloatArray],
 ) -> None:
     _, table, weight, bias = lookup

@@ -1,5 +1,3 @@
-"""A reader with layers of its own, on the engine."""
-
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +44,7 @@ def tiny(tmp_path: Path) -> OnnxEncoder:
     return encoder(tmp_path / "tiny", tiny_config())
 
 
-def test_it_is_what_a_cascade_asks_for(tiny: OnnxEncoder) -> None:
+def test_the_encoder_is_layerwise(tiny: OnnxEncoder) -> None:
     assert isinstance(tiny, LayerwiseEncoder)
     assert isinstance(tiny.begin(QUESTION, CANDIDATES), LayerwiseRun)
     assert (tiny.depths, tiny.layers) == ((1, 3), 3)
@@ -58,25 +56,25 @@ def test_logits_are_those_of_the_network(tmp_path: Path, head: Head) -> None:
     tiny = encoder(tmp_path / "tiny", of)
     found = _descend(tiny, CANDIDATES)
     for row, candidate in enumerate(CANDIDATES):
-        asked = [
+        prefix = [
             tiny.tokenizer.cls_id,
             *tiny.tokenizer.token_ids(QUESTION),
             tiny.tokenizer.sep_id,
         ]
-        said = [*tiny.tokenizer.token_ids(candidate), tiny.tokenizer.sep_id]
-        kinds = [0] * len(asked) + [1] * len(said)
-        wanted = logits(of, tensors(of), [*asked, *said][:64], kinds[:64])
-        if len(kinds) <= 64:
+        suffix = [*tiny.tokenizer.token_ids(candidate), tiny.tokenizer.sep_id]
+        token_types = [0] * len(prefix) + [1] * len(suffix)
+        wanted = logits(of, tensors(of), [*prefix, *suffix][:64], token_types[:64])
+        if len(token_types) <= 64:
             assert found[:, row] == pytest.approx([wanted[1], wanted[3]], abs=1e-4)
 
 
-def test_who_else_is_there_changes_nothing(tiny: OnnxEncoder) -> None:
+def test_scores_do_not_depend_on_the_other_candidates(tiny: OnnxEncoder) -> None:
     together = _descend(tiny, CANDIDATES)
     alone = [_descend(tiny, [candidate])[:, 0] for candidate in CANDIDATES]
     assert np.abs(together - np.stack(alone, axis=1)).max() < 1e-5
 
 
-def test_going_on_with_some_is_the_same_as_going_on_with_all(tiny: OnnxEncoder) -> None:
+def test_advancing_some_gives_the_same_as_advancing_all(tiny: OnnxEncoder) -> None:
     whole = _descend(tiny, CANDIDATES)
     run = tiny.begin(QUESTION, CANDIDATES)
     run.advance(ALL, 1)
@@ -86,7 +84,7 @@ def test_going_on_with_some_is_the_same_as_going_on_with_all(tiny: OnnxEncoder) 
     assert np.abs(straight - whole[1, some]).max() < 1e-5
 
 
-def test_states_that_there_is_no_room_for_are_made_again(
+def test_states_without_room_in_memory_are_computed_again(
     tiny: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _descend(tiny, CANDIDATES)
@@ -102,7 +100,7 @@ def test_two_runs_give_the_same_bytes(tiny: OnnxEncoder) -> None:
     assert _descend(tiny, CANDIDATES).tobytes() == _descend(tiny, CANDIDATES).tobytes()
 
 
-def test_eight_threads_at_once_give_what_one_gives(tmp_path: Path) -> None:
+def test_eight_threads_give_the_same_as_one(tmp_path: Path) -> None:
     one = _descend(encoder(tmp_path / "one", tiny_config(), threads=1), CANDIDATES)
     shared = encoder(tmp_path / "many", tiny_config(), threads=3)
     with ThreadPoolExecutor(8) as pool:
@@ -111,7 +109,7 @@ def test_eight_threads_at_once_give_what_one_gives(tmp_path: Path) -> None:
         assert np.abs(each - one).max() < 1e-5
 
 
-def test_a_long_candidate_has_the_score_of_its_best_window(tiny: OnnxEncoder) -> None:
+def test_a_long_candidate_has_the_score_of_its_best_sequence(tiny: OnnxEncoder) -> None:
     run = tiny.begin(QUESTION, ["No.", LONG])
     found = run.advance(np.array([0, 1]), 3)
     assert np.isfinite(found).all()
@@ -122,11 +120,11 @@ def test_a_long_candidate_has_the_score_of_its_best_window(tiny: OnnxEncoder) ->
     assert found[1] == pytest.approx(float(_descend(tiny, parts)[1].max()), abs=1e-4)
 
 
-def test_stop_leaves_the_rest_without_a_score(tiny: OnnxEncoder) -> None:
+def test_rows_after_a_stop_have_no_score(tiny: OnnxEncoder) -> None:
     run = tiny.begin(QUESTION, CANDIDATES)
     assert np.isnan(run.advance(ALL, 1, stop=lambda: True)).all()
-    asked = iter([False, False, *[True] * 99])
-    some = tiny.begin(QUESTION, CANDIDATES).advance(ALL, 1, stop=lambda: next(asked))
+    answers = iter([False, False, *[True] * 99])
+    some = tiny.begin(QUESTION, CANDIDATES).advance(ALL, 1, stop=lambda: next(answers))
     assert 0 < np.isnan(some).sum() < len(CANDIDATES)
 
 
@@ -136,7 +134,7 @@ def test_a_depth_without_a_classifier_is_refused(tiny: OnnxEncoder) -> None:
 
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
-def test_reading_points_inside_the_candidate(tmp_path: Path, head: Head) -> None:
+def test_spans_are_inside_the_candidate(tmp_path: Path, head: Head) -> None:
     tiny = encoder(tmp_path / "tiny", tiny_config(head))
     texts = [*CANDIDATES, LONG]
     rows = np.arange(len(texts))
@@ -153,20 +151,20 @@ def test_reading_points_inside_the_candidate(tmp_path: Path, head: Head) -> None
         assert span.no_answer < 0.0
 
 
-def test_an_encoder_without_a_reader_reads_nothing(tmp_path: Path) -> None:
+def test_an_encoder_without_a_reader_finds_no_spans(tmp_path: Path) -> None:
     run = encoder(tmp_path / "tiny", tiny_config(reader=False)).begin(QUESTION, CANDIDATES)
     run.advance(ALL, 3)
     assert run.read(ALL) == [None] * len(CANDIDATES)
 
 
-def test_no_candidates_no_scores(tiny: OnnxEncoder) -> None:
+def test_no_candidates_give_no_scores(tiny: OnnxEncoder) -> None:
     run = tiny.begin(QUESTION, [])
     assert run.advance(np.zeros(0, np.int64), 1).tolist() == []
     assert run.read(np.zeros(0, np.int64)) == []
     assert run.tokens.tolist() == []
 
 
-def test_only_what_is_asked_for_is_made_ready(tiny: OnnxEncoder) -> None:
+def test_only_needed_sessions_are_created(tiny: OnnxEncoder) -> None:
     tiny.begin(QUESTION, CANDIDATES).advance(ALL, 1)
     assert sorted(tiny._sessions) == [
         ("classifier", 1, 1),
@@ -184,7 +182,7 @@ def _opened(path: Path, of: CascadeConfig, weights: dict[str, Any]) -> OnnxEncod
 
 
 def _merged(weights: dict[str, Any]) -> dict[str, Any]:
-    """The same reader as an encoder without an adapter: every sum written out."""
+    """The same reader without an adapter: the low-rank products are added to the weights."""
     made = reader_tensors(weights)
     for name in [name for name in made if name.startswith("layers") and ".up." in name]:
         product = made[name].T @ made[name.replace(".up.", ".down.")]
@@ -199,7 +197,7 @@ def _merged(weights: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
 @pytest.mark.parametrize("first", [0, 2])
-def test_it_reads_as_the_sum_of_the_weights_would(tmp_path: Path, head: Head, first: int) -> None:
+def test_an_adapter_equals_the_sum_of_the_weights(tmp_path: Path, head: Head, first: int) -> None:
     of = _adapted(head, first)
     weights = tensors(of)
     found = _opened(tmp_path / "adapted", of, weights).begin(QUESTION, CANDIDATES).read(ALL)
@@ -214,7 +212,7 @@ def test_it_reads_as_the_sum_of_the_weights_would(tmp_path: Path, head: Head, fi
 
 
 @pytest.mark.parametrize("head", ["first", "mean", "mixed"])
-def test_scores_are_those_of_the_cascade_without_it(tmp_path: Path, head: Head) -> None:
+def test_an_adapter_does_not_change_scores(tmp_path: Path, head: Head) -> None:
     of = _adapted(head)
     weights = tensors(of)
     plain = {name: weights[name] for name in tiny_config(head).shapes()}
@@ -226,7 +224,7 @@ def test_scores_are_those_of_the_cascade_without_it(tmp_path: Path, head: Head) 
     assert scores[0] == scores[1]
 
 
-def test_it_may_read_deeper_than_the_last_classifier(tmp_path: Path) -> None:
+def test_a_reader_may_be_deeper_than_the_last_classifier(tmp_path: Path) -> None:
     whole = _adapted("mixed")
     short = whole.up_to(1)
     weights = tensors(whole)
@@ -241,7 +239,7 @@ def test_it_may_read_deeper_than_the_last_classifier(tmp_path: Path) -> None:
     assert len(ranking) == len(CANDIDATES)
 
 
-def test_thin_matrices_in_int8_read_nearly_the_same(tmp_path: Path) -> None:
+def test_an_int8_adapter_is_close_to_float(tmp_path: Path) -> None:
     of = _adapted()
     weights: dict[str, Any] = tensors(of)
     wanted = _opened(tmp_path / "whole", of, weights).begin(QUESTION, CANDIDATES).read(ALL)
@@ -254,7 +252,7 @@ def test_thin_matrices_in_int8_read_nearly_the_same(tmp_path: Path) -> None:
     assert np.abs(scores[0] - scores[1]).max() < 0.2
 
 
-def test_the_same_is_read_behind_any_depth_and_in_any_company(tmp_path: Path) -> None:
+def test_spans_do_not_depend_on_depth_or_other_candidates(tmp_path: Path) -> None:
     of = _adapted()
     encoder = _opened(tmp_path / "tiny", of, tensors(of))
     run = encoder.begin(QUESTION, CANDIDATES)
@@ -269,7 +267,7 @@ def test_the_same_is_read_behind_any_depth_and_in_any_company(tmp_path: Path) ->
         assert (found.start, found.end) == (at_once[1].start, at_once[1].end)
 
 
-def test_a_long_text_is_read_in_longer_windows_than_it_is_ranked_in(tmp_path: Path) -> None:
+def test_reader_sequences_are_longer_than_ranking_sequences(tmp_path: Path) -> None:
     of = replace(tiny_config("mean", positions=512), adapter=Adapter(0, 4))
     encoder = _opened(tmp_path / "tiny", of, tensors(of))
     long = "Jane wrote it . " * 200
@@ -280,7 +278,7 @@ def test_a_long_text_is_read_in_longer_windows_than_it_is_ranked_in(tmp_path: Pa
     assert 0 <= span.start < span.end <= len(long)
 
 
-def test_a_ranker_reads_by_it(tmp_path: Path) -> None:
+def test_a_ranker_uses_the_adapted_reader(tmp_path: Path) -> None:
     of = _adapted()
     folder = runtime_folder(tmp_path / "tiny", of, tensors(of))
     ranker = Cascade.load(folder)
@@ -303,7 +301,9 @@ def test_a_ranker_reads_by_it(tmp_path: Path) -> None:
     ],
     ids=["missing", "thinner", "norm", "too-many"],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, change: Any, message: str) -> None:
+def test_adapter_tensors_that_do_not_fit_are_refused(
+    tmp_path: Path, change: Any, message: str
+) -> None:
     of = _adapted()
     weights: dict[str, Any] = tensors(of)
     change(weights)

@@ -17,7 +17,7 @@ CONFIG = FirstStageConfig(dimensions=96, filters=2, terms=3, hidden=4, feedback=
 
 
 def _lexical(config: FirstStageConfig) -> FirstStageNetwork:
-    """Weights that look at one feature alone."""
+    """Weights that use a single feature."""
     tensors = {name: np.zeros(shape, np.float32) for name, shape in config.shapes().items()}
     tensors["features.scale"] += 1
     tensors["direct.weight"][0, FEATURES.index("covered_here")] = 10
@@ -29,7 +29,7 @@ def _scores(network: FirstStageNetwork, *texts: str) -> list[float]:
     return [float(score) for score in network.scores(listing)]
 
 
-def test_the_second_look_lifts_what_shares_its_subject_with_the_best() -> None:
+def test_feedback_raises_candidates_similar_to_the_best() -> None:
     texts = ("the glades show", "the show was renewed", "the harbour was renewed")
     best, same_subject, other = _scores(_lexical(CONFIG), *texts)
     assert same_subject == other < best
@@ -37,7 +37,7 @@ def test_the_second_look_lifts_what_shares_its_subject_with_the_best() -> None:
     assert other < same_subject < best
 
 
-def test_the_second_look_leaves_a_lone_candidate_alone() -> None:
+def test_feedback_does_not_change_a_single_candidate() -> None:
     first = _scores(_lexical(CONFIG), "the glades")
     assert _scores(_lexical(replace(CONFIG, feedback=5.0)), "the glades") == first
 
@@ -69,7 +69,7 @@ def test_the_convolution_reads_the_first_words_of_a_long_candidate() -> None:
     ],
     ids=["features", "zero", "text", "feedback"],
 )
-def test_a_config_that_cannot_be(change: dict[str, object], message: str) -> None:
+def test_an_invalid_config_is_refused(change: dict[str, object], message: str) -> None:
     assert FirstStageConfig.from_config(CONFIG.to_config()) == CONFIG
     with pytest.raises(ModelError, match=message):
         FirstStageConfig.from_config(CONFIG.to_config() | change)

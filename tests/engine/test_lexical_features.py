@@ -39,19 +39,19 @@ def _column(name: str, question: str, *candidates: str) -> list[float]:
         ("first", "tower", "lamp"),
     ],
 )
-def test_a_feature_tells_the_better_from_the_worse(name: str, better: str, worse: str) -> None:
+def test_a_feature_prefers_the_better_candidate(name: str, better: str, worse: str) -> None:
     high, low, _ = _column(name, "the sea tower", better, worse, "of")
     assert high > low
 
 
-def test_feedback_lifts_what_is_about_the_same_thing() -> None:
+def test_feedback_raises_candidates_about_the_same_subject() -> None:
     texts = ("the sea tower zanzibar", "zanzibar was lit", "kairo was lit", "of the lamp")
     for name in ("feedback_words", "feedback_centroid"):
         column = _column(name, "sea tower", *texts)
         assert column[1] > column[2], name
 
 
-def test_pairs_are_not_seen_across_candidates() -> None:
+def test_bigrams_do_not_cross_candidates() -> None:
     assert _column("pairs", "sea tower", "the sea", "tower of") == [0, 0]
 
 
@@ -66,7 +66,7 @@ def test_order_of_the_candidates_does_not_matter() -> None:
 @pytest.mark.parametrize(
     "texts", [[""], ["…", ""], ["sea"], ["sea"] * 3, ["of"]], ids=lambda texts: repr(texts)
 )
-def test_every_list_gives_finite_features(question: str, texts: list[str]) -> None:
+def test_features_are_finite_for_every_list(question: str, texts: list[str]) -> None:
     values = _features(question, *texts)
     assert values.shape == (len(texts), len(FEATURES))
     assert values.dtype == np.float32

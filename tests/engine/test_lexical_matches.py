@@ -34,14 +34,14 @@ def test_best_is_the_most_related_word() -> None:
     assert matches.counts[:, 0].tolist() == [0, 1, 0]
 
 
-def test_only_the_very_word_is_related_by_one() -> None:
+def test_only_the_same_word_has_relatedness_1() -> None:
     twins = WordVectors.from_rows(("sea", "ocean"), np.array([[1, 0], [1, 0]], np.float32))
     matches = LexicalMatches.of(TokenizedList.of("sea", ["ocean", "sea"], twins))
     assert matches.best[:, 0] == pytest.approx([0.99, 1.0])
 
 
 @pytest.mark.parametrize(
-    ("asked", "said", "related"),
+    ("question_word", "candidate_word", "related"),
     [
         ("olmecs", "olmec", 0.9 * 5 / 6),
         ("garnishments", "garnishment", 0.9 * 11 / 12),
@@ -52,19 +52,21 @@ def test_only_the_very_word_is_related_by_one() -> None:
         ("be", "bee", 0.0),
     ],
 )
-def test_words_that_begin_alike_are_related(asked: str, said: str, related: float) -> None:
-    _, matches = _look(asked, said)
+def test_words_with_a_common_prefix_are_related(
+    question_word: str, candidate_word: str, related: float
+) -> None:
+    _, matches = _look(question_word, candidate_word)
     assert matches.best[0, 0] == pytest.approx(related, abs=1e-6)
 
 
-def test_a_word_is_scarce_by_how_many_candidates_lack_it() -> None:
+def test_scarcity_grows_with_the_candidates_that_lack_the_word() -> None:
     _, matches = _look("the sea tower", "the sea", "the", "the ocean")
     everywhere, once, nowhere = matches.scarcity
     assert everywhere < once < nowhere
 
 
 @pytest.mark.parametrize("question", ["", "?!"], ids=["empty", "symbols"])
-def test_texts_without_words_meet_nothing(question: str) -> None:
+def test_texts_without_words_match_nothing(question: str) -> None:
     listing, matches = _look(question, "", "sea", "…")
     assert listing.question_size == 1
     assert not matches.best.any()
@@ -82,24 +84,24 @@ LEXICON_WORDS, STARTS = np.array([1, 3, 2, 4, 0]), np.array([0, 2, 4])  # "1 3",
 
 
 def _channel(name: str) -> tuple[list[list[float]], list[float]]:
-    asked, said = pair_channels([name], LEXICON, QUESTION, LEXICON_WORDS, STARTS)
-    return np.round(asked[..., 0], 3).tolist(), np.round(said[:, 0], 3).tolist()
+    of_question, of_candidates = pair_channels([name], LEXICON, QUESTION, LEXICON_WORDS, STARTS)
+    return np.round(of_question[..., 0], 3).tolist(), np.round(of_candidates[:, 0], 3).tolist()
 
 
 def test_related_is_the_highest_cosine_to_the_other_text() -> None:
-    asked, said = _channel("related")
-    np.testing.assert_allclose(asked, [[1, 0], [0, 0], [0, 0]], atol=1e-3)
-    np.testing.assert_allclose(said, [1, 0.707, 0, 0, 0], atol=1e-3)
+    of_question, of_candidates = _channel("related")
+    np.testing.assert_allclose(of_question, [[1, 0], [0, 0], [0, 0]], atol=1e-3)
+    np.testing.assert_allclose(of_candidates, [1, 0.707, 0, 0, 0], atol=1e-3)
 
 
-def test_exact_marks_the_very_word_known_or_not() -> None:
+def test_exact_marks_the_same_word_known_or_unknown() -> None:
     assert _channel("exact") == ([[1, 0], [0, 1], [0, 0]], [1, 0, 0, 1, 0])
 
 
-def test_idf_is_that_of_the_word_whatever_the_other_text() -> None:
-    asked, said = _channel("idf")
-    np.testing.assert_allclose(asked, [[0.1, 1.0]] * 3, atol=1e-3)
-    np.testing.assert_allclose(said, [0.1, 0.3, 0.2, 1.0, 0.0], atol=1e-3)
+def test_idf_does_not_depend_on_the_other_text() -> None:
+    of_question, of_candidates = _channel("idf")
+    np.testing.assert_allclose(of_question, [[0.1, 1.0]] * 3, atol=1e-3)
+    np.testing.assert_allclose(of_candidates, [0.1, 0.3, 0.2, 1.0, 0.0], atol=1e-3)
 
 
 def test_exact_idf_is_the_product() -> None:
@@ -108,23 +110,25 @@ def test_exact_idf_is_the_product() -> None:
     np.testing.assert_allclose(both[1], np.multiply(exact[1], idf[1]))
 
 
-def test_the_zero_word_equals_nothing_not_even_itself() -> None:
-    asked, said = pair_channels(["exact"], LEXICON, np.array([0]), np.array([0]), np.array([0]))
-    assert (asked.item(), said.item()) == (0.0, 0.0)
+def test_the_zero_word_matches_no_word_not_even_itself() -> None:
+    of_question, of_candidates = pair_channels(
+        ["exact"], LEXICON, np.array([0]), np.array([0]), np.array([0])
+    )
+    assert (of_question.item(), of_candidates.item()) == (0.0, 0.0)
 
 
-def test_all_channels_stand_in_the_order_asked_for() -> None:
-    asked, said = pair_channels(CHANNELS, LEXICON, QUESTION, LEXICON_WORDS, STARTS)
-    assert (asked.shape, said.shape) == ((3, 2, 4), (5, 4))
+def test_channels_have_the_requested_order() -> None:
+    of_question, of_candidates = pair_channels(CHANNELS, LEXICON, QUESTION, LEXICON_WORDS, STARTS)
+    assert (of_question.shape, of_candidates.shape) == ((3, 2, 4), (5, 4))
     for column, name in enumerate(CHANNELS):
         alone = pair_channels([name], LEXICON, QUESTION, LEXICON_WORDS, STARTS)
-        np.testing.assert_array_equal(asked[..., column], alone[0][..., 0])
-        np.testing.assert_array_equal(said[:, column], alone[1][:, 0])
+        np.testing.assert_array_equal(of_question[..., column], alone[0][..., 0])
+        np.testing.assert_array_equal(of_candidates[:, column], alone[1][:, 0])
 
 
 def test_no_channels_give_empty_columns() -> None:
-    asked, said = pair_channels([], LEXICON, QUESTION, LEXICON_WORDS, STARTS)
-    assert (asked.shape, said.shape) == ((3, 2, 0), (5, 0))
+    of_question, of_candidates = pair_channels([], LEXICON, QUESTION, LEXICON_WORDS, STARTS)
+    assert (of_question.shape, of_candidates.shape) == ((3, 2, 0), (5, 0))
 
 
 def test_unknown_channel_is_refused() -> None:

@@ -25,7 +25,7 @@ def test_a_graph_computes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float32", "uint8", "int8", "int32", "int64", "bool", "float16"])
-def test_constants_of_every_kind(kind: str) -> None:
+def test_constants_of_every_dtype(kind: str) -> None:
     graph, value = OnnxGraph(), np.array([[0, 1], [2, 3]]).astype(kind)
     graph.input("unused", "float32", (1,))
     graph.output(graph.constant(value), "out", kind, (2, 2))
@@ -34,7 +34,7 @@ def test_constants_of_every_kind(kind: str) -> None:
     assert np.array_equal(found, value)
 
 
-def test_attributes_of_every_kind() -> None:
+def test_attributes_of_every_type() -> None:
     graph = OnnxGraph()
     rows = graph.input("rows", "float32", (2, 3))
     filled = graph.node(
@@ -61,7 +61,7 @@ def test_split_makes_parts() -> None:
     assert np.array_equal(second, ROWS[:, 1:])
 
 
-def test_a_small_constant_is_kept_once() -> None:
+def test_equal_small_constants_are_stored_once() -> None:
     graph = OnnxGraph()
     assert graph.constant(np.float32(2.0)) == graph.constant(np.float32(2.0))
     assert graph.constant(np.float32(2.0)) != graph.constant(np.array([2.0], np.float32))

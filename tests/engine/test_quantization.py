@@ -16,7 +16,7 @@ from askline.errors import ModelError
 
 RANDOM = np.random.default_rng(0)
 WEIGHT = RANDOM.standard_normal((12, 40)).astype(np.float32)
-# Channels that go together, as an encoder's do, and one that is far larger than the rest.
+# Correlated channels, as in an encoder, and one channel that is much larger.
 INPUTS = (RANDOM.standard_normal((300, 10)) @ RANDOM.standard_normal((10, 40))).astype(np.float32)
 LARGE = INPUTS.copy()
 LARGE[:, 3] *= 40
@@ -29,7 +29,7 @@ def _error(
     return float(np.square(inputs @ rounded.T - inputs @ WEIGHT.T).mean())
 
 
-def test_rows_are_rounded_to_the_nearest_step() -> None:
+def test_rows_are_rounded_to_the_nearest_integer() -> None:
     whole, scale = quantize_rows(WEIGHT)
     assert whole.dtype == np.int8
     assert np.abs(whole).max(axis=1).tolist() == [127] * 12
@@ -42,12 +42,12 @@ def test_a_row_of_zeros_stays_zero() -> None:
     assert np.isfinite(scale).all()
 
 
-def test_errors_are_made_up_for_on_the_inputs_that_come() -> None:
+def test_gptq_reduces_the_error_on_the_inputs() -> None:
     plain = _error(INPUTS, *quantize_rows(WEIGHT, 64))
     assert _error(INPUTS, *quantize_rows_gptq(WEIGHT, INPUTS)) < plain / 2
 
 
-def test_two_products_fit_sixteen_bits() -> None:
+def test_two_products_fit_into_16_bits() -> None:
     whole, _ = quantize_rows_gptq(WEIGHT * 100, INPUTS)
     assert 2 * 255 * int(np.abs(whole.astype(int)).max()) <= 2**15 - 1
 
@@ -55,7 +55,7 @@ def test_two_products_fit_sixteen_bits() -> None:
 @pytest.mark.parametrize(
     "inputs", [INPUTS, LARGE, np.abs(INPUTS)], ids=["even", "large", "above 0"]
 )
-def test_inputs_come_back_nearly_the_same(
+def test_fake_quantized_inputs_are_close(
     inputs: np.ndarray[tuple[int, ...], np.dtype[np.float32]],
 ) -> None:
     steps = fit_input_quantization(inputs, [WEIGHT[:5], WEIGHT[5:]])
@@ -64,7 +64,7 @@ def test_inputs_come_back_nearly_the_same(
     assert 0 <= steps.zero <= 255
 
 
-def test_a_large_channel_is_made_smaller() -> None:
+def test_a_large_channel_is_smoothed() -> None:
     steps = fit_input_quantization(LARGE, [WEIGHT])
     assert steps.smooth is not None
     assert steps.smooth[3] < np.median(steps.smooth) / 4
@@ -76,7 +76,7 @@ def test_inputs_outside_the_range_are_clipped() -> None:
     assert found == pytest.approx(np.array([[-10.0, 0.0, 15.5]]))
 
 
-def test_a_table_comes_back_within_half_a_step() -> None:
+def test_unpacked_int4_is_within_half_a_step() -> None:
     table = np.random.default_rng(0).standard_normal((5, 96)).astype(np.float32)
     packed, steps = pack_int4(table)
     assert (packed.shape, steps.shape) == int4_shapes(5, 96) == ((5, 48), (5, 3))
@@ -85,7 +85,7 @@ def test_a_table_comes_back_within_half_a_step() -> None:
     assert (error <= largest / 7 * 0.51).all()
 
 
-def test_what_came_back_goes_in_again_without_a_loss() -> None:
+def test_packing_an_unpacked_table_is_lossless() -> None:
     table = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
     once = unpack_int4(*pack_int4(table))
     assert np.array_equal(unpack_int4(*pack_int4(once)), once)
@@ -95,6 +95,6 @@ def test_rows_of_zeros_stay_zero() -> None:
     assert not unpack_int4(*pack_int4(np.zeros((2, 32), np.float32))).any()
 
 
-def test_a_table_that_does_not_divide_is_refused() -> None:
+def test_columns_must_be_a_multiple_of_the_group_size() -> None:
     with pytest.raises(ModelError, match="must have a multiple of 32 columns, got 40"):
         pack_int4(np.zeros((2, 40), np.float32))

@@ -13,7 +13,7 @@ def _drawn(kind: ListLayerKind, inputs: int, hidden: int) -> dict[str, np.ndarra
     return {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
 
 
-def test_no_layer_hands_the_pairs_on() -> None:
+def test_without_a_layer_pairs_are_returned() -> None:
     pairs = np.ones((3, 2), np.float32)
     assert apply_list_layer("none", {}, pairs) is pairs
 
@@ -33,7 +33,7 @@ def test_rnn_by_hand() -> None:
 
 
 @pytest.mark.parametrize("kind", ["rnn", "birnn", "lstm", "bilstm"])
-def test_layer_is_torchs(kind: ListLayerKind) -> None:
+def test_layers_give_torchs_outputs(kind: ListLayerKind) -> None:
     torch = pytest.importorskip("torch", reason="torch is the oracle here")
     both = kind.startswith("bi")
     cell = torch.nn.LSTM if kind.endswith("lstm") else torch.nn.RNN
@@ -54,7 +54,7 @@ def test_both_directions_read_the_whole_list(kind: ListLayerKind) -> None:
     before = apply_list_layer(kind, _drawn(kind, 5, 6), pairs)
     pairs[-1] += 1
     after = apply_list_layer(kind, _drawn(kind, 5, 6), pairs)
-    assert np.array_equal(before[0, :3], after[0, :3])  # forwards: the past alone
+    assert np.array_equal(before[0, :3], after[0, :3])  # forward: depends on earlier pairs only
     assert not np.array_equal(before[0, 3:], after[0, 3:])
 
 

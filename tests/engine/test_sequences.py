@@ -10,58 +10,64 @@ from askline.engine.numpy_ops import IntArray
 from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences, equal_length_batches
 from askline.engine.tokenizer import WordPiece
 
-from .tiny_cascades import tokenizer
+from .tiny_cascades import tokenizer_entries
 
 
 @pytest.fixture
-def pieces(tmp_path: Path) -> WordPiece:
+def tokenizer(tmp_path: Path) -> WordPiece:
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(tokenizer()), encoding="utf-8")
+    path.write_text(json.dumps(tokenizer_entries()), encoding="utf-8")
     return WordPiece.load(path)
 
 
-def test_a_pair_is_marked_question_and_candidate(pieces: WordPiece) -> None:
-    windows = TokenSequences.for_question(
-        pieces, "who wrote", ["it", "emma wrote it"], positions=64
+def test_a_pair_has_special_tokens_and_token_types(tokenizer: WordPiece) -> None:
+    sequences = TokenSequences.for_question(
+        tokenizer, "who wrote", ["it", "emma wrote it"], positions=64
     )
-    who, wrote, it = pieces.token_ids("who wrote it")
-    numbers, kinds = windows.batch(np.array([0]))
-    assert numbers.tolist() == [[pieces.cls_id, who, wrote, pieces.sep_id, it, pieces.sep_id]]
+    who, wrote, it = tokenizer.token_ids("who wrote it")
+    numbers, kinds = sequences.batch(np.array([0]))
+    assert numbers.tolist() == [
+        [tokenizer.cls_id, who, wrote, tokenizer.sep_id, it, tokenizer.sep_id]
+    ]
     assert kinds.tolist() == [[0, 0, 0, 0, 1, 1]]
-    assert windows.tokens(2).tolist() == [6, 8]
+    assert sequences.tokens(2).tolist() == [6, 8]
 
 
-def test_no_token_of_a_long_candidate_is_left_out(pieces: WordPiece) -> None:
+def test_no_token_of_a_long_candidate_is_left_out(tokenizer: WordPiece) -> None:
     candidate = " ".join(f"{number}" for number in range(1000))
-    windows = TokenSequences.for_question(pieces, "who", ["it", candidate, "she"], positions=64 * 3)
-    numbers = pieces.token_ids(candidate)
+    sequences = TokenSequences.for_question(
+        tokenizer, "who", ["it", candidate, "she"], positions=64 * 3
+    )
+    numbers = tokenizer.token_ids(candidate)
     seen = set[int]()
-    for part, owner, start in zip(windows.suffixes, windows.candidate, windows.start, strict=True):
+    for part, owner, start in zip(
+        sequences.suffixes, sequences.candidate, sequences.start, strict=True
+    ):
         if owner == 1:
             own = part[:-1].tolist()
             assert numbers[start : start + len(own)] == own
             seen |= set(range(start, start + len(own)))
     assert seen == set(range(len(numbers)))
-    assert windows.lengths.max() == 64 * 3
-    assert windows.tokens(3)[1] == windows.lengths[windows.candidate == 1].sum()
+    assert sequences.lengths.max() == 64 * 3
+    assert sequences.tokens(3)[1] == sequences.lengths[sequences.candidate == 1].sum()
 
 
-def test_windows_of_a_candidate_overlap(pieces: WordPiece) -> None:
-    windows = TokenSequences.for_question(pieces, "who", ["it " * 400], positions=256)
-    ends = windows.start + windows.lengths - len(windows.prefixes[0]) - 1
-    assert (ends[:-1] - windows.start[1:] >= 64).all()
+def test_sequences_of_a_candidate_overlap(tokenizer: WordPiece) -> None:
+    sequences = TokenSequences.for_question(tokenizer, "who", ["it " * 400], positions=256)
+    ends = sequences.start + sequences.lengths - len(sequences.prefixes[0]) - 1
+    assert (ends[:-1] - sequences.start[1:] >= 64).all()
 
 
-def test_a_question_is_cut_at_half_a_sequence(pieces: WordPiece) -> None:
-    windows = TokenSequences.for_question(pieces, "it " * 5000, ["she wrote"], positions=64)
-    assert len(windows.prefixes[0]) == 2 + (64 - 3) // 2
-    assert windows.lengths.tolist() == [len(windows.prefixes[0]) + 3]
+def test_a_question_is_truncated_to_half_a_sequence(tokenizer: WordPiece) -> None:
+    sequences = TokenSequences.for_question(tokenizer, "it " * 5000, ["she wrote"], positions=64)
+    assert len(sequences.prefixes[0]) == 2 + (64 - 3) // 2
+    assert sequences.lengths.tolist() == [len(sequences.prefixes[0]) + 3]
 
 
-def test_an_empty_candidate_has_a_window(pieces: WordPiece) -> None:
-    windows = TokenSequences.for_question(pieces, "", ["", "it"], positions=64)
-    assert len(windows) == 2
-    assert windows.tokens(2).tolist() == [3, 4]
+def test_an_empty_candidate_has_a_sequence(tokenizer: WordPiece) -> None:
+    sequences = TokenSequences.for_question(tokenizer, "", ["", "it"], positions=64)
+    assert len(sequences) == 2
+    assert sequences.tokens(2).tolist() == [3, 4]
 
 
 def _batches(
@@ -72,7 +78,7 @@ def _batches(
     return equal_length_batches(np.arange(len(lengths)) + 100, sizes, known, threads=threads)
 
 
-def test_every_window_once_in_batches_of_one_length_and_level() -> None:
+def test_every_sequence_is_in_one_batch_of_its_length_and_level() -> None:
     random = np.random.default_rng(0)
     lengths, levels = random.integers(10, 30, 200), random.integers(0, 2, 200)
     batches = _batches(lengths.tolist(), levels.tolist())
@@ -81,7 +87,7 @@ def test_every_window_once_in_batches_of_one_length_and_level() -> None:
         assert len({(lengths[one - 100], levels[one - 100]) for one in batch}) == 1
 
 
-def test_longest_come_first() -> None:
+def test_longest_batches_come_first() -> None:
     assert [batch.tolist() for batch in _batches([5, 9, 5, 7])] == [[101], [103], [100, 102]]
 
 
@@ -90,15 +96,15 @@ def test_longest_come_first() -> None:
     [(40, 1, [7, 7, 7, 7, 6, 6]), (8, 2, [2, 2, 2, 2]), (1, 8, [1])],
     ids=["no larger than the budget", "work for all threads", "one"],
 )
-def test_sizes(count: int, threads: int, expected: list[int]) -> None:
+def test_batch_sizes(count: int, threads: int, expected: list[int]) -> None:
     assert [len(batch) for batch in _batches([50] * count, threads=threads)] == expected
 
 
-def test_a_window_over_the_budget_stands_alone() -> None:
+def test_a_sequence_over_the_budget_has_a_batch_of_its_own() -> None:
     assert [len(batch) for batch in _batches([5000, 5000])] == [1, 1]
 
 
-def test_no_windows_no_batches() -> None:
+def test_no_sequences_give_no_batches() -> None:
     assert _batches([]) == []
 
 

@@ -12,7 +12,7 @@ def _logits(
     return np.stack([starts, ends], axis=1).astype(np.float32)
 
 
-def test_the_likeliest_span_in_order() -> None:
+def test_the_most_probable_span_starts_before_it_ends() -> None:
     #                  cls  q  sep   candidate       sep
     logits = _logits([0.0, 9, 9, 0.0, 5.0, 0.0, 1.0, 9], [0.0, 9, 9, 6.0, 0.0, 4.0, 1.0, 9])
     found = best_span(logits, 3)
@@ -21,7 +21,7 @@ def test_the_likeliest_span_in_order() -> None:
     assert found.score > found.no_answer
 
 
-def test_scores_are_log_chances() -> None:
+def test_scores_are_log_probabilities() -> None:
     found = best_span(_logits([0, 0, 0, 0, 9], [0, 0, 0, 0, 9]), 2)
     assert found is not None
     assert found.score == pytest.approx(2 * np.log(1 / 3))

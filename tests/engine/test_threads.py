@@ -41,7 +41,7 @@ def test_an_exception_in_a_thread_reaches_the_caller(threads: int) -> None:
         WorkerThreads(threads).run_all([np.array([one]) for one in range(8)], work)
 
 
-def test_a_caller_does_not_wait_for_threads_that_others_keep_busy() -> None:
+def test_a_caller_does_not_wait_for_busy_threads() -> None:
     workers, release, done = WorkerThreads(2), threading.Event(), list[int]()
     first, second = (np.array([one], np.int64) for one in (1, 2))
 

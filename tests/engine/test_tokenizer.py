@@ -9,17 +9,17 @@ import pytest
 from askline.engine.tokenizer import WordPiece
 from askline.errors import ModelError
 
-from .tiny_cascades import VOCABULARY, tokenizer
+from .tiny_cascades import VOCABULARY, tokenizer_entries
 
 
 @pytest.fixture
-def pieces(tmp_path: Path) -> WordPiece:
+def tokenizer(tmp_path: Path) -> WordPiece:
     return _load(tmp_path)
 
 
 def _load(folder: Path, **options: bool) -> WordPiece:
     path = folder / "tokenizer.json"
-    path.write_text(json.dumps(tokenizer(**options)), encoding="utf-8")
+    path.write_text(json.dumps(tokenizer_entries(**options)), encoding="utf-8")
     return WordPiece.load(path)
 
 
@@ -43,42 +43,42 @@ def _texts(tokens: WordPiece, text: str) -> list[str]:
         (" \n ", []),
     ],
     ids=[
-        *("case", "punctuation", "longest piece first", "unseen characters", "accents"),
+        *("case", "punctuation", "longest token first", "unseen characters", "accents"),
         *("ideographs", "replacement character", "too long", "a mark in the text"),
         *("empty", "blank"),
     ],
 )
-def test_pieces(pieces: WordPiece, text: str, expected: list[str]) -> None:
-    assert _texts(pieces, text) == expected
+def test_tokens(tokenizer: WordPiece, text: str, expected: list[str]) -> None:
+    assert _texts(tokenizer, text) == expected
 
 
-def test_case_and_accents_stay_where_the_tokeniser_keeps_them(tmp_path: Path) -> None:
+def test_case_and_accents_stay_if_the_tokenizer_keeps_them(tmp_path: Path) -> None:
     assert _texts(_load(tmp_path, lower=False), "It é") == ["[UNK]", "[UNK]"]
 
 
 @pytest.mark.parametrize(
     "text",
     ["Who wrote Emma?", "  naïve,\x00 ZÜRICH! \u200bit\n东", "e\u0301lan ﬁn İt", "x" * 120],
-    ids=["plain", "unseen", "combining", "too long"],
+    ids=["plain", "control", "combining", "too long"],
 )
-def test_places_point_at_what_was_read(pieces: WordPiece, text: str) -> None:
-    found = pieces.tokens_with_offsets(text)
-    assert [number for number, _, _ in found] == pieces.token_ids(text)
+def test_offsets_point_at_the_source_of_a_token(tokenizer: WordPiece, text: str) -> None:
+    found = tokenizer.tokens_with_offsets(text)
+    assert [number for number, _, _ in found] == tokenizer.token_ids(text)
     ends = [0]
     for number, start, end in found:
         assert ends[-1] <= start < end <= len(text)
         ends.append(end)
-        piece = VOCABULARY[number].removeprefix("##")
-        assert piece == "[UNK]" or piece[0] in pieces._normalize(text[start:end])
+        token = VOCABULARY[number].removeprefix("##")
+        assert token == "[UNK]" or token[0] in tokenizer._normalize(text[start:end])
 
 
-def test_memory_starts_anew_and_changes_nothing(
-    pieces: WordPiece, monkeypatch: pytest.MonkeyPatch
+def test_a_full_cache_is_emptied_and_changes_no_result(
+    tokenizer: WordPiece, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("askline.engine.tokenizer._MAX_CACHED_PARTS", 2)
-    first = pieces.token_ids("who wrote the novel she wrote")
-    assert pieces.token_ids("who wrote the novel she wrote") == first
-    assert len(pieces._cache) <= 2
+    first = tokenizer.token_ids("who wrote the novel she wrote")
+    assert tokenizer.token_ids("who wrote the novel she wrote") == first
+    assert len(tokenizer._cache) <= 2
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def test_memory_starts_anew_and_changes_nothing(
         (lambda it: it.update(normalizer=None), "must be a tokenizer of"),
         (lambda it: it["model"]["vocab"].pop("[SEP]"), "must have \\[SEP\\]"),
     ],
-    ids=["model", "normaliser", "mark"],
+    ids=["model", "normalizer", "mark"],
 )
-def test_other_tokenisers_are_refused(tmp_path: Path, change: object, message: str) -> None:
-    entries = tokenizer()
+def test_other_tokenizers_are_refused(tmp_path: Path, change: object, message: str) -> None:
+    entries = tokenizer_entries()
     assert callable(change)
     change(entries)
     path = tmp_path / "tokenizer.json"
@@ -118,7 +118,7 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("lower", [True, False], ids=["lower", "cased"])
-def test_the_same_as_hugging_face_s(tmp_path: Path, lower: bool) -> None:
+def test_tokens_are_the_same_as_hugging_faces(tmp_path: Path, lower: bool) -> None:
     tokenizers = pytest.importorskip("tokenizers", reason="the oracle is the tokenizers package")
     own = _load(tmp_path, lower=lower)
     theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))

@@ -1,4 +1,4 @@
-"""Tiny cascades with drawn weights, as folders, and what they compute, written out in numpy."""
+"""Tiny cascades with random weights, as folders, and their outputs computed in numpy."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def tiny_config(head: Head = "first", *, reader: bool = True, positions: int = 6
 
 
 def tensors(of: CascadeConfig, *, seed: int = 0) -> dict[str, FloatArray]:
-    """Weights of a size that keeps states apart through the layers."""
+    """Random weights, large enough that the states of different tokens stay different."""
     random = np.random.default_rng(seed)
     return {
         name: (
@@ -55,7 +55,7 @@ def tensors(of: CascadeConfig, *, seed: int = 0) -> dict[str, FloatArray]:
     }
 
 
-def tokenizer(*, lower: bool = True) -> dict[str, Any]:
+def tokenizer_entries(*, lower: bool = True) -> dict[str, Any]:
     return {
         "version": "1.0",
         "normalizer": {
@@ -82,7 +82,7 @@ def runtime_folder(path: Path, of: CascadeConfig, weights: dict[str, Any]) -> Pa
         config=of.to_config(),
         tensors=weights,
         card="# tiny\n",
-        files={"tokenizer.json": json.dumps(tokenizer()).encode()},
+        files={"tokenizer.json": json.dumps(tokenizer_entries()).encode()},
     )
 
 
@@ -92,7 +92,7 @@ def encoder(path: Path, of: CascadeConfig, *, threads: int = 2, seed: int = 0) -
 
 
 def trained_folder(path: Path, of: CascadeConfig, *, seed: int = 0) -> Path:
-    """A cascade as training writes it."""
+    """A checkpoint folder as training writes it."""
     weights = tensors(of, seed=seed)
     path.mkdir()
     own = of.encoder
@@ -115,12 +115,12 @@ def trained_folder(path: Path, of: CascadeConfig, *, seed: int = 0) -> Path:
     save_file(body, path / "model.safetensors")
     save_file(heads, path / "cascade.safetensors")
     (path / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    (path / "tokenizer.json").write_text(json.dumps(tokenizer()), encoding="utf-8")
+    (path / "tokenizer.json").write_text(json.dumps(tokenizer_entries()), encoding="utf-8")
     return path
 
 
 def cross_encoder_folder(path: Path, of: CascadeConfig, *, seed: int = 0) -> Path:
-    """The same network with its last classifier alone, as sentence-transformers keeps one."""
+    """The network with its last classifier only, as sentence-transformers saves it."""
     trained_folder(path, of, seed=seed)
     weights = tensors(of, seed=seed)
     stem = f"classifiers.{of.depths[-1]}"
@@ -143,7 +143,7 @@ def cross_encoder_folder(path: Path, of: CascadeConfig, *, seed: int = 0) -> Pat
 def logits(
     of: CascadeConfig, weights: dict[str, FloatArray], tokens: list[int], kinds: list[int]
 ) -> dict[int, float]:
-    """Every classifier on one pair, step by step."""
+    """The logits of every classifier for one pair, step by step."""
     states = weights["words.weight"][tokens] + weights["positions.weight"][: len(tokens)]
     states = _norm(states + weights["kinds.weight"][kinds], weights, "norm")
     found = {}
@@ -187,7 +187,7 @@ def _norm(states: FloatArray, weights: dict[str, FloatArray], name: str) -> Floa
 
 
 def _theirs(name: str) -> str:
-    """Our name of a tensor → Hugging Face's."""
+    """A tensor name of a model folder → Hugging Face's name."""
     swaps = {
         "words": "embeddings.word_embeddings",
         "positions": "embeddings.position_embeddings",

@@ -47,12 +47,12 @@ def test_config_is_read_back(head: Any) -> None:
         *("rank", "first layer", "no reader"),
     ],
 )
-def test_unsound_layouts_are_refused(changes: dict[str, Any], message: str) -> None:
+def test_invalid_configs_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         replace(CONFIG, **changes)
 
 
-def test_classifiers_behind_a_depth_are_left_out_and_layers_stay() -> None:
+def test_up_to_drops_classifiers_and_keeps_layers() -> None:
     whole = replace(CONFIG, depths=(1, 2), head="mixed", reader=False)
     assert (whole.pooling(1), whole.pooling(2)) == ("mean", "first")
     cut = whole.up_to(1)
@@ -63,7 +63,7 @@ def test_classifiers_behind_a_depth_are_left_out_and_layers_stay() -> None:
         whole.up_to(3)
 
 
-def test_an_adapter_is_read_back_and_left_out_where_there_is_none() -> None:
+def test_an_adapter_is_read_back_and_omitted_if_none() -> None:
     adapted = replace(CONFIG, adapter=Adapter(1, 4), precision="int8")
     assert CascadeConfig.from_config(adapted.to_config(), path=HERE) == adapted
     assert "adapter" not in CONFIG.to_config()
@@ -74,7 +74,7 @@ def test_an_adapter_is_read_back_and_left_out_where_there_is_none() -> None:
 
 
 @pytest.mark.parametrize("entry", [{"rank": 4}, {"first": 0, "rank": 4, "alpha": 1}, 7])
-def test_an_entry_that_is_no_adapter_is_refused(entry: Any) -> None:
+def test_an_invalid_adapter_entry_is_refused(entry: Any) -> None:
     with pytest.raises(ModelError, match="here does not describe a cascade"):
         CascadeConfig.from_config({**CONFIG.to_config(), "adapter": entry}, path=HERE)
 
@@ -88,7 +88,7 @@ def test_float_tensors_fit() -> None:
     check_cascade_tensors(CONFIG, _tensors(), path=HERE)
 
 
-def test_int8_tensors_need_their_steps() -> None:
+def test_int8_tensors_need_their_scales() -> None:
     tensors = _tensors()
     tensors["layers.0.inner.weight"] = np.zeros((16, 8), np.int8)
     with pytest.raises(ModelError) as caught:
@@ -102,7 +102,7 @@ def test_int8_tensors_need_their_steps() -> None:
     check_cascade_tensors(CONFIG, tensors, path=HERE)
 
 
-def test_every_misfit_is_named() -> None:
+def test_every_tensor_that_does_not_fit_is_named() -> None:
     tensors = _tensors()
     del tensors["norm.bias"]
     tensors["reader.weight"] = np.zeros((3, 8), np.float32)

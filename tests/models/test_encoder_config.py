@@ -11,7 +11,7 @@ from askline.models.huggingface import from_huggingface_names
 SHAPE = EncoderConfig(layers=2, width=8, heads=2, inner=16, vocabulary=10, positions=12)
 
 
-def test_an_entry_may_leave_out_what_has_a_usual_value() -> None:
+def test_entries_with_defaults_are_optional() -> None:
     entry = asdict(replace(SHAPE, kinds=1, first_position=2))
     assert EncoderConfig.from_entry(entry) == replace(SHAPE, kinds=1, first_position=2)
     for name in ("norm_epsilon", "kinds", "first_position"):
@@ -31,11 +31,11 @@ def test_an_entry_may_leave_out_what_has_a_usual_value() -> None:
     ],
     ids=["zero", "negative", "heads"],
 )
-def test_unsound_sizes_are_named(changes: dict[str, int], message: str) -> None:
+def test_invalid_sizes_are_named(changes: dict[str, int], message: str) -> None:
     assert list(replace(SHAPE, **changes).problems()) == [message]
 
 
-def test_hugging_faces_names_become_ours_and_others_are_left_out() -> None:
+def test_encoder_tensors_are_renamed_and_others_are_dropped() -> None:
     one = np.zeros(1, np.float32)
     found = {
         "bert.embeddings.word_embeddings.weight": one,

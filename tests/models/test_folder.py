@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
-def test_what_is_written_is_read_back(folder: Path) -> None:
+def test_a_written_folder_is_read_back(folder: Path) -> None:
     opened = ModelFolder.open(folder, kind="toy")
     assert opened.config["width"] == 3
     assert np.array_equal(opened.tensors()["a.weight"], WEIGHT.T)
@@ -65,7 +65,9 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     ],
     ids=["kind", "format", "vectors"],
 )
-def test_a_config_that_does_not_fit(folder: Path, change: dict[str, object], message: str) -> None:
+def test_a_config_of_another_kind_or_format_is_refused(
+    folder: Path, change: dict[str, object], message: str
+) -> None:
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps(config | change), encoding="utf-8")
     with pytest.raises(ModelError, match=message):
@@ -73,7 +75,7 @@ def test_a_config_that_does_not_fit(folder: Path, change: dict[str, object], mes
 
 
 @pytest.mark.parametrize("text", ["{", "[]"], ids=["cut short", "a list"])
-def test_a_config_that_is_no_object(folder: Path, text: str) -> None:
+def test_a_config_must_be_a_json_object(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match="must be a JSON object"):
         ModelFolder.open(folder, kind="toy")

@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
     return trained_folder(tmp_path / "trained", tiny_config())
 
 
-def test_a_cascade_is_read_in_our_names(folder: Path) -> None:
+def test_a_cascade_is_read_with_the_names_of_a_model_folder(folder: Path) -> None:
     source = CascadeCheckpoint.read(folder)
     assert source.config == tiny_config()
     assert not source.is_cross_encoder
@@ -60,7 +60,9 @@ def _set(folder: Path, **changes: Any) -> None:
     ],
     ids=["model", "gelu", "positions", "none", "heads", "shape", "entry", "depth", "runtime"],
 )
-def test_unfit_configs_are_refused(folder: Path, changes: dict[str, Any], message: str) -> None:
+def test_unsupported_configs_are_refused(
+    folder: Path, changes: dict[str, Any], message: str
+) -> None:
     _set(folder, **changes)
     with pytest.raises(ModelError, match=message):
         CascadeCheckpoint.read(folder)
@@ -95,7 +97,7 @@ def test_pickled_weights_are_never_read(folder: Path) -> None:
         CascadeCheckpoint.read(folder)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="No model folder at"):
         CascadeCheckpoint.read(tmp_path / "nowhere")
 

@@ -61,7 +61,7 @@ def test_wrong_config_is_refused(make: Callable[[], LightConfig], message: str) 
     ],
     ids=["cosinet", "compare-aggregate", "relational-cnn"],
 )
-def test_what_a_network_reads_and_makes_of_a_pair(
+def test_input_channels_and_pair_size(
     config: CosinetConfig | CompareAggregateConfig | RelationalCNNConfig,
     reads: tuple[str, ...],
     pair: int,

@@ -53,12 +53,12 @@ def test_words_with_spaces_and_other_languages(tmp_path: Path) -> None:
     assert read_vectors(tmp_path / "nb.txt", language="de").words == ("meer",)
 
 
-def test_the_order_of_an_alphabetical_file_says_nothing(tmp_path: Path) -> None:
+def test_an_alphabetical_file_gives_no_rarities(tmp_path: Path) -> None:
     (tmp_path / "nb.txt").write_text(NUMBERBATCH, encoding="utf-8")
     assert read_vectors(tmp_path / "nb.txt").idf(["at_sea", "sea"]).tolist() == [1, 1]
 
 
-def test_of_two_words_with_one_form_the_one_written_so_counts(tmp_path: Path) -> None:
+def test_a_word_in_its_normal_form_wins(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("Sea 1 1\nsea 2 2\nSEA 3 3\nIsle 4 4\n", encoding="utf-8")
     vectors = read_vectors(tmp_path / "v.txt")
     assert vectors.of(["sea", "isle"]).tolist() == [[2, 2], [4, 4]]
@@ -70,7 +70,7 @@ def test_vocabulary_restricts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cache", [None, "kept"], ids=["read", "cached"])
-def test_a_part_of_a_file_has_its_name_and_the_rarities_of_the_whole(
+def test_a_vocabulary_keeps_name_and_rarities_of_the_file(
     tmp_path: Path, cache: str | None
 ) -> None:
     path, kept = tmp_path / "v.txt", tmp_path / cache if cache else None
@@ -115,7 +115,7 @@ def test_a_missing_file(tmp_path: Path) -> None:
         read_vectors(tmp_path / "v.txt", cache=tmp_path / "kept")
 
 
-def test_the_cache_is_mapped_and_follows_the_file(tmp_path: Path) -> None:
+def test_the_cache_is_memory_mapped_and_follows_the_file(tmp_path: Path) -> None:
     path, cache = tmp_path / "v.txt", tmp_path / "kept"
     path.write_text(GLOVE, encoding="utf-8")
     first = read_vectors(path, cache=cache)

@@ -17,12 +17,12 @@ def vectors() -> WordVectors:
     return WordVectors.from_rows(WORDS, ROWS, name="three")
 
 
-def test_of_gives_a_row_a_word_in_the_order_asked(vectors: WordVectors) -> None:
+def test_of_gives_one_row_per_word_in_order(vectors: WordVectors) -> None:
     assert np.array_equal(vectors.of(["tower", "the", "tower"]), ROWS[[2, 0, 2]])
     assert vectors.of([]).shape == (0, 3)
 
 
-def test_an_unknown_word_equals_itself_and_is_far_from_others() -> None:
+def test_an_unknown_word_is_similar_only_to_itself() -> None:
     rng = np.random.default_rng(0)
     wide = WordVectors.from_rows(("known",), rng.normal(size=(1, 256)).astype(np.float32))
     one, again, other = wide.of(["zzyzx", "zzyzx", "zzyzy"])
@@ -32,7 +32,7 @@ def test_an_unknown_word_equals_itself_and_is_far_from_others() -> None:
 
 
 def test_hashed_vectors_never_change(vectors: WordVectors) -> None:
-    # Weights are trained with them: another hash would be another model.
+    # Models are trained with them: another hash would break the weights.
     assert vectors.of(["zzyzx"])[0] == pytest.approx([0.0853, -0.9873, 0.1341], abs=1e-4)
 
 
@@ -41,7 +41,7 @@ def test_unknown_words_can_be_zero() -> None:
     assert not zero.of(["nowhere"]).any()
 
 
-def test_rarity_grows_with_the_place_and_is_full_for_unknown_words(vectors: WordVectors) -> None:
+def test_rarity_grows_with_the_rank_and_is_1_for_unknown_words(vectors: WordVectors) -> None:
     idf = vectors.idf(["the", "sea", "tower", "nowhere"])
     assert idf[0] == 0
     assert 0 < idf[1] < idf[2] == idf[3] == 1
@@ -56,7 +56,7 @@ def test_restricted_keeps_order_and_drops_the_name(vectors: WordVectors) -> None
     assert "sea" not in part
 
 
-def test_quantised_is_close(vectors: WordVectors) -> None:
+def test_quantized_vectors_are_close(vectors: WordVectors) -> None:
     small = vectors.quantized()
     assert small.rows.dtype == np.int8
     assert small.of(WORDS) == pytest.approx(ROWS, abs=4 / 254)
@@ -69,14 +69,14 @@ def test_save_and_load_give_the_same_vectors(
     saved = vectors.quantized() if small else vectors
     saved.save(tmp_path / "v.safetensors")
     loaded = WordVectors.load(tmp_path / "v.safetensors")
-    asked = [*WORDS, "nowhere"]
-    assert np.array_equal(loaded.of(asked), saved.of(asked))
-    assert np.array_equal(loaded.idf(asked), saved.idf(asked))
+    words = [*WORDS, "nowhere"]
+    assert np.array_equal(loaded.of(words), saved.of(words))
+    assert np.array_equal(loaded.idf(words), saved.idf(words))
     assert (loaded.words, loaded.unknown, loaded.name) == (WORDS, "hashed", "three")
     assert str(loaded) == str(saved)
 
 
-def test_load_says_what_is_wrong(vectors: WordVectors, tmp_path: Path) -> None:
+def test_load_errors_say_what_is_wrong(vectors: WordVectors, tmp_path: Path) -> None:
     path = tmp_path / "v.safetensors"
     with pytest.raises(ModelError, match="No word vectors at"):
         WordVectors.load(path)
@@ -94,7 +94,7 @@ def test_load_says_what_is_wrong(vectors: WordVectors, tmp_path: Path) -> None:
     ],
     ids=["count", "repeated"],
 )
-def test_words_and_rows_must_go_together(words: tuple[str, ...], message: str) -> None:
+def test_words_and_rows_must_match(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         WordVectors.from_rows(words, ROWS)
 

@@ -1,4 +1,4 @@
-"""Score tables drawn at random: the deeper, the less noise."""
+"""Random score tables: the deeper the classifier, the less noise."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from askline.tuning.candidate_lists import concatenated, make_lists, ranks_of
 from .random_tables import table
 
 
-def test_places_are_best_first_and_equal_scores_keep_their_order() -> None:
+def test_ranks_are_best_first_and_ties_keep_their_order() -> None:
     assert ranks_of(np.array([[1.0, 3.0, 3.0, 2.0]])).tolist() == [[3, 0, 1, 2]]
 
 
@@ -40,7 +40,7 @@ def test_questions_with_too_few_candidates_are_left_out() -> None:
         make_lists([table(3, 5), table(4, 8)], 9)
 
 
-def test_a_set_weighs_as_the_root_of_its_size() -> None:
+def test_a_set_weighs_as_the_square_root_of_its_size() -> None:
     weights = make_lists([table(4, 5), table(16, 5)], 5).weights
     assert weights.sum() == pytest.approx(1)
     assert weights[:4].sum() / weights[4:].sum() == pytest.approx(0.5)
@@ -52,7 +52,7 @@ def test_a_question_is_in_the_same_fold_at_every_length() -> None:
     assert make_lists([uneven], 6, folds=3).folds.tolist() == [1, 2, 0]
 
 
-def test_a_first_stage_holds_for_whole_lists_alone() -> None:
+def test_first_stage_ranks_are_for_whole_lists_only() -> None:
     drawn = table(3, 6, first_stage=True)
     assert make_lists([drawn], 5).first_stage is None
     whole = make_lists([drawn], 6)
@@ -64,13 +64,13 @@ def test_a_first_stage_holds_for_whole_lists_alone() -> None:
         make_lists([drawn], 5).after_first_stage(2)
 
 
-def test_joined_lists_weigh_the_same() -> None:
+def test_concatenated_lists_have_the_same_weight() -> None:
     both = concatenated([make_lists([table(3, 5)], 5), make_lists([table(9, 5)], 5)])
     assert both.weights[:3].sum() == pytest.approx(0.5)
     assert len(both) == 12
 
 
-def test_lists_know_the_set_that_they_are_of() -> None:
+def test_lists_record_their_set() -> None:
     first, second = make_lists([table(2, 5), table(3, 5)], 5), make_lists([table(1, 5)], 5)
     assert first.sets.tolist() == [0, 0, 1, 1, 1]
     assert concatenated([first, second, first]).sets.tolist() == [0, 0, 1, 1, 1, 2, 3, 3, 4, 4, 4]

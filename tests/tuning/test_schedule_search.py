@@ -1,4 +1,4 @@
-"""A schedule tried on paper gives what the ranker gives."""
+"""A schedule measured on a score table gives the same result as the ranker."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def average_precision(labels: Sequence[bool]) -> float:
     st.sampled_from([0, 3, 7, 12]),
     st.integers(0, 5),
 )
-def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int) -> None:
+def test_a_trial_gives_the_same_as_the_ranker(keeps: list[int], first: int, seed: int) -> None:
     drawn = table(questions=6, size=12, seed=seed, first_stage=True)
     steps = tuple(map(Step, DEPTHS, keeps))
     trial = measure(make_lists([drawn], 12), ((Step(0, first),) if first else ()) + steps)
@@ -91,19 +91,21 @@ def test_a_trial_is_what_the_ranker_does(keeps: list[int], first: int, seed: int
         assert trial.cost[row] == pytest.approx(spent / (6 * drawn.tokens[numbers].sum()))
 
 
-def test_every_look_has_its_price() -> None:
+def test_every_classifier_has_a_fixed_cost() -> None:
     drawn = table(questions=3, size=12, first_stage=True)
     plain, priced = make_lists([drawn], 12), make_lists([drawn], 12, stage=3.0)
     steps = (Step(0, 9), Step(2, 6), Step(4, 3))
     assert measure(priced, ()).mean_cost == 1
-    spent = measure(plain, steps).cost * 6 * 12 + 3 * 3.0  # in layers of a candidate, three looks
+    spent = (
+        measure(plain, steps).cost * 6 * 12 + 3 * 3.0
+    )  # in layers of a candidate, three classifiers
     assert measure(priced, steps).cost == pytest.approx(spent / (6 * 12 + 3.0))
     assert measure(priced, steps).p1 == measure(plain, steps).p1
     assert priced.after_first_stage(9).stage == 3.0
 
 
 @pytest.mark.parametrize("count", [1, 2, 20, 400])
-def test_levels_fall_to_one(count: int) -> None:
+def test_tried_counts_fall_to_one(count: int) -> None:
     found = tried_counts(count)
     assert (found[0], found[-1]) == (count, 1)
     assert found == sorted(set(found), reverse=True)
@@ -121,7 +123,7 @@ def test_search_begins_with_full_depth_and_measures_every_trial() -> None:
 
 
 def test_search_finds_the_best_of_all_small_schedules() -> None:
-    """Beside trying everything: the best at each price is found, or one as good."""
+    """Compared with an exhaustive search: the best at each cost is found, or an equal one."""
     lists = make_lists([table(60, 9, seed=3)], 9)
     numbers = tried_counts(9)
     everything = [

@@ -17,7 +17,7 @@ from .random_tables import table
 
 
 @pytest.mark.parametrize("light", [False, True], ids=["alone", "with a first stage"])
-def test_a_table_comes_back_from_its_file(tmp_path: Path, light: bool) -> None:
+def test_a_table_is_read_back_from_its_file(tmp_path: Path, light: bool) -> None:
     written = table(first_stage=light)
     written.save(tmp_path / "t.npz")
     read = ScoreTable.load(tmp_path / "t.npz")
@@ -40,7 +40,7 @@ def test_columns_must_fit() -> None:
         replace(whole, labels=whole.labels[:-1])
 
 
-def test_scores_must_be_numbers() -> None:
+def test_scores_must_be_finite() -> None:
     whole = table()
     with pytest.raises(InputError, match="must be finite"):
         replace(whole, scores=whole.scores * np.nan)
@@ -93,7 +93,7 @@ def test_a_first_stage_gives_its_order_and_its_measured_cost() -> None:
     assert table.first_stage_layers > 0
 
 
-def test_a_scoring_that_was_broken_off_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_scoring_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "s.npz"
     whole = score_set(WordEncoder(), SET, model="m", path=path, first=OriginalOrder())
     ScoreTable.load(path).take(2).save(path)
@@ -118,9 +118,7 @@ def test_a_scoring_that_was_broken_off_goes_on(tmp_path: Path) -> None:
     [{"model": "n"}, {"pad": 5}, {"first": OriginalOrder()}],
     ids=["weights", "padding", "first stage"],
 )
-def test_scores_of_something_else_are_not_taken_over(
-    tmp_path: Path, other: dict[str, object]
-) -> None:
+def test_scores_of_another_model_are_refused(tmp_path: Path, other: dict[str, object]) -> None:
     path = tmp_path / "s.npz"
     score_set(WordEncoder(), SET, model="m", path=path)
     options: dict[str, object] = {"model": "m", "path": path} | other
@@ -128,7 +126,7 @@ def test_scores_of_something_else_are_not_taken_over(
         score_set(WordEncoder(), SET, **options)  # type: ignore[arg-type]
 
 
-def test_a_table_made_elsewhere_takes_a_first_stage() -> None:
+def test_a_first_stage_can_be_added_to_a_table() -> None:
     table = score_set(WordEncoder(), SET, model="m")
     lit = with_first_stage(table, SET, OriginalOrder(), layers=0.4)
     assert lit.first_stage is not None

@@ -17,7 +17,7 @@ from ...engine.tiny_cascades import (
     runtime_folder,
     tensors,
     tiny_config,
-    tokenizer,
+    tokenizer_entries,
 )
 from ..cascade.conftest import squad_file
 
@@ -32,6 +32,6 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> ModelFolder:
     weights = tensors(of)
     if request.param == "int8":
         path = tmp_path / "tokenizer.json"
-        path.write_text(json.dumps(tokenizer()), encoding="utf-8")
+        path.write_text(json.dumps(tokenizer_entries()), encoding="utf-8")
         of, weights = quantize_cascade(of, weights, WordPiece.load(path), PAIRS)
     return ModelFolder.open(runtime_folder(tmp_path / "start", of, weights), kind="cascade")
