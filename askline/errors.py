@@ -18,14 +18,11 @@ AsklineError
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 __all__ = [
     "AsklineError",
@@ -133,7 +130,10 @@ def install_command(extra: str) -> str:
     Pip records where a package came from in `direct_url.json` (PEP 610): a folder, a file or a
     repository. A package from an index has no such record.
     """
+    import json
     from importlib.metadata import PackageNotFoundError, distribution
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname  # not at the top: it makes every start slower
 
     try:
         record = distribution("askline").read_text("direct_url.json")
