@@ -106,7 +106,15 @@ __all__ = ["serve"]
     type=POSITIVE_INTEGER,
     default=200_000,
     show_default=True,
-    help="Most words per request.",
+    help="Most tokens per request, as the ranker counts them.",
+)
+@click.option(
+    "--max-seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Most time per request.",
 )
 @click.option("--log-text", is_flag=True, help="Write questions to the access log.")
 def serve(
@@ -125,6 +133,7 @@ def serve(
     max_body: int,
     max_documents: int,
     max_tokens: int,
+    max_seconds: float,
     log_text: bool,
 ) -> None:
     """
@@ -160,7 +169,13 @@ def serve(
         allow_anyone=allow_anyone,
         workers=workers or available_cores(),
         batch_size=batch_size,
-        limits=Limits(body=max_body, documents=max_documents, tokens=max_tokens, queue=queue),
+        limits=Limits(
+            body=max_body,
+            documents=max_documents,
+            tokens=max_tokens,
+            seconds=max_seconds,
+            queue=queue,
+        ),
         log_text=log_text,
     )
     run_server(settings, lambda url: click.echo(f"Listening on {url}", err=True))

@@ -57,7 +57,8 @@ def create_app(settings: Settings, pool: WorkerPool, metrics: Metrics) -> FastAP
         docs_url=None,
         redoc_url=None,
     )
-    app.state.service = Service(settings, pool, metrics, WriteQueue(settings.limits.queue))
+    write_queue = WriteQueue(settings.limits.queue, settings.limits.seconds)
+    app.state.service = Service(settings, pool, metrics, write_queue)
     for router in ROUTERS:
         app.include_router(router)
     handlers: dict[type[Exception], Handler] = {

@@ -133,6 +133,7 @@ class LimitsSchema(Schema):
     body_bytes: int
     documents: int
     tokens: int
+    seconds: float
     queue: int
 
 

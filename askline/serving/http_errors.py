@@ -22,8 +22,10 @@ __all__ = [
     "DeadlineError",
     "InternalError",
     "InvalidRequestError",
+    "NoWorkerFreeError",
     "QueueFullError",
     "ServiceError",
+    "TimeLimitError",
     "WorkerLostError",
     "error_body",
     "error_of_failure",
@@ -100,6 +102,30 @@ class DeadlineError(ServiceError):
         super().__init__("The deadline passed before a ranking was ready. Allow more time.")
 
 
+class TimeLimitError(ServiceError):
+    """The request took longer than the service allows."""
+
+    status = 504
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The request took longer than {seconds:g} s, which is the limit of this service. "
+            "Send fewer or shorter documents, or a deadline to get the ranking that is ready."
+        )
+
+
+class NoWorkerFreeError(ServiceError):
+    """No worker was free within the time that the service allows for a request."""
+
+    status = 503
+
+    def __init__(self, seconds: float, retry_after: int) -> None:
+        super().__init__(
+            f"No worker was free within {seconds:g} s. Try again in {retry_after} s.",
+            retry_after=retry_after,
+        )
+
+
 _STATUS_OF_KIND = {"input": 422, "corpus": 503, "cancelled": 499}
 
 
@@ -163,8 +189,8 @@ _DESCRIPTIONS = {
     415: "The body is not application/json.",
     422: "A value in the request cannot be used.",
     429: "The queue is full. Retry-After says when to try again.",
-    503: "No worker is ready, or the index is busy. Retry-After says when to try again.",
-    504: "The deadline passed before a ranking was ready.",
+    503: "No worker is free, or the index is busy. Retry-After says when to try again.",
+    504: "The deadline or the time limit of the service passed before a ranking was ready.",
 }
 
 

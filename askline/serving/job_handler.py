@@ -8,8 +8,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..corpus import Corpus
+from ..rankers.base import Ranker
 from ..rankers.registry import DEFAULT_SPEC
-from ..text.words import split_words
 from . import corpus_jobs, rank_jobs
 from .allowed_rankers import BUILT_IN_RANKERS, RANKERS_WITH_WEIGHTS, AllowedRankers
 from .common_schemas import ModelSchema
@@ -30,8 +30,9 @@ from .messages import (
     WorkerConfig,
     WorkerReady,
 )
+from .token_counts import count_tokens
 
-__all__ = ["MAX_SHARED_CANDIDATES", "JobHandler", "TooManyWordsError"]
+__all__ = ["MAX_SHARED_CANDIDATES", "MAX_SHARED_CHARACTERS", "JobHandler", "TooManyTokensError"]
 
 MAX_SHARED_CANDIDATES = 16
 """
@@ -39,12 +40,14 @@ Requests with more candidates than this do not share a batch. Lists of up to ten
 quarter of the time by sharing; lists of twenty fill batches of their own
 (research/results/service_batches.json).
 """
+MAX_SHARED_CHARACTERS = 20_000
+"""Longer requests do not share a batch either: the other requests would wait for them."""
 
 _log = logging.getLogger(__name__)
 
 
-class TooManyWordsError(JobError):
-    """The texts of a request have more words than the service accepts."""
+class TooManyTokensError(JobError):
+    """The texts of a request have more tokens than the service accepts."""
 
     status = 413
 
@@ -67,13 +70,18 @@ class JobHandler:
 
     @classmethod
     def load(cls, config: WorkerConfig) -> JobHandler:
-        """Load and warm up the rankers and open the index, which is created if missing."""
+        """
+        Load and warm up the rankers and open the index, which is created if missing.
+
+        The span reader is warmed up too, so that the first question does not wait for it.
+        """
         rankers = AllowedRankers(config.models or [DEFAULT_SPEC])
         index = _open_index(config)
         for spec in rankers.models:
             ranker = rankers.find(spec)
             ranker.rank("Which lamp burns?", ["The lamp burns.", "It rains."])
             ranker.warm_up()
+            ranker.read("Which lamp burns?", ["The lamp burns."])
         return cls(rankers, index, max_tokens=config.max_tokens, batch_size=config.batch_size)
 
     def describe(self) -> WorkerReady:
@@ -90,6 +98,8 @@ class JobHandler:
         if not isinstance(job, RankJob) or request.deadline is not None:
             return False
         if len(job.candidates) > MAX_SHARED_CANDIDATES:
+            return False
+        if sum(map(len, job.candidates)) > MAX_SHARED_CHARACTERS:
             return False
         return self._rankers.find_or_default(job.model) is self._rankers.default
 
@@ -114,18 +124,19 @@ class JobHandler:
     def _execute(self, request: JobRequest) -> JobResult:
         job, deadline_ms = request.job, request.remaining_ms()
         if isinstance(job, RankJob):
-            tokens = self._count_tokens([job.question, *job.candidates])
             ranker = self._rankers.find_or_default(job.model)
+            tokens = self._count_tokens(ranker, [job.question, *job.candidates])
             return rank_jobs.rank(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
         if isinstance(job, ScoreJob):
-            tokens = self._count_tokens([text for pair in job.pairs for text in pair])
             ranker = self._rankers.find_or_default(job.model)
+            tokens = self._count_tokens(ranker, [text for pair in job.pairs for text in pair])
             return rank_jobs.score(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
         if isinstance(job, AskJob):
             ranker = self._rankers.find(job.ranker)
             if job.documents is None:
                 return corpus_jobs.ask_index(self._require_index(), ranker, job, deadline_ms)
-            self._count_tokens([job.question, *(document.text for document in job.documents)])
+            texts = [job.question, *(document.text for document in job.documents)]
+            self._count_tokens(ranker, texts)
             return corpus_jobs.ask_documents(ranker, job, job.documents, deadline_ms)
         if isinstance(job, AddJob):
             return corpus_jobs.add(self._require_corpus(), job)
@@ -137,11 +148,11 @@ class JobHandler:
 
     def _rank_batch(self, jobs: Sequence[object]) -> list[RankResult]:
         shared = [job for job in jobs if isinstance(job, RankJob)]
-        tokens = [self._count_tokens([job.question, *job.candidates]) for job in shared]
         ranker = self._rankers.default
+        tokens = [self._count_tokens(ranker, [job.question, *job.candidates]) for job in shared]
         rankings = ranker.trace_many([(job.question, job.candidates) for job in shared])
         return [
-            rank_jobs.rank_result(self._rankers.default, ranking, count)
+            rank_jobs.rank_result(ranker, ranking, count)
             for ranking, count in zip(rankings, tokens, strict=True)
         ]
 
@@ -156,11 +167,11 @@ class JobHandler:
             raise NotFoundError(f"The texts are in {index}. Add, show and remove them there.")
         return index
 
-    def _count_tokens(self, texts: Sequence[str]) -> int:
-        tokens = sum(len(split_words(text)) for text in texts)
+    def _count_tokens(self, ranker: Ranker, texts: Sequence[str]) -> int:
+        tokens = count_tokens(ranker, texts, limit=self._max_tokens)
         if tokens > self._max_tokens:
-            raise TooManyWordsError(
-                f"The texts must have at most {self._max_tokens:,} words together, got {tokens:,}."
+            raise TooManyTokensError(
+                f"The texts must have at most {self._max_tokens:,} tokens together, got more."
             )
         return tokens
 

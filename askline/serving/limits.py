@@ -1,15 +1,15 @@
 """
 The limits of one request: size and time of the body, number of entries, deadline header.
 
-The number of words is checked in the worker (`job_handler`), the length of the queue in
-`worker_pool`.
+The number of tokens is checked in the worker (`job_handler`), the length of the queue and the time
+of a job in `worker_pool`, connections and headers in `connections`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -33,7 +33,9 @@ class Limits:
     documents: int = 1_000
     """Candidates, texts or documents in a body."""
     tokens: int = 200_000
-    """Words in all texts of a body."""
+    """Tokens in all texts of a body, as the ranker counts them."""
+    seconds: float = 30.0
+    """Time for a request, from its last byte to the end of its job."""
     queue: int = 64
     """Requests that wait for a worker."""
     connections: int = 1_024
@@ -42,9 +44,10 @@ class Limits:
     """Time for a body to arrive."""
 
     def __post_init__(self) -> None:
-        for name in ("body", "documents", "tokens", "queue", "connections", "body_seconds"):
-            if getattr(self, name) <= 0:
-                raise InputError(f"The limit {name} must be above 0, got {getattr(self, name)}.")
+        for limit in fields(self):
+            value = getattr(self, limit.name)
+            if not value > 0:
+                raise InputError(f"The limit {limit.name} must be above 0, got {value}.")
 
 
 class BodyLimitMiddleware:

@@ -3,7 +3,8 @@ Messages between the web process and its worker processes.
 
 The web process sends one `WorkerConfig`, then a `JobRequest` per job, and a `CancelRequest` for a
 job whose result is no longer needed. The worker answers the configuration with `WorkerReady` or a
-`JobFailure`, and each job with a `JobReply`. Replies may come in any order.
+`JobFailure`, and each job with a `JobReply`. Replies may come in any order. The web process also
+sends `PingRequest`s, and replaces a worker that stops answering them with `PingReply`s.
 
 A message is a JSON object, preceded by its length in bytes as a big-endian 32-bit integer. It is
 validated against its type on arrival.
@@ -46,6 +47,8 @@ __all__ = [
     "JobResult",
     "ListJob",
     "MessageError",
+    "PingReply",
+    "PingRequest",
     "RankJob",
     "RankResult",
     "RemoveJob",
@@ -55,6 +58,7 @@ __all__ = [
     "WorkerConfig",
     "WorkerReady",
     "decode",
+    "decode_reply",
     "decode_request",
     "decode_start",
     "encode",
@@ -91,7 +95,7 @@ class WorkerConfig:
     retriever: str | None
     """The URL of a search server that is used in place of an index."""
     max_tokens: int
-    """Words allowed per request."""
+    """Tokens allowed per request."""
     batch_size: int
     """Requests that may be ranked in one batch."""
 
@@ -132,7 +136,7 @@ class RankResult:
     raw_scores: list[float]
     """Scores of the ranker; log odds if they are probabilities."""
     tokens: int
-    """Words in the request."""
+    """Tokens in the request."""
     model: str
     """Spec of the ranker that was used."""
 
@@ -277,6 +281,22 @@ class CancelRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class PingRequest:
+    """Asks whether the worker is alive. It answers while it executes a job."""
+
+    number: int
+    type: Literal["ping"] = "ping"
+
+
+@dataclass(frozen=True, slots=True)
+class PingReply:
+    """The answer to the ping with this number and to all pings before it."""
+
+    number: int
+    type: Literal["ping"] = "ping"
+
+
+@dataclass(frozen=True, slots=True)
 class JobFailure:
     """Why a job, or the start of a worker, failed."""
 
@@ -310,6 +330,7 @@ class JobReply:
     result: object = None
     """Of the type that `Job.read_result` returns; JSON before that."""
     failure: JobFailure | None = None
+    type: Literal["job"] = "job"
 
 
 def _with_type(error: BaseException) -> str:
@@ -334,10 +355,16 @@ def decode(kind: type[_T], value: object) -> _T:
     return message
 
 
-def decode_request(value: object) -> JobRequest | CancelRequest:
+def decode_request(value: object) -> JobRequest | CancelRequest | PingRequest:
     """Return a decoded JSON value as a request to a worker, or raise MessageError."""
-    request: JobRequest | CancelRequest = _validate(_requests(), value, "request")
+    request: JobRequest | CancelRequest | PingRequest = _validate(_requests(), value, "request")
     return request
+
+
+def decode_reply(value: object) -> JobReply | PingReply:
+    """Return a decoded JSON value as a reply of a worker, or raise MessageError."""
+    reply: JobReply | PingReply = _validate(_replies(), value, "reply")
+    return reply
 
 
 def decode_start(value: object) -> WorkerReady | JobFailure:
@@ -380,7 +407,14 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 @cache
 def _requests() -> TypeAdapter[Any]:
-    return TypeAdapter(Annotated[JobRequest | CancelRequest, Field(discriminator="type")])
+    return TypeAdapter(
+        Annotated[JobRequest | CancelRequest | PingRequest, Field(discriminator="type")]
+    )
+
+
+@cache
+def _replies() -> TypeAdapter[Any]:
+    return TypeAdapter(Annotated[JobReply | PingReply, Field(discriminator="type")])
 
 
 @cache

@@ -133,7 +133,7 @@ class CohereMeta(Schema):
 
 
 class Usage(Schema):
-    """Words in the request, counted by askline's tokenizer."""
+    """Tokens in the request, as the ranker counts them."""
 
     total_tokens: int
     prompt_tokens: int

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from .access_log import add_log_fields
-from .http_errors import ClientDisconnectedError, QueueFullError
+from .http_errors import ClientDisconnectedError, NoWorkerFreeError, QueueFullError
 from .limits import effective_deadline_ms
 from .messages import Job
 from .metrics import Metrics
@@ -48,13 +48,18 @@ class Service:
 class WriteQueue:
     """Executes one writing job at a time, so that none has to wait for the lock of the index."""
 
-    def __init__(self, max_length: int) -> None:
+    def __init__(self, max_length: int, max_seconds: float) -> None:
         self._max_length = max_length
+        self._max_seconds = max_seconds
         self._lock = asyncio.Lock()
         self._tasks: set[asyncio.Task[CompletedJob[Any]]] = set()
 
     async def run(self, pool: WorkerPool, job: Job[_ResultT]) -> CompletedJob[_ResultT]:
-        """Execute a job after those before it. Cancelling this call does not cancel the job."""
+        """
+        Execute a job after those before it. Cancelling this call does not cancel the job.
+
+        A job that has not begun after the maximum time is given up.
+        """
         if len(self._tasks) >= self._max_length:
             raise QueueFullError(len(self._tasks), 1)
         task = asyncio.create_task(self._run_locked(pool, job))
@@ -63,8 +68,14 @@ class WriteQueue:
         return await asyncio.shield(task)
 
     async def _run_locked(self, pool: WorkerPool, job: Job[_ResultT]) -> CompletedJob[_ResultT]:
-        async with self._lock:
+        try:
+            await asyncio.wait_for(self._lock.acquire(), self._max_seconds)
+        except asyncio.TimeoutError:
+            raise NoWorkerFreeError(self._max_seconds, 1) from None
+        try:
             return await pool.run(job, is_write=True)
+        finally:
+            self._lock.release()
 
     def _forget(self, task: asyncio.Task[CompletedJob[Any]]) -> None:
         self._tasks.discard(task)

@@ -2,9 +2,13 @@
 A worker process: `python -m askline.serving.worker`, started by `worker_pool`.
 
 It reads its configuration and then requests from standard input, and writes a reply per job to
-standard output. A thread reads, so that a job can be cancelled while it waits or runs; the main
-thread executes the jobs. When standard input ends, the web process has ended, and the worker exits
-at once.
+standard output. A thread reads, so that a job can be cancelled while it waits or runs, and answers
+pings; the main thread executes the jobs. When standard input ends, the web process has ended, and
+the worker exits at once.
+
+A job is cancelled by an exception in the main thread. It interrupts Python code, and code that
+releases the interpreter lock for a short time. If the job has not ended after `_CANCEL_SECONDS`,
+the process ends, and the web process starts another.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from .messages import (
     JobReply,
     JobRequest,
     MessageError,
+    PingReply,
+    PingRequest,
     WorkerConfig,
     decode,
     decode_request,
@@ -41,6 +47,9 @@ Handle = Callable[[list[JobRequest]], list[JobOutcome]]
 
 _CANCELLED = JobFailure("cancelled", "The job was cancelled.")
 _DEADLINE_PASSED = JobFailure("deadline", "The deadline passed before the job began.")
+_CANCEL_SECONDS = 0.8
+"""Time for a cancelled job to end before the process is ended."""
+_EXIT_NOT_CANCELLED = 75
 _log = logging.getLogger(__name__)
 
 
@@ -59,7 +68,7 @@ class Worker:
         *,
         batch_size: int,
         can_share_batch: Callable[[JobRequest], bool] = lambda _: True,
-        exit_process: Callable[[], None] = lambda: os._exit(0),
+        exit_process: Callable[[int], None] = os._exit,
     ) -> None:
         self._handle = handle
         self._source = source
@@ -69,6 +78,8 @@ class Worker:
         self._exit_process = exit_process
         self._queue: queue.SimpleQueue[JobRequest | None] = queue.SimpleQueue()  # None: the end
         self._lock = Lock()
+        self._sink_lock = Lock()
+        self._batches_begun = self._batches_ended = 0
         self._cancelled: set[int] = set()
         self._running: set[int] = set()  # jobs that may be cancelled now
         self._main_thread = threading.get_ident()
@@ -79,10 +90,14 @@ class Worker:
         request = self._queue.get()
         while request is not None:
             batch, request = self._next_batch(request)
-            for reply in self._execute(batch):
+            self._send(*self._execute(batch))
+            request = request or self._queue.get()
+
+    def _send(self, *replies: JobReply | PingReply) -> None:
+        with self._sink_lock:
+            for reply in replies:
                 self._sink.write(encode(reply))
             self._sink.flush()
-            request = request or self._queue.get()
 
     def _next_batch(self, first: JobRequest) -> tuple[list[JobRequest], JobRequest | None]:
         """Return a batch of waiting requests, and the next request if it cannot share the batch."""
@@ -111,6 +126,7 @@ class Worker:
         except _CancelledError:
             pass
         with self._lock:
+            self._batches_ended = self._batches_begun
             # Numbers rise, so cancellations up to the highest number here are settled.
             self._cancelled = {number for number in self._cancelled if number > max(outcomes)}
         work_ms = 1000 * (time.perf_counter() - start)
@@ -125,6 +141,7 @@ class Worker:
         with self._lock:
             wanted = [request for request in batch if request.number not in self._cancelled]
             self._running = {request.number for request in wanted if not request.is_write}
+            self._batches_begun += 1
         late = {request.number for request in wanted if _is_late(request)}
         outcomes |= dict.fromkeys(late, _DEADLINE_PASSED)
         wanted = [request for request in wanted if request.number not in late]
@@ -143,11 +160,15 @@ class Worker:
                 request = decode_request(value)
                 if isinstance(request, JobRequest):
                     self._queue.put(request)
+                elif isinstance(request, PingRequest):
+                    self._send(PingReply(request.number))
                 else:
                     self._cancel(request.number)
         except MessageError:
             _log.exception("A worker received a request that it cannot read, and ends.")
-        self._exit_process()
+        except BrokenPipeError:
+            pass  # the web process has ended
+        self._exit_process(0)
         self._queue.put(None)
 
     def _cancel(self, number: int) -> None:
@@ -160,6 +181,19 @@ class Worker:
                 raise_in_thread(
                     ctypes.c_ulong(self._main_thread), ctypes.py_object(_CancelledError)
                 )
+                check = threading.Timer(
+                    _CANCEL_SECONDS, self._exit_if_running, (self._batches_begun,)
+                )
+                check.daemon = True
+                check.start()
+
+    def _exit_if_running(self, batch: int) -> None:
+        """End the process if a cancelled batch has not ended."""
+        with self._lock:
+            is_running = self._batches_ended < batch
+        if is_running:
+            _log.error("A cancelled job did not end within %g s. The worker ends.", _CANCEL_SECONDS)
+            self._exit_process(_EXIT_NOT_CANCELLED)
 
 
 def _is_late(request: JobRequest) -> bool:

@@ -1,15 +1,17 @@
 """
 The worker processes of the service and the queue of jobs for them.
 
-A job goes to the worker with the fewest jobs. The queue has a maximum length. A job whose client
-has gone is removed from the queue or cancelled in its worker. A worker that ends is replaced, and
-its jobs are tried once more by another worker, except those that write.
+A job goes to the worker with the fewest jobs. The queue has a maximum length, and a job has a
+maximum time. A job whose client has gone, or whose time is up, is removed from the queue or
+cancelled in its worker. A worker that ends is replaced, and its jobs are tried once more by another
+worker, except those that write. A worker that stops answering pings is ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import math
 import os
@@ -25,7 +27,9 @@ from ..errors import AsklineError, CorpusError, InputError
 from .http_errors import (
     DeadlineError,
     InternalError,
+    NoWorkerFreeError,
     QueueFullError,
+    TimeLimitError,
     WorkerLostError,
     error_of_failure,
 )
@@ -37,9 +41,11 @@ from .messages import (
     JobReply,
     JobRequest,
     MessageError,
+    PingReply,
+    PingRequest,
     WorkerConfig,
     WorkerReady,
-    decode,
+    decode_reply,
     decode_start,
     encode,
     receive_message,
@@ -53,6 +59,15 @@ _START_SECONDS = 120.0
 _STOP_SECONDS = 5.0
 _GRACE_SECONDS = 1.0
 """A ranker stops soon after its deadline; one that does not is cancelled after this time."""
+_PING_SECONDS = 0.5
+_MAX_UNANSWERED_PINGS = 8
+"""
+A worker that has not answered so many pings is ended: after 4 seconds. Pings are counted, and not
+seconds, because a web process that is itself delayed sends none.
+"""
+_UNANSWERED_SECONDS = _PING_SECONDS * _MAX_UNANSWERED_PINGS
+_RESPONSIVE_PINGS = 4
+"""A worker with so many unanswered pings gets no jobs."""
 _MAX_ATTEMPTS = 2
 _MAX_RESTART_PAUSE = 5.0  # seconds
 _THREAD_VARIABLES = (
@@ -89,6 +104,7 @@ class WorkerPool:
         self._threads = settings.threads_per_worker
         self._worker_count = settings.workers
         self._max_queued = settings.limits.queue
+        self._max_seconds = settings.limits.seconds
         self._metrics = metrics
         self._workers: list[_WorkerProcess] = []
         self._queue: deque[_QueuedJob] = deque()
@@ -98,8 +114,8 @@ class WorkerPool:
 
     @property
     def is_ready(self) -> bool:
-        """Whether at least one worker is ready."""
-        return bool(self._workers)
+        """Whether at least one worker has started and answers pings."""
+        return any(worker.is_responsive for worker in self._workers)
 
     @property
     def description(self) -> WorkerReady:
@@ -130,7 +146,8 @@ class WorkerPool:
         """
         Execute a job in a worker. If this call is cancelled, so is the job.
 
-        `deadline` is a time on the monotonic clock.
+        `deadline` is a time on the monotonic clock. A job that reads is also cancelled after the
+        maximum time; a job that writes only if it has not begun by then.
         """
         # `Job` is the typed view of `AnyJob`, whose members are its only implementations.
         reply, queue_ms = await self._submit(job, deadline, is_write)  # type: ignore[arg-type]
@@ -148,22 +165,41 @@ class WorkerPool:
             self._metrics.rejected_requests.inc()
             raise QueueFullError(len(self._queue), self._retry_after())
         future = asyncio.get_running_loop().create_future()
+        latest = time.monotonic() + self._max_seconds
+        if deadline is not None:
+            deadline = min(deadline, latest)
         queued = _QueuedJob(job, future, deadline, is_write)
         self._queue.append(queued)
         self._dispatch()
         try:
-            return await asyncio.wait_for(queued.future, _wait_seconds(deadline))
-        except asyncio.TimeoutError:
-            self._abandon(queued)
-            raise DeadlineError from None
+            return await self._wait(queued, latest)
         except asyncio.CancelledError:
             self._abandon(queued)
             raise
 
+    async def _wait(self, queued: _QueuedJob, latest: float) -> tuple[JobReply, float]:
+        """Wait for a reply until the job's deadline has passed or its time is up."""
+        if queued.deadline is None:
+            seconds = latest - time.monotonic()
+        else:
+            seconds = max(0.0, queued.deadline - time.monotonic()) + _GRACE_SECONDS
+        try:
+            return await asyncio.wait_for(asyncio.shield(queued.future), seconds)
+        except asyncio.TimeoutError:
+            has_begun = queued.worker is not None and queued.worker.is_running(queued)
+            if has_begun and queued.is_write:
+                return await queued.future
+            self._abandon(queued)
+            if queued.deadline is not None and queued.deadline < latest:
+                raise DeadlineError from None
+            if has_begun:
+                raise TimeLimitError(self._max_seconds) from None
+            raise NoWorkerFreeError(self._max_seconds, self._retry_after()) from None
+
     def _dispatch(self) -> None:
         """Give queued jobs to workers that have room."""
         while self._queue:
-            free = [worker for worker in self._workers if worker.room > 0]
+            free = [worker for worker in self._workers if worker.room > 0 and worker.is_responsive]
             if not free:
                 break
             job = self._queue.popleft()
@@ -195,6 +231,7 @@ class WorkerPool:
 
     def _abandon(self, job: _QueuedJob) -> None:
         self._metrics.cancelled_jobs.inc()
+        job.future.cancel()
         if job in self._queue:
             self._queue.remove(job)
             self._update_gauges()
@@ -216,9 +253,24 @@ class WorkerPool:
             self._workers.append(worker)
             self._metrics.workers.set(len(self._workers))
             self._dispatch()
-            await worker.receive_replies(self._complete)
+            heartbeat = asyncio.create_task(self._check_heartbeat(worker))
+            try:
+                await worker.receive_replies(self._complete)
+            finally:
+                heartbeat.cancel()
             self._remove(worker)
             worker = None
+
+    async def _check_heartbeat(self, worker: _WorkerProcess) -> None:
+        """Send pings, and end the worker once too many of them are unanswered."""
+        while worker.unanswered_pings < _MAX_UNANSWERED_PINGS:
+            was_responsive = worker.is_responsive
+            worker.send_ping()
+            await asyncio.sleep(_PING_SECONDS)
+            if worker.is_responsive and not was_responsive:
+                self._dispatch()
+        _log.error("A worker has not answered for %g s and is ended.", _UNANSWERED_SECONDS)
+        worker.kill()
 
     def _remove(self, worker: _WorkerProcess) -> None:
         """Remove a worker that has ended and put its jobs back at the front of the queue."""
@@ -227,7 +279,10 @@ class WorkerPool:
         self._metrics.worker_restarts.inc()
         _log.error("A worker ended with exit code %s.", worker.process.returncode)
         for job in reversed(worker.jobs.values()):
-            if job.is_write or job.attempts >= _MAX_ATTEMPTS:
+            has_begun = worker.is_running(job)
+            if not has_begun:
+                job.attempts -= 1
+            if has_begun and (job.is_write or job.attempts >= _MAX_ATTEMPTS):
                 job.fail(WorkerLostError())
             elif not job.future.done():
                 job.worker = None
@@ -266,7 +321,9 @@ class _WorkerProcess:
         self.process = process
         self.description = description
         self.jobs: dict[int, _QueuedJob] = {}
+        """The jobs without a reply, in the order in which the worker executes them."""
         self._last_number = 0
+        self._last_ping = self._last_answered_ping = 0
 
     @classmethod
     async def start(cls, config: WorkerConfig, *, threads: int) -> _WorkerProcess:
@@ -302,6 +359,29 @@ class _WorkerProcess:
         """Jobs it can take now. Besides the running ones it holds one more, so it never idles."""
         return max(2, self.description.batch_size) - len(self.jobs)
 
+    @property
+    def unanswered_pings(self) -> int:
+        return self._last_ping - self._last_answered_ping
+
+    @property
+    def is_responsive(self) -> bool:
+        """Whether it can be expected to execute jobs."""
+        return self.unanswered_pings < _RESPONSIVE_PINGS
+
+    def is_running(self, job: _QueuedJob) -> bool:
+        """Whether the job may have begun: it is among the first, as many as a batch has."""
+        first = itertools.islice(self.jobs.values(), self.description.batch_size)
+        return any(each is job for each in first)
+
+    def send_ping(self) -> None:
+        self._last_ping += 1
+        self._send(PingRequest(self._last_ping))
+
+    def kill(self) -> None:
+        """End the process, whatever it is doing."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
     def send_job(self, job: _QueuedJob) -> None:
         """Send a job, with a number higher than all before."""
         self._last_number += 1
@@ -319,14 +399,16 @@ class _WorkerProcess:
         assert self.process.stdout is not None
         try:
             while True:
-                reply = decode(JobReply, await receive_message(self.process.stdout))
-                on_reply(self.jobs.pop(reply.number), reply)
+                reply = decode_reply(await receive_message(self.process.stdout))
+                if isinstance(reply, PingReply):
+                    self._last_answered_ping = reply.number
+                else:
+                    on_reply(self.jobs.pop(reply.number), reply)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass  # it has ended
         except MessageError as error:
             _log.error("A worker sent a reply that cannot be read: %s", error)
-            with contextlib.suppress(ProcessLookupError):
-                self.process.kill()
+            self.kill()
         await self.process.wait()
 
     async def stop(self) -> None:
@@ -338,15 +420,8 @@ class _WorkerProcess:
         except asyncio.TimeoutError:
             self.process.kill()
 
-    def _send(self, message: JobRequest | CancelRequest) -> None:
+    def _send(self, message: JobRequest | CancelRequest | PingRequest) -> None:
         assert self.process.stdin is not None
         # If the process has just ended, `receive_replies` notices.
         with contextlib.suppress(ConnectionError, RuntimeError):
             self.process.stdin.write(encode(message))
-
-
-def _wait_seconds(deadline: float | None) -> float | None:
-    """Return how long to wait for a job before it is cancelled; None for no limit."""
-    if deadline is None:
-        return None
-    return max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS

@@ -25,6 +25,7 @@ calibrated = tests.serving.misbehaving_rankers:Calibrated
 crashing = tests.serving.misbehaving_rankers:Crashing
 failing = tests.serving.misbehaving_rankers:Failing
 batching = tests.serving.misbehaving_rankers:Batching
+wedged = tests.serving.misbehaving_rankers:Wedged
 """
 
 
@@ -110,3 +111,17 @@ class Batching(Ranker):
         if len(requests) > 1 and any(request.question == "break" for request in requests):
             raise ZeroDivisionError
         return Slow().run_batch(requests, stop)
+
+
+@dataclass(frozen=True)
+class Wedged(Ranker):
+    """Cannot be interrupted: `sleep` blocks in one call, `hold` keeps the interpreter lock."""
+
+    name: ClassVar[str] = "wedged"
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
+        if question == "sleep":
+            time.sleep(60)
+        elif question == "hold":
+            sum(range(10**13))
+        return _overlap(question, texts)

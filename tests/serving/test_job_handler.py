@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from askline.serving.allowed_rankers import AllowedRankers
-from askline.serving.job_handler import MAX_SHARED_CANDIDATES, JobHandler
+from askline.serving.job_handler import MAX_SHARED_CANDIDATES, MAX_SHARED_CHARACTERS, JobHandler
 from askline.serving.messages import (
     AnyJob,
     JobFailure,
@@ -64,9 +64,10 @@ def test_a_batch_gives_the_results_of_single_requests(
         (_request(RankJob("a", TEXTS, "bm25")), False),
         (_request(RankJob("a", TEXTS, None), deadline=1.0), False),
         (_request(RankJob("a", ["b"] * (MAX_SHARED_CANDIDATES + 1), None)), False),
+        (_request(RankJob("a", ["b" * (MAX_SHARED_CHARACTERS + 1)], None)), False),
         (_request(ListJob("", 1)), False),
     ],
-    ids=["default", "unknown model", "other ranker", "deadline", "many", "not a rank job"],
+    ids=["default", "unknown model", "other ranker", "deadline", "many", "long", "not a rank job"],
 )
 def test_which_requests_share_a_batch(
     handler: JobHandler, request_: JobRequest, expected: bool
@@ -89,3 +90,11 @@ def test_a_ranker_without_batches_gets_single_requests() -> None:
     assert description.batch_size == 1
     assert [model.id for model in description.models] == ["bm25"]
     assert "jaccard" in description.rankers
+
+
+def test_the_span_reader_is_loaded_at_the_start() -> None:
+    handler = JobHandler.load(WorkerConfig(["cascade"], None, None, max_tokens=100, batch_size=8))
+    encoder = handler._rankers.default.encoder  # type: ignore[attr-defined]
+    ready = encoder.parts_ready
+    handler._rankers.default.read("Who wrote Emma?", TEXTS)
+    assert encoder.parts_ready == ready

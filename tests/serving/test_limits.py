@@ -1,4 +1,4 @@
-"""The limits of one request: body, entries, words, deadline."""
+"""The limits of one request: body, entries, tokens, deadline, time."""
 
 from __future__ import annotations
 
@@ -50,11 +50,18 @@ def test_a_hundred_thousand_candidates(server: Server) -> None:
     assert response.json()["message"] == message
 
 
-def test_too_many_words(server: Server) -> None:
+def test_too_many_tokens(server: Server) -> None:
     texts = ["word " * 1_000] * 201
     response = server.post("/v1/rerank", {"query": "a", "documents": texts})
     assert response.status_code == 413
-    assert "at most 200,000 words together, got 201,001" in response.json()["message"]
+    assert "at most 200,000 tokens together, got more" in response.json()["message"]
+
+
+def test_punctuation_counts_as_tokens(server: Server) -> None:
+    response = server.post("/v1/rerank", {"query": "a", "documents": ["." * 200_000]})
+    assert response.status_code == 413
+    found = server.post("/v1/rerank", {"query": "a", "documents": ["." * 20_000]}).json()
+    assert found["usage"]["total_tokens"] == 20_001
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ from askline.serving.messages import (
     JobOutcome,
     JobReply,
     JobRequest,
+    PingReply,
+    PingRequest,
     RemoveJob,
     decode,
     encode,
@@ -46,6 +48,7 @@ class WorkerThread:
     ) -> None:
         reads, writes = os.pipe()
         back, out = os.pipe()
+        self.exits: list[int] = []
         self._requests, self._replies = os.fdopen(writes, "wb"), os.fdopen(back, "rb")
         self._source, self._sink = CountingReader(io.FileIO(reads)), os.fdopen(out, "wb")
 
@@ -57,7 +60,7 @@ class WorkerThread:
                     sink,
                     batch_size=batch_size,
                     can_share_batch=can_share_batch,
-                    exit_process=lambda: None,
+                    exit_process=self.exits.append,
                 )
                 worker.run()
 
@@ -86,12 +89,15 @@ class WorkerThread:
     def wait_for_arrival(self, messages: int) -> None:
         """Wait until the worker has read that many messages and waits for the next."""
         end = time.monotonic() + 30
-        while self._source.reads < 2 * messages + 1:
+        while self._source.reads < 2 * messages + 1:  # a length and a body each
             assert time.monotonic() < end
             time.sleep(0.001)
 
     def reply(self) -> JobReply:
         return decode(JobReply, read_message(self._replies))
+
+    def ping_reply(self) -> PingReply:
+        return decode(PingReply, read_message(self._replies))
 
     def failure_kind(self) -> str:
         failure = self.reply().failure
@@ -286,3 +292,48 @@ def test_an_unreadable_request_ends_the_worker(
     worker.send({"type": "job", "number": 1})
     worker.close()
     assert "a request that it cannot read" in caplog.text
+
+
+def test_pings_are_answered_while_a_job_runs(start: Start) -> None:
+    gate = threading.Event()
+
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
+        gate.wait(30)
+        return _echo(requests)
+
+    worker = start(handle)
+    worker.send_job(1)
+    worker.send(PingRequest(7))
+    assert worker.ping_reply().number == 7
+    gate.set()
+    assert worker.reply().number == 1
+
+
+def test_a_worker_ends_when_a_cancelled_job_does_not(start: Start) -> None:
+    gate = threading.Event()
+
+    def handle(requests: list[JobRequest]) -> list[JobOutcome]:
+        gate.wait(30)  # cannot be interrupted by an exception
+        return _echo(requests)
+
+    worker = start(handle)
+    worker.send_job(1)
+    time.sleep(0.1)
+    began = time.monotonic()
+    worker.cancel(1)
+    while not worker.exits:
+        assert time.monotonic() - began < 5
+        time.sleep(0.01)
+    assert worker.exits == [75]
+    gate.set()
+    assert worker.failure_kind() == "cancelled"
+
+
+def test_a_worker_does_not_end_after_a_job_was_cancelled_in_time(start: Start) -> None:
+    worker = start(_sleep)
+    worker.send_job(1)
+    time.sleep(0.1)
+    worker.cancel(1)
+    assert worker.failure_kind() == "cancelled"
+    time.sleep(1)
+    assert worker.exits == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -132,10 +133,10 @@ def test_a_long_deadline_skips_nothing(server: Server) -> None:
     assert found["skipped"] == 0
 
 
-def _send(server: Server, milliseconds: int) -> socket.socket:
+def _send(server: Server, query: str, document: str = "a") -> socket.socket:
     """Send a request on a connection of its own, without waiting for the response."""
     where = urlsplit(server.base)
-    body = f'{{"query": "Emma {milliseconds}", "documents": ["a"]}}'.encode()
+    body = json.dumps({"query": query, "documents": [document]}).encode()
     head = (
         f"POST /v1/rerank HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\n\r\n"
@@ -149,7 +150,7 @@ def test_a_job_is_cancelled_when_the_client_disconnects(slow_server: Server) -> 
     _wait_until_idle(slow_server)
     before = slow_server.metric("askline_cancelled_jobs_total")
     start = time.perf_counter()
-    lines = [_send(slow_server, 20_000) for _ in range(3)]
+    lines = [_send(slow_server, "Emma 20000") for _ in range(3)]
     _wait_for_jobs(slow_server, running=2, queued=1)
     for line in lines:
         line.close()
@@ -159,6 +160,74 @@ def test_a_job_is_cancelled_when_the_client_disconnects(slow_server: Server) -> 
     assert _post(slow_server, 0).status_code == 200
     assert time.perf_counter() - start < 15
     slow_server.await_line('"status": 499')
+
+
+def test_a_worker_is_free_within_a_second_of_a_disconnect() -> None:
+    """60,000 dots are 60,000 tokens in one candidate."""
+    with Server("--model", "cascade", "--workers", "1") as server:
+        body = {"query": "Who?", "documents": TEXTS}
+        assert server.post("/v1/rerank", body).status_code == 200
+        for _ in range(3):
+            line = _send(server, "Who?", "." * 60_000)
+            _wait_for_jobs(server, running=1)
+            time.sleep(0.3)
+            assert server.metric("askline_running_jobs") == 1
+            start = time.perf_counter()
+            line.close()
+            assert server.post("/v1/rerank", body).status_code == 200
+            assert time.perf_counter() - start < 1 + 1  # the request itself, on a busy machine
+        assert server.metric("askline_worker_restarts_total") == 0
+
+
+@pytest.mark.parametrize("question", ["sleep", "hold"])
+def test_a_worker_that_cannot_be_interrupted_is_replaced(plugins: Path, question: str) -> None:
+    options = ("--model", "wedged", "--workers", "1", "--max-seconds", "1")
+    with Server(*options, plugins=plugins) as server:
+        start = time.perf_counter()
+        late = server.post("/v1/rerank", {"query": question, "documents": TEXTS})
+        assert late.status_code == 504
+        assert "longer than 1 s, which is the limit of this service" in late.json()["message"]
+        assert time.perf_counter() - start < 5
+        for _ in eventually(15):
+            if server.post("/v1/rerank", {"query": "a", "documents": TEXTS}).status_code == 200:
+                break
+        assert server.metric("askline_worker_restarts_total") == 1
+
+
+def test_a_stopped_worker_is_replaced_within_ten_seconds(
+    plugins: Path, threads: ThreadPoolExecutor
+) -> None:
+    with Server("--model", "slow", "--workers", "1", plugins=plugins) as server:
+        assert server.client.get("/ready").status_code == 200
+        (worker,) = server.workers()
+        running = threads.submit(_post, server, 1_000)
+        _wait_for_jobs(server, running=1)
+        os.kill(worker, signal.SIGSTOP)
+        start = time.perf_counter()
+        for _ in eventually():
+            if server.client.get("/ready").status_code == 503:
+                break
+        assert running.result().status_code == 200  # tried again by the new worker
+        assert server.client.get("/ready").status_code == 200
+        assert time.perf_counter() - start < 10
+        assert server.workers() != [worker]
+
+
+def test_a_request_has_a_time_limit(plugins: Path, threads: ThreadPoolExecutor) -> None:
+    options = ("--model", "slow", "--workers", "1", "--max-seconds", "0.5")
+    with Server(*options, plugins=plugins) as server:
+        assert server.client.get("/info").json()["limits"]["seconds"] == 0.5
+        start = time.perf_counter()
+        running = threads.submit(_post, server, 10_000)
+        _wait_for_jobs(server, running=1)
+        waiting = _post(server, 10_000)
+        assert running.result().status_code == 504
+        assert waiting.status_code in {503, 504}
+        assert time.perf_counter() - start < 5
+        late = _post(server, 10_000, deadline_ms=60_000)
+        assert late.status_code == 504
+        assert _post(server, 0).status_code == 200
+        assert server.metric("askline_worker_restarts_total") == 0
 
 
 def test_a_killed_worker_is_replaced_and_its_job_tried_again(

@@ -26,9 +26,9 @@ async def health() -> HealthResponse:
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses=error_responses(503), summary="Whether a worker is ready")
 async def ready(request: Request) -> HealthResponse:
-    """Answers 503 while no worker is ready."""
+    """Answers 503 while no worker has started, and while none of them responds."""
     if not service_of(request).pool.is_ready:
-        raise ServiceError("No worker is ready yet.", status=503, retry_after=1)
+        raise ServiceError("No worker is ready.", status=503, retry_after=1)
     return HealthResponse(status="ready")
 
 
@@ -52,6 +52,7 @@ async def info(request: Request) -> InfoResponse:
             body_bytes=limits.body,
             documents=limits.documents,
             tokens=limits.tokens,
+            seconds=limits.seconds,
             queue=limits.queue,
         ),
     )
