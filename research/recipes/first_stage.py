@@ -1,13 +1,10 @@
 """
-The first-stage filter in torch, for training; `askline.engine.first_stage` runs it without.
+Train the first-stage filter that ships with askline, from openly licensed sets.
 
-The second look, which needs the whole list, has nothing to learn and is only there.
+    python -m research.recipes.first_stage --data DIR --out DIR
 
-The training of the first-stage filter.
-
-The card of the shipped filter.
-
-Make the shipped filter again: data folder in, model folder out.
+`askline.engine.first_stage` runs the filter without torch. Its relevance feedback, which needs the
+whole list, has no parameters and is not part of this network.
 """
 
 from __future__ import annotations

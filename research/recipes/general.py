@@ -1,11 +1,9 @@
 """
-What the general model learns from: openly licensed sets, and none of them a test set.
+Train the general cross-encoder: the mean of several runs from one start, on open data.
 
-Several trainings from one start, their mean, and a step back towards the start.
+    python -m research.recipes.general --data DIR --init DIR --out DIR
 
-The README of the general model's folder.
-
-Make the general model: data folder and start in, a CrossEncoder folder out.
+None of the training sets is a test set. The result lies between the initial weights and the mean.
 """
 
 from __future__ import annotations

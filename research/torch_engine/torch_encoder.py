@@ -1,11 +1,10 @@
 """
-A cascade on a GPU, stage by stage: `Cascade(TorchEncoder.load(DIR), Drop(depths, 0.3))`.
+A cascade in torch, stage by stage: `Cascade(TorchEncoder.load(DIR), Drop(depths, 0.3))`.
 
-It implements `engine/layerwise.py`. Candidates lie end to end with no padding between them,
- in bfloat16 on a GPU; behind a classifier the states of those that go on are gathered into
-full batches again, so a dropped candidate costs nothing more. The host knows every length, so it
-waits for the GPU once a stage: for the scores. On a CPU it is the float reference that the
-torch-free engine is held against.
+It implements `engine/layerwise.py`. Candidates are packed without padding, in bfloat16 on a GPU.
+After a classifier, the states of the remaining candidates are gathered into full batches again, so
+a dropped candidate causes no more cost. The host knows every length, so it waits for the GPU once
+per stage, for the scores. On a CPU it is the float reference of the torch-free engine.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from askline.training.packing import (
 )
 
 from .frozen_layers import FrozenClassifier, FrozenEmbedding, FrozenLayer, means
-from .packed_states import Fleet, Flight
+from .packed_states import StateBatch, StateBatches
 
 __all__ = [
     "TorchEncoder",
@@ -116,7 +115,7 @@ class TorchRun(LayerwiseRun):
         asked = min(int(table.lengths(zeros[:1])[0]), 64) if len(rows) else 0
         self._cost = self._length + asked + encoder.template.extra  # tokens of each window
         self._tokens = np.bincount(self._of, self._cost, len(candidates)).astype(np.int64)
-        self._fleet = self._packed(np.arange(len(self._of)))
+        self._batches = self._packed(np.arange(len(self._of)))
         self._depth = 0
 
     @property
@@ -139,16 +138,16 @@ class TorchRun(LayerwiseRun):
                 f"depth must be one of {self._encoder.depths} and above {self._depth}, got {depth}."
             )
         self.keep(rows)
-        read, reached = list[torch.Tensor](), list[Flight]()
-        for flight in self._fleet.flights:
+        read, reached = list[torch.Tensor](), list[StateBatch]()
+        for flight in self._batches.batches:
             if stop is not None and stop():
                 break
             read.append(self._run(flight, depth))
             reached.append(flight)
         scores = self._encoder.judges[depth](torch.cat(read)) if read else torch.zeros(0)
         # All of this is done while the device computes; then the host waits for it.
-        self._fleet, self._depth = Fleet.of(reached), depth
-        owners = self._of[self._fleet.windows]
+        self._batches, self._depth = StateBatches.of(reached), depth
+        owners = self._of[self._batches.windows]
         best = np.full(len(self._candidates), np.nan, np.float32)
         found = scores.cpu().numpy()
         if len(self._of) == len(best):  # a window each
@@ -168,7 +167,7 @@ class TorchRun(LayerwiseRun):
         wanted = np.zeros(len(self._candidates), bool)
         wanted[rows] = True
         found: dict[int, NDArray[np.float64]] = {}
-        for flight in self._fleet.flights:
+        for flight in self._batches.batches:
             if not wanted[self._of[flight.windows]].any():
                 continue
             assert flight.states is not None  # it came to the last depth
@@ -186,12 +185,12 @@ class TorchRun(LayerwiseRun):
         alive = np.zeros(len(self._candidates), bool)
         alive[rows] = True
         if self._depth:
-            kept = alive[self._of[self._fleet.windows]]
-            self._fleet = self._fleet.only(kept, self._encoder.budget)
+            kept = alive[self._of[self._batches.windows]]
+            self._batches = self._batches.only(kept, self._encoder.budget)
         elif not alive.all():
-            self._fleet = self._packed(np.flatnonzero(alive[self._of]))
+            self._batches = self._packed(np.flatnonzero(alive[self._of]))
 
-    def _run(self, flight: Flight, depth: int) -> torch.Tensor:
+    def _run(self, flight: StateBatch, depth: int) -> torch.Tensor:
         """(windows, width) what the classifier at that depth reads."""
         network: Any = self._encoder.network
         states, where = flight.states, flight.where
@@ -204,11 +203,13 @@ class TorchRun(LayerwiseRun):
             return means(states, where)
         return states[where.starts[:-1].long()].float()
 
-    def _packed(self, text_windows: Rows) -> Fleet:
+    def _packed(self, text_windows: Rows) -> StateBatches:
         """These windows, as many together as fit the budget."""
         cost = self._cost[text_windows]
         parts = (text_windows[some] for some in _runs(cost, self._encoder.budget))
-        return Fleet.of([Flight.of(part, self._cost[part], self._pack(part)) for part in parts])
+        return StateBatches.of(
+            [StateBatch.of(part, self._cost[part], self._pack(part)) for part in parts]
+        )
 
     def _pack(self, chosen: Rows) -> PackedBatch:
         first = np.zeros(len(chosen), np.int64)

@@ -18,7 +18,7 @@ SCORES = torch.tensor([[0.5, 1.0, -1.0, 0.0, 2.0], [2.0, 0.1, -3.0, -0.5, 0.2]])
 LISTS = ListLabels(LABELS, OWNERS, 2)
 
 
-def test_log_shares_are_log_softmax_within_owners() -> None:
+def test_segment_log_softmax_equals_log_softmax_per_owner() -> None:
     found = segment_log_softmax(SCORES, OWNERS, 2)
     expected = torch.cat([SCORES[:, :3].log_softmax(1), SCORES[:, 3:].log_softmax(1)], 1)
     assert torch.allclose(found, expected, atol=1e-6)
@@ -39,7 +39,7 @@ def test_without_distillation_it_is_the_sum_of_the_labels_losses() -> None:
     assert torch.allclose(objective(SCORES, LISTS), hard[1] + 0.25 * hard[0], atol=1e-6)
 
 
-def test_distillation_costs_nothing_where_classifiers_agree() -> None:
+def test_distillation_loss_is_zero_if_classifiers_agree() -> None:
     objective = CascadeObjective(early=1.0, distil=1.0, teach=1.0)
     same = SCORES[1:].expand(2, -1)
     lists = LISTS._replace(teacher=SCORES[1])
@@ -56,14 +56,14 @@ def test_the_last_classifier_does_not_learn_from_the_early_ones() -> None:
     assert scores.grad[1].abs().sum() < 1e-6
 
 
-def test_the_teacher_is_mixed_into_what_early_classifiers_learn() -> None:
+def test_early_classifiers_learn_from_teacher_and_last_classifier() -> None:
     lists = LISTS._replace(teacher=SCORES[0])
     objective = CascadeObjective(early=1.0, distil=1.0, teach=0.0, from_teacher=1.0)
     last = CascadeObjective(early=0.0, teach=0.0)(SCORES, LISTS)
     assert torch.allclose(objective(SCORES, lists), last, atol=1e-6)
 
 
-def test_the_anchor_is_how_far_states_are_from_the_teacher_s() -> None:
+def test_anchor_loss_is_the_relative_distance_to_the_teacher() -> None:
     teacher = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
     objective = CascadeObjective(anchor=10.0)
     assert objective.anchor_loss(teacher, teacher) == 0
@@ -79,7 +79,7 @@ def test_drawn_takes_one_classifier() -> None:
     assert found == expected
 
 
-def test_questions_without_an_answer_teach_points_only() -> None:
+def test_questions_without_an_answer_have_only_a_point_loss() -> None:
     lists = ListLabels(torch.zeros(5), OWNERS, 2)
     objective = CascadeObjective(early=0.0, point=1.0)
     assert torch.allclose(objective(SCORES, lists), point_loss(SCORES[1], torch.zeros(5)))

@@ -10,7 +10,7 @@ A = {"weight": torch.tensor([0.0, 2.0]), "places": torch.tensor([0, 1])}
 B = {"weight": torch.tensor([4.0, 4.0]), "places": torch.tensor([0, 1])}
 
 
-def test_average_is_the_mean_of_what_is_trained() -> None:
+def test_average_is_the_mean_of_trained_tensors() -> None:
     found = average_weights([A, B])
     assert found["weight"].tolist() == [2.0, 3.0]
     assert found["places"].tolist() == [0, 1]
@@ -25,12 +25,12 @@ def test_blend_goes_from_start_to_trained(share: float, weight: list[float]) -> 
     assert interpolate_weights(A, B, share)["weight"].tolist() == weight
 
 
-def test_states_are_left_alone() -> None:
+def test_averaging_does_not_change_the_states() -> None:
     interpolate_weights(A, B, 0.3)
     assert A["weight"].tolist() == [0.0, 2.0]
 
 
-def test_what_cannot_be_averaged_is_refused() -> None:
+def test_states_that_cannot_be_averaged_are_refused() -> None:
     with pytest.raises(InputError, match="at least one state"):
         average_weights([])
     with pytest.raises(InputError, match="a share for each of 2 states, got 1"):

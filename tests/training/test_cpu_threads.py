@@ -31,40 +31,40 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
     torch.set_num_threads(before)
 
 
-def test_pieces_come_back_in_their_order(threads: int) -> None:
+def test_results_are_in_the_order_of_the_parts(threads: int) -> None:
     with cpu_threads(CPU) as both:
         assert both.map(lambda number: number * 2, range(50)) == [2 * n for n in range(50)]
         assert torch.get_num_threads() == 1
     assert torch.get_num_threads() == threads
 
 
-def test_two_work_at_once_where_torch_has_several_threads(threads: int) -> None:
+def test_two_threads_work_at_once_if_torch_has_several(threads: int) -> None:
     together = threading.Barrier(min(threads, 2), timeout=10)
     with cpu_threads(CPU) as both:
         assert len(both.map(lambda _: together.wait(), range(min(threads, 2)))) == min(threads, 2)
 
 
-def test_without_others_this_thread_does_all() -> None:
+def test_without_a_pool_the_calling_thread_does_all_work() -> None:
     assert set(CpuThreads().map(lambda _: threading.get_ident(), range(5))) == {
         threading.get_ident()
     }
 
 
 @pytest.mark.parametrize("bad", [0, 1], ids=["first", "last"])
-def test_a_failure_is_raised_and_torch_gets_its_threads_back(threads: int, bad: int) -> None:
+def test_after_an_error_torch_has_its_threads_again(threads: int, bad: int) -> None:
     with pytest.raises(ZeroDivisionError), cpu_threads(CPU) as both:
         both.map(lambda number: 1 / (number - bad), range(2))
     assert torch.get_num_threads() == threads
 
 
-def test_halves_have_about_as_much_work_and_every_row_once() -> None:
+def test_halves_have_about_equal_work_and_every_row_once() -> None:
     work = np.array([5, 9, 1, 3, 7, 2])
     first, second = split_in_halves(np.array([5, 1, 0, 3, 2]), work)
     assert sorted([*first, *second]) == [0, 1, 2, 3, 5]
     assert abs(work[first].sum() - work[second].sum()) <= 2
 
 
-def test_rows_without_work_are_dealt_out_too_and_one_row_is_one_part() -> None:
+def test_rows_without_work_are_divided_and_one_row_is_one_part() -> None:
     assert [part.tolist() for part in split_in_halves(np.arange(2), np.zeros(2, np.int64))] == [
         [0],
         [1],
@@ -93,7 +93,7 @@ def test_the_weights_do_not_depend_on_the_number_of_threads(
 
 
 @pytest.mark.parametrize("loss", ["list", "point"])
-def test_the_halves_gradients_are_those_of_the_whole_step(
+def test_gradients_of_halves_sum_to_those_of_the_step(
     loss: str,
     vectors: WordVectors,
     train_questions: QuestionSet,

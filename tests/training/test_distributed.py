@@ -10,7 +10,7 @@ from askline.errors import MissingExtraError
 from askline.training.distributed import Distributed
 
 
-def test_one_process_is_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_process_without_a_launcher(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     crew = Distributed.from_environment()
     assert (crew.is_main, crew.size, crew.device) == (True, 1, None)
@@ -18,12 +18,12 @@ def test_one_process_is_a_crew_of_its_own(monkeypatch: pytest.MonkeyPatch) -> No
     assert crew.sum(torch.ones(2)).tolist() == [1, 1]
 
 
-def test_a_step_is_shared_out_without_rest() -> None:
+def test_a_step_is_divided_completely() -> None:
     shares = [Distributed(rank, 3).own_share(np.arange(7)).tolist() for rank in range(3)]
     assert sorted(place for share in shares for place in share) == list(range(7))
 
 
-def test_gradients_are_added_up_and_a_missing_one_is_zero() -> None:
+def test_gradients_are_summed_and_a_missing_one_is_zero() -> None:
     layer = torch.nn.Linear(2, 1)
     assert layer.weight.grad is None
     layer.bias.grad = torch.ones(1)
@@ -33,7 +33,7 @@ def test_gradients_are_added_up_and_a_missing_one_is_zero() -> None:
     assert layer.bias.grad.tolist() == [2]
 
 
-def test_accelerate_makes_a_crew_of_one_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accelerate_with_one_process_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("accelerate", reason="accelerate is not installed")
     monkeypatch.setenv("WORLD_SIZE", "1")
     monkeypatch.setenv("ACCELERATE_USE_CPU", "true")
@@ -42,7 +42,7 @@ def test_accelerate_makes_a_crew_of_one_on_a_cpu(monkeypatch: pytest.MonkeyPatch
     assert crew.sum(torch.ones(2)).tolist() == [1, 1]
 
 
-def test_several_processes_without_accelerate_say_which_extra(
+def test_several_processes_without_accelerate_name_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")

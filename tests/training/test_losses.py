@@ -18,7 +18,7 @@ def test_list_loss_is_the_divergence_from_the_softmax() -> None:
     assert list_loss(scores, labels, (2, 2)).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_list_loss_of_a_question_without_an_answer_is_zero_and_teaches_nothing() -> None:
+def test_list_loss_of_a_question_without_an_answer_is_zero_without_gradient() -> None:
     scores = torch.tensor([1.0, -2.0], requires_grad=True)
     loss = list_loss(scores, torch.zeros(2), (2,))
     loss.backward()  # type: ignore[no-untyped-call]

@@ -17,7 +17,7 @@ def _drawn(seed: int) -> list[Tensor]:
     return [torch.randn(shape, generator=random) for shape in ((4, 3), (5,))]
 
 
-def test_steps_are_those_of_torch() -> None:
+def test_adam_steps_equal_those_of_torch() -> None:
     own, theirs = _drawn(0), [torch.nn.Parameter(weight) for weight in _drawn(0)]
     ours, other = Adam(own), torch.optim.Adam(theirs, fused=True)
     for seed, rate in enumerate(RATES, start=1):
@@ -29,7 +29,7 @@ def test_steps_are_those_of_torch() -> None:
     assert all(torch.equal(one, two) for one, two in zip(own, theirs, strict=True))
 
 
-def test_it_goes_on_where_its_state_was_taken() -> None:
+def test_adam_continues_from_its_state() -> None:
     through, first = _drawn(0), _drawn(0)
     whole, half = Adam(through), Adam(first)
     for seed, rate in enumerate(RATES, start=1):

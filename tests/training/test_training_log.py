@@ -49,7 +49,7 @@ def test_a_training_log_is_plotted(path: Path, tmp_path: Path, ending: str) -> N
     assert out.stat().st_size > 1000
 
 
-def test_a_plot_without_matplotlib_says_which_extra(
+def test_a_plot_without_matplotlib_names_the_extra(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
@@ -74,7 +74,7 @@ def test_a_plot_of_an_unknown_kind_is_refused_before_a_training(tmp_path: Path) 
     ],
     ids=["empty", "cut", "list", "other"],
 )
-def test_another_file_is_refused(tmp_path: Path, content: str, message: str) -> None:
+def test_other_files_are_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "training.jsonl"
     path.write_text(content)
     with pytest.raises(InputError, match=message):

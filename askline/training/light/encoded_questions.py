@@ -59,10 +59,10 @@ class Ragged:
         """Some rows as (rows, longest, …), with zeros after the end of each."""
         lengths = self.lengths[rows]
         place = torch.arange(int(lengths.max()), device=rows.device)
-        inside = place < lengths[:, None]  # (rows, longest)
-        at = torch.where(inside, self.starts[rows, None] + place, 0)
+        mask = place < lengths[:, None]  # (rows, longest)
+        at = torch.where(mask, self.starts[rows, None] + place, 0)
         values = self.values[at]
-        return values * inside.view(*inside.shape, *[1] * (values.ndim - 2))
+        return values * mask.view(*mask.shape, *[1] * (values.ndim - 2))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,7 @@ class PaddedTexts:
         return cls(vectors[distinct], number[1:].view_as(words), ragged.lengths[rows])
 
     @property
-    def inside(self) -> Tensor:
+    def mask(self) -> Tensor:
         """(texts, longest): whether there is a word; False after the end of a text."""
         place = torch.arange(self.words.shape[1], device=self.words.device)
         return place < self.lengths[:, None]
@@ -94,12 +94,15 @@ class QuestionBatch:
 
     questions: PaddedTexts
     candidates: PaddedTexts  # one text a pair
-    asked: Tensor  # (pairs, longest question, channels)
-    said: Tensor  # (pairs, longest candidate, channels)
+    question_channels: Tensor  # (pairs, longest question, channels)
+    candidate_channels: Tensor  # (pairs, longest candidate, channels)
     owner: Tensor  # (pairs,) which of the questions
     sizes: tuple[int, ...]  # candidates of each question
     labels: Tensor  # (pairs,)
     random: torch.Generator | None = None  # what dropout draws from; torch's own if None
+
+
+_CHANNELS = ("question_channels", "candidate_channels")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,8 +113,8 @@ class EncodedQuestions:
     vectors: Tensor  # (distinct words + 1, dimensions); row 0 is the zero word
     questions: Ragged  # word numbers of each question
     candidates: Ragged  # word numbers of each candidate, all questions' candidates in a row
-    asked: Ragged  # channels of the question's words, for each pair
-    said: Ragged  # channels of the candidate's words, for each pair
+    question_channels: Ragged  # of the question's words, for each pair
+    candidate_channels: Ragged  # of the candidate's words, for each pair
     labels: Tensor  # (pairs,) 1.0 for an answer
     sizes: IntArray  # (questions,) candidates of each
 
@@ -120,7 +123,7 @@ class EncodedQuestions:
 
     def to(self, device: str) -> EncodedQuestions:
         """The same on another device."""
-        names = ("vectors", "questions", "candidates", "asked", "said", "labels")
+        names = ("vectors", "questions", "candidates", *_CHANNELS, "labels")
         return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
     @property
@@ -145,8 +148,8 @@ class EncodedQuestions:
         return QuestionBatch(
             questions=PaddedTexts.of(self.questions, at, self.vectors),
             candidates=PaddedTexts.of(self.candidates, pair, self.vectors),
-            asked=self.asked.padded(pair),
-            said=self.said.padded(pair),
+            question_channels=self.question_channels.padded(pair),
+            candidate_channels=self.candidate_channels.padded(pair),
             owner=owner,
             sizes=tuple(sizes.tolist()),
             labels=self.labels[pair],
@@ -157,39 +160,42 @@ class EncodedQuestions:
 def encode_questions(
     questions: QuestionSet,
     vectors: WordVectors,
-    layout: LightConfig,
+    config: LightConfig,
     *,
     device: str = "cpu",
 ) -> EncodedQuestions:
     """
     Look up all words and compute all channels, once for all epochs.
 
-    Word vectors are scaled as the layout says. The result can be used for every layout with the
+    Word vectors are scaled as the config says. The result can be used for every config with the
     same channels and the same scale.
     """
-    if vectors.dimensions != layout.dimensions:
+    if vectors.dimensions != config.dimensions:
         raise InputError(
-            f"The layout takes vectors of {layout.dimensions} dimensions, "
+            f"The config takes vectors of {config.dimensions} dimensions, "
             f"got {vectors.dimensions} in {vectors}."
         )
     if not questions.candidate_count:
         raise InputError(f"Question set {questions.name!r} has no candidates to train on.")
-    asked = [split_words(question.text) for question in questions]
-    said = [split_words(text) for question in questions for text in question.texts]
-    number = {word: row for row, word in enumerate(_distinct(asked, said), start=1)}
+    question_words = [split_words(question.text) for question in questions]
+    candidate_words = [split_words(text) for question in questions for text in question.texts]
+    number = {
+        word: row for row, word in enumerate(_distinct(question_words, candidate_words), start=1)
+    }
     lexicon = Lexicon.of(vectors.of(list(number)), vectors.idf(list(number)))
-    ask, say = _numbered(asked, number), _numbered(said, number)
+    question_ids = _numbered(question_words, number)
+    candidate_ids = _numbered(candidate_words, number)
     sizes = np.array([len(question.candidates) for question in questions], np.int64)
-    rows = _channels(layout.input_channels, lexicon, ask, say, sizes)
+    rows = _channels(config.input_channels, lexicon, question_ids, candidate_ids, sizes)
     labels = [float(one.is_answer) for question in questions for one in question.candidates]
-    pair_lengths = np.repeat([len(text) for text in ask], sizes)
+    pair_lengths = np.repeat([len(text) for text in question_ids], sizes)
     return EncodedQuestions(
         name=questions.name,
-        vectors=torch.as_tensor(lexicon.unit * np.float32(layout.vector_scale), device=device),
-        questions=Ragged.of(np.concatenate(ask), list(map(len, ask)), device),
-        candidates=Ragged.of(np.concatenate(say), list(map(len, say)), device),
-        asked=Ragged.of(rows[0], pair_lengths, device),
-        said=Ragged.of(rows[1], list(map(len, say)), device),
+        vectors=torch.as_tensor(lexicon.unit * np.float32(config.vector_scale), device=device),
+        questions=Ragged.of(np.concatenate(question_ids), list(map(len, question_ids)), device),
+        candidates=Ragged.of(np.concatenate(candidate_ids), list(map(len, candidate_ids)), device),
+        question_channels=Ragged.of(rows[0], pair_lengths, device),
+        candidate_channels=Ragged.of(rows[1], list(map(len, candidate_ids)), device),
         labels=torch.tensor(labels, device=device),
         sizes=sizes,
     )
@@ -207,19 +213,19 @@ def _numbered(texts: Iterable[Sequence[str]], number: dict[str, int]) -> list[In
 def _channels(
     names: Sequence[str],
     lexicon: Lexicon,
-    ask: Sequence[IntArray],
-    say: Sequence[IntArray],
+    question_ids: Sequence[IntArray],
+    candidate_ids: Sequence[IntArray],
     sizes: IntArray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Channels of all pairs: (words of all pairs, channels) for questions and for candidates."""
-    asked, said, end = [], [], 0
-    for question, size in zip(ask, sizes.tolist(), strict=True):
-        own = say[end : end + size]
+    for_questions, for_candidates, end = [], [], 0
+    for question, size in zip(question_ids, sizes.tolist(), strict=True):
+        own = candidate_ids[end : end + size]
         end += size
         if not own:
             continue
         starts = np.cumsum([0, *map(len, own[:-1])])
         one, other = pair_channels(names, lexicon, question, np.concatenate(own), starts)
-        asked.append(one.reshape(size * len(question), len(names)))
-        said.append(other)
-    return np.concatenate(asked), np.concatenate(said)
+        for_questions.append(one.reshape(size * len(question), len(names)))
+        for_candidates.append(other)
+    return np.concatenate(for_questions), np.concatenate(for_candidates)

@@ -72,13 +72,13 @@ def _places(sizes: Sequence[int], directions: int) -> tuple[Tensor, Tensor]:
     lengths = torch.tensor(sizes)
     starts = lengths.cumsum(0) - lengths
     step = torch.arange(max(sizes))[:, None]  # (steps, 1)
-    inside = step < lengths  # (steps, lists)
+    mask = step < lengths  # (steps, lists)
     ways = [starts + step, starts + lengths - 1 - step][:directions]
     rows = torch.stack([way * directions + which for which, way in enumerate(ways)], 1)
-    inside = inside[:, None].expand_as(rows)
+    mask = mask[:, None].expand_as(rows)
     where = torch.empty(sum(sizes) * directions, dtype=torch.long)
-    where[rows[inside]] = inside.flatten().nonzero().squeeze(1)
-    return torch.where(inside, rows, 0), where
+    where[rows[mask]] = mask.flatten().nonzero().squeeze(1)
+    return torch.where(mask, rows, 0), where
 
 
 class _Recurrence(torch.autograd.Function):
@@ -135,13 +135,13 @@ class ListLayer(nn.Module):
         if isinstance(self.reader, nn.RNN) and not pairs.is_cuda:
             return read_lists(self.reader, pairs, sizes)
         lengths = torch.tensor(sizes)
-        inside = torch.arange(max(sizes)) < lengths[:, None]  # (questions, longest list)
-        at = torch.zeros(inside.shape, dtype=torch.long)
-        at[inside] = torch.arange(len(pairs))
+        mask = torch.arange(max(sizes)) < lengths[:, None]  # (questions, longest list)
+        at = torch.zeros(mask.shape, dtype=torch.long)
+        at[mask] = torch.arange(len(pairs))
         lists = pairs[at.to(pairs.device)]  # (questions, longest list, inputs)
         packed = pack_padded_sequence(lists, lengths, batch_first=True, enforce_sorted=False)
         read, _ = pad_packed_sequence(self.reader(packed)[0], batch_first=True)
-        return read.flatten(0, 1)[inside.flatten().nonzero().squeeze(1).to(pairs.device)]
+        return read.flatten(0, 1)[mask.flatten().nonzero().squeeze(1).to(pairs.device)]
 
 
 _POSITIONS_AT_ONCE = 1024  # on a CPU: what stays in cache, short texts apart from long ones

@@ -37,20 +37,24 @@ __all__ = [
 class Cosinet(nn.Module):
     """Convolutions over words with match channels; a pair is product and difference."""
 
-    def __init__(self, layout: CosinetConfig, *, dropout: float = 0.0) -> None:
+    def __init__(self, config: CosinetConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
-        shape = layout.dimensions, len(layout.channels), layout.filters, layout.width
+        shape = config.dimensions, len(config.channels), config.filters, config.width
         self.question = PooledConvolution(*shape)
         self.candidate = PooledConvolution(*shape)
-        self.list = ListLayer(layout.list_layer, layout.pair_size, layout.list_hidden)
+        self.list = ListLayer(config.list_layer, config.pair_size, config.list_hidden)
         self.score = nn.Linear(self.list.outputs, 1)
         self.dropout = Dropout(dropout)
 
     def forward(self, batch: QuestionBatch) -> Tensor:
         """One score per pair."""
-        asked = self.question(batch.questions, batch.asked, batch.owner)  # (pairs, filters)
-        said = self.candidate(batch.candidates, batch.said)  # (pairs, filters)
-        pairs = torch.cat([asked * said, asked - said], dim=1)  # (pairs, 2 * filters)
+        question = self.question(
+            batch.questions, batch.question_channels, batch.owner
+        )  # (pairs, filters)
+        candidate = self.candidate(batch.candidates, batch.candidate_channels)  # (pairs, filters)
+        pairs = torch.cat(
+            [question * candidate, question - candidate], dim=1
+        )  # (pairs, 2 * filters)
         read = self.list(self.dropout(pairs, batch.random), batch.sizes)  # (pairs, hidden)
         scores: Tensor = self.score(read).squeeze(1)
         return scores
@@ -59,28 +63,30 @@ class Cosinet(nn.Module):
 class CompareAggregate(nn.Module):
     """Each word times its attention over the other text; convolutions of several widths."""
 
-    def __init__(self, layout: CompareAggregateConfig, *, dropout: float = 0.0) -> None:
+    def __init__(self, config: CompareAggregateConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.gate = nn.Linear(layout.dimensions, layout.gate)
-        self.content = nn.Linear(layout.dimensions, layout.gate)
-        self.question = _Convolutions(layout)
-        self.candidate = _Convolutions(layout)
-        self.list = ListLayer(layout.list_layer, layout.pair_size, layout.list_hidden)
+        self.gate = nn.Linear(config.dimensions, config.gate)
+        self.content = nn.Linear(config.dimensions, config.gate)
+        self.question = _Convolutions(config)
+        self.candidate = _Convolutions(config)
+        self.list = ListLayer(config.list_layer, config.pair_size, config.list_hidden)
         self.score = nn.Linear(self.list.outputs, 1)
         self.dropout = Dropout(dropout)
 
     def forward(self, batch: QuestionBatch) -> Tensor:
         """One score per pair."""
-        asked = self._gated(batch.questions)[batch.owner]  # (pairs, question words, gate)
-        said = self._gated(batch.candidates)  # (pairs, candidate words, gate)
-        in_question = batch.questions.inside[batch.owner]
-        in_candidate = batch.candidates.inside
-        likeness = asked @ said.transpose(1, 2)  # (pairs, question words, candidate words)
-        to_said = likeness.masked_fill(~in_candidate[:, None], -torch.inf).softmax(2)
-        to_asked = likeness.masked_fill(~in_question[..., None], -torch.inf).softmax(1)
+        question = self._gated(batch.questions)[batch.owner]  # (pairs, question words, gate)
+        candidate = self._gated(batch.candidates)  # (pairs, candidate words, gate)
+        in_question = batch.questions.mask[batch.owner]
+        in_candidate = batch.candidates.mask
+        similarity = question @ candidate.transpose(
+            1, 2
+        )  # (pairs, question words, candidate words)
+        to_candidate = similarity.masked_fill(~in_candidate[:, None], -torch.inf).softmax(2)
+        to_question = similarity.masked_fill(~in_question[..., None], -torch.inf).softmax(1)
         pairs = [
-            self.question(asked * (to_said @ said), in_question),
-            self.candidate(said * (to_asked.transpose(1, 2) @ asked), in_candidate),
+            self.question(question * (to_candidate @ candidate), in_question),
+            self.candidate(candidate * (to_question.transpose(1, 2) @ question), in_candidate),
         ]
         joined = self.dropout(torch.cat(pairs, dim=1), batch.random)
         read = self.list(joined, batch.sizes)
@@ -97,11 +103,11 @@ class CompareAggregate(nn.Module):
 class _Convolutions(nn.ModuleList):
     """One convolution for each width, each with tanh and its maximum over positions, joined."""
 
-    def __init__(self, layout: CompareAggregateConfig) -> None:
-        super().__init__(nn.Conv1d(layout.gate, layout.filters, width) for width in layout.widths)
-        self.before = max(layout.widths) // 2  # of a window, the greater half
+    def __init__(self, config: CompareAggregateConfig) -> None:
+        super().__init__(nn.Conv1d(config.gate, config.filters, width) for width in config.widths)
+        self.before = max(config.widths) // 2  # of a window, the greater half
 
-    def forward(self, words: Tensor, inside: Tensor) -> Tensor:
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
         """
         (pairs, words, gate) → (pairs, widths * filters).
 
@@ -109,15 +115,15 @@ class _Convolutions(nn.ModuleList):
         filters have zeros at their ends, so that one matrix product serves all widths: on a GPU
         a step takes a fraction of what a convolution for each width takes.
         """
-        there = inside.flatten().nonzero().squeeze(1)  # the words that there are
-        pair = there // inside.shape[1]
+        there = mask.flatten().nonzero().squeeze(1)  # the words that there are
+        pair = there // mask.shape[1]
         at = torch.arange(len(pair), device=pair.device) + self.before * (pair + 1)
-        line = words.new_zeros(len(there) + self.before * (len(inside) + 1), words.shape[2])
+        line = words.new_zeros(len(there) + self.before * (len(mask) + 1), words.shape[2])
         line = line.index_copy(0, at, words.flatten(0, 1).index_select(0, there))
         windows = line.unfold(0, 2 * self.before + 1, 1).flatten(1)  # (windows, gate * width)
         values = windows @ self._weight().T  # (windows, widths * filters)
         # Between the windows of two texts stand those of the gap.
-        lengths = F.pad(inside.sum(1, keepdim=True), (0, 1), value=self.before).flatten()[:-1]
+        lengths = F.pad(mask.sum(1, keepdim=True), (0, 1), value=self.before).flatten()[:-1]
         highest: Tensor = _Highest.apply(values, lengths)  # type: ignore[no-untyped-call]
         return (highest[::2] + torch.cat([one.get_parameter("bias") for one in self])).tanh()
 
@@ -160,50 +166,50 @@ class _Highest(torch.autograd.Function):
 class RelationalCNN(nn.Module):
     """Needs the channels `exact` and `exact_idf`, in this order."""
 
-    def __init__(self, layout: RelationalCNNConfig, *, dropout: float = 0.0) -> None:
+    def __init__(self, config: RelationalCNNConfig, *, dropout: float = 0.0) -> None:
         super().__init__()
-        shape = layout.dimensions, layout.mark, layout.filters, layout.width
-        self.mark = nn.Embedding(2, layout.mark)  # not in the other text, in it
+        shape = config.dimensions, config.mark, config.filters, config.width
+        self.mark = nn.Embedding(2, config.mark)  # not in the other text, in it
         self.question = PooledConvolution(*shape)
         self.candidate = PooledConvolution(*shape)
-        self.likeness = nn.Linear(layout.filters, layout.filters, bias=False)
-        self.hidden = nn.Linear(layout.pair_size, layout.pair_size)
-        self.score = nn.Linear(layout.pair_size, 1)
+        self.likeness = nn.Linear(config.filters, config.filters, bias=False)
+        self.hidden = nn.Linear(config.pair_size, config.pair_size)
+        self.score = nn.Linear(config.pair_size, 1)
         self.dropout = Dropout(dropout)
 
     def forward(self, batch: QuestionBatch) -> Tensor:
         """One score per pair."""
-        in_question = batch.questions.inside[batch.owner]
-        marks = self._marks(batch.asked, in_question)
-        asked = self.question(batch.questions, marks, batch.owner).tanh()  # (pairs, filters)
-        marks = self._marks(batch.said, batch.candidates.inside)
-        said = self.candidate(batch.candidates, marks).tanh()  # (pairs, filters)
-        like = (self.likeness(asked) * said).sum(1, keepdim=True)  # (pairs, 1)
+        in_question = batch.questions.mask[batch.owner]
+        marks = self._marks(batch.question_channels, in_question)
+        question = self.question(batch.questions, marks, batch.owner).tanh()  # (pairs, filters)
+        marks = self._marks(batch.candidate_channels, batch.candidates.mask)
+        candidate = self.candidate(batch.candidates, marks).tanh()  # (pairs, filters)
+        like = (self.likeness(question) * candidate).sum(1, keepdim=True)  # (pairs, 1)
         counts = [
-            batch.asked.sum(1) / in_question.sum(1, keepdim=True),  # (pairs, 2)
-            batch.said.sum(1) / batch.candidates.lengths[:, None],  # (pairs, 2)
+            batch.question_channels.sum(1) / in_question.sum(1, keepdim=True),  # (pairs, 2)
+            batch.candidate_channels.sum(1) / batch.candidates.lengths[:, None],  # (pairs, 2)
         ]
-        pairs = self.dropout(torch.cat([asked, like, said, *counts], dim=1), batch.random)
+        pairs = self.dropout(torch.cat([question, like, candidate, *counts], dim=1), batch.random)
         scores: Tensor = self.score(self.dropout(self.hidden(pairs).tanh(), batch.random)).squeeze(
             1
         )
         return scores
 
-    def _marks(self, channels: Tensor, inside: Tensor) -> Tensor:
+    def _marks(self, channels: Tensor, mask: Tensor) -> Tensor:
         """(pairs, words, mark), zero after the end of a text."""
-        marks: Tensor = self.mark(channels[..., 0].long()) * inside[..., None]
+        marks: Tensor = self.mark(channels[..., 0].long()) * mask[..., None]
         return marks
 
 
-def build_network(layout: LightConfig, *, dropout: float = 0.0) -> nn.Module:
+def build_network(config: LightConfig, *, dropout: float = 0.0) -> nn.Module:
     """The network of a config, with new weights."""
-    if isinstance(layout, CosinetConfig):
-        return Cosinet(layout, dropout=dropout)
-    if isinstance(layout, CompareAggregateConfig):
-        return CompareAggregate(layout, dropout=dropout)
-    if isinstance(layout, RelationalCNNConfig):
-        return RelationalCNN(layout, dropout=dropout)
-    raise TypeError(f"No network for {type(layout).__name__}.")
+    if isinstance(config, CosinetConfig):
+        return Cosinet(config, dropout=dropout)
+    if isinstance(config, CompareAggregateConfig):
+        return CompareAggregate(config, dropout=dropout)
+    if isinstance(config, RelationalCNNConfig):
+        return RelationalCNN(config, dropout=dropout)
+    raise TypeError(f"No network for {type(config).__name__}.")
 
 
 def parameter_count(network: nn.Module) -> int:

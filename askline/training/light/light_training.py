@@ -78,15 +78,15 @@ class LightRecipe(TrainingRecipe):
             raise InputError(f"dropout must be at least 0 and below 1, got {self.dropout}.")
 
 
-def default_recipe(layout: LightConfig, loss: Loss = "list") -> LightRecipe:
+def default_recipe(config: LightConfig, loss: Loss = "list") -> LightRecipe:
     """What cross-validation on the train and dev questions of WikiQA chose for a network."""
     recipe = LightRecipe(loss=loss, batch_size=4)
-    if isinstance(layout, CosinetConfig):
-        if layout.list_layer != "none":
+    if isinstance(config, CosinetConfig):
+        if config.list_layer != "none":
             return LightRecipe(loss=loss)
         return replace(recipe, learning_rate=4e-3)
-    if isinstance(layout, CompareAggregateConfig):
-        return replace(recipe, learning_rate=5e-4 if layout.list_layer != "none" else 2e-3)
+    if isinstance(config, CompareAggregateConfig):
+        return replace(recipe, learning_rate=5e-4 if config.list_layer != "none" else 2e-3)
     return recipe
 
 
@@ -200,7 +200,7 @@ class TrainedLightRanker:
     """A trained network with the weights of its last or best epoch, and its history."""
 
     network: nn.Module
-    layout: LightConfig
+    config: LightConfig
     recipe: LightRecipe
     trained_on: str
     """The name of the training set."""
@@ -213,7 +213,7 @@ class TrainedLightRanker:
 
 
 def train_light_ranker(
-    layout: LightConfig,
+    config: LightConfig,
     questions: EncodedQuestions,
     recipe: LightRecipe,
     *,
@@ -224,7 +224,7 @@ def train_light_ranker(
     on_step: Callable[[Step], None] = lambda _: None,
 ) -> TrainedLightRanker:
     """
-    Train a network of this layout. The caller's random state is left as it was.
+    Train a network of this config. The caller's random state is left as it was.
 
     `start` are weights of an earlier training to continue from (transfer, then adapt). If the file
     `checkpoint` exists, training resumes after the epochs it holds. On a CPU the same seed gives
@@ -235,19 +235,19 @@ def train_light_ranker(
     device = questions.vectors.device
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(recipe.seed)
-        network = build_network(layout, dropout=recipe.dropout).to(device)
+        network = build_network(config, dropout=recipe.dropout).to(device)
     if start is not None:
         network.load_state_dict(start)
     with cpu_threads(device) as threads:
         history = run_training(
             [_LightTask(network, questions, recipe, threads)],
-            settings=f"{layout} {recipe} on {len(questions)} questions of {questions.name}",
+            settings=f"{config} {recipe} on {len(questions)} questions of {questions.name}",
             evaluate=None if dev is None else lambda: dev.measure(network),
             checkpoint=checkpoint,
             on_epoch=on_epoch,
             on_step=on_step,
         )
-    return TrainedLightRanker(network, layout, recipe, questions.name, history)
+    return TrainedLightRanker(network, config, recipe, questions.name, history)
 
 
 def export_light_ranker(
@@ -267,7 +267,7 @@ def export_light_ranker(
     card = _card(trained, dev=dev, command=command, vectors=str(vectors))
     return write_folder(
         folder,
-        config=trained.layout.to_config() | {"tokeniser": TOKENIZER_NAME},
+        config=trained.config.to_config() | {"tokeniser": TOKENIZER_NAME},
         tensors=tensors_of(trained.network),
         card=card.to_markdown(),
         vectors=vectors,
@@ -282,9 +282,9 @@ def tensors_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
     }
 
 
-def initial_weights(tensors: Mapping[str, NDArray[np.float32]], layout: LightConfig) -> Weights:
-    """Weights of a model folder, for `train_light_ranker(start=…)` with the same layout."""
-    network = build_network(layout)
+def initial_weights(tensors: Mapping[str, NDArray[np.float32]], config: LightConfig) -> Weights:
+    """Weights of a model folder, for `train_light_ranker(start=…)` with the same config."""
+    network = build_network(config)
     own = {_folder_name(name): (name, value) for name, value in network.state_dict().items()}
     shapes = {name: tuple(value.shape) for name, (_, value) in own.items()}
     found = {name: value.shape for name, value in tensors.items()}
@@ -293,7 +293,7 @@ def initial_weights(tensors: Mapping[str, NDArray[np.float32]], layout: LightCon
             name for name in shapes.keys() | found.keys() if shapes.get(name) != found.get(name)
         )
         raise ModelError(
-            f"The weights to start from do not fit {layout}: {', '.join(unlike)} differ. Use the "
+            f"The weights to start from do not fit {config}: {', '.join(unlike)} differ. Use the "
             "list layer, channels and word vectors that they were trained with."
         )
     return {own[name][0]: torch.tensor(value) for name, value in tensors.items()}
@@ -308,14 +308,14 @@ def _card(trained: TrainedLightRanker, *, dev: str | None, command: str, vectors
     of_data = data_license(trained.trained_on, default="that of the data it was trained on")
     size = parameter_count(trained.network)
     facts = [
-        f"Network: `{trained.layout}`, {size:,} parameters",
+        f"Network: `{trained.config}`, {size:,} parameters",
         f"Trained on: {trained.trained_on}, {trained.seconds:.1f} s",
         f"License of that data: {of_data}",
         f"Word vectors (frozen): {vectors}",
         f"Recipe: `{trained.recipe}`",
     ]
     table = _measures(trained.history, dev)
-    return ModelCard(trained.layout.kind, facts, command=command, table=table)
+    return ModelCard(trained.config.kind, facts, command=command, table=table)
 
 
 def _measures(history: Sequence[Epoch], dev: str | None) -> list[list[str]]:

@@ -133,7 +133,7 @@ class PhraseBatch:
     """A batch of P windows with at most A candidates each, and Q questions in all."""
 
     tokens: Tensor  # (P, tokens)
-    inside: Tensor
+    mask: Tensor
     spans: Tensor  # (P, A, 2)
     filled: Tensor  # (P, A): whether there is a candidate
     log_probabilities: Tensor  # (P, A)
@@ -165,7 +165,7 @@ def collate(
     """
     if rng is not None and candidates is not None:
         examples = [_sample_candidates(example, candidates, rng) for example in examples]
-    tokens, inside = pad([example.window.tokens for example in examples], device)
+    tokens, mask = pad([example.window.tokens for example in examples], device)
     most = max(len(example.spans) for example in examples)
     spans = np.zeros((len(examples), most, 2), np.int64)
     filled = np.zeros((len(examples), most), bool)
@@ -194,7 +194,7 @@ def collate(
     }
     return PhraseBatch(
         tokens=tokens,
-        inside=inside,
+        mask=mask,
         questions=asked_tokens,
         asked=asked,
         windows=tuple(example.window for example in examples),
@@ -279,7 +279,7 @@ def score_batch(
 
 def phrase_loss(network: PhraseNetwork, batch: PhraseBatch, weights: PhraseLoss) -> Tensor:
     """The weighted sum of the losses, each a mean over the questions of the batch."""
-    phrases = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
+    phrases = network.encode_phrases(batch.tokens, batch.mask, batch.spans)
     questions = network.encode_questions(batch.questions, batch.asked)
     dense, whole = score_batch(network, batch, phrases, questions)
     total = _choices(whole, batch, weights.elsewhere)

@@ -42,11 +42,11 @@ def pad(
     step = 8 if longest <= 64 else 32
     longest = -(-longest // step) * step
     tokens = np.full((len(rows), longest), padding, np.int64)
-    inside = np.zeros((len(rows), longest), bool)
+    mask = np.zeros((len(rows), longest), bool)
     for place, row in enumerate(rows):
         tokens[place, : len(row)] = row
-        inside[place, : len(row)] = True
-    return torch.from_numpy(tokens).to(device), torch.from_numpy(inside).to(device)
+        mask[place, : len(row)] = True
+    return torch.from_numpy(tokens).to(device), torch.from_numpy(mask).to(device)
 
 
 def batches_of_similar_length(

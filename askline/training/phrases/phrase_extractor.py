@@ -143,8 +143,8 @@ class Extractor(nn.Module):
 
     def forward(self, windows: Sequence[TokenWindow]) -> Tensor:
         """States (windows, tokens, width)."""
-        tokens, inside = pad([window.tokens for window in windows], device_of(self))
-        found = self.encoder(input_ids=tokens, attention_mask=inside.long())
+        tokens, mask = pad([window.tokens for window in windows], device_of(self))
+        found = self.encoder(input_ids=tokens, attention_mask=mask.long())
         states: Tensor = found.last_hidden_state
         return states
 

@@ -63,22 +63,22 @@ class LexicalHead(nn.Module):
         self.expand = nn.Linear(width, width)
         self.threshold = nn.Parameter(-torch.ones(1))  # few words are expected at first
 
-    def phrase(self, joined: Tensor, states: Tensor, inside: Tensor) -> Tensor:
+    def phrase(self, joined: Tensor, states: Tensor, mask: Tensor) -> Tensor:
         """Weights (windows, candidates, tokens) of the window's tokens for each phrase."""
         match = self.seek(joined) @ self.key(states).transpose(1, 2) / _KEYS**0.5
         weights = torch.log1p(functional.relu(match.float() + self.shift))
-        inner = inside.clone()
+        inner = mask.clone()
         inner[:, 0] = False  # special tokens are not words
-        inner[:, :-1] &= inside[:, 1:]
+        inner[:, :-1] &= mask[:, 1:]
         inner[:, -1] = False
         return weights * inner[:, None]
 
-    def question(self, states: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+    def question(self, states: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Expected-word queries (questions, tokens, width), and weights of the own tokens."""
         own = functional.softplus(self.own(states)[..., 0].float())
-        inner = inside.clone()
+        inner = mask.clone()
         inner[:, 0] = False
-        inner[:, :-1] &= inside[:, 1:]
+        inner[:, :-1] &= mask[:, 1:]
         inner[:, -1] = False
         seeks = self.expand(states) * inner[..., None]
         return seeks, own * inner
@@ -169,34 +169,34 @@ class PhraseNetwork(nn.Module):
         # The text is encoded without its phrases, so the extractor can read the same states.
         self.spans = SpanHead(width) if form != "pair" else None
 
-    def encode_questions(self, tokens: Tensor, inside: Tensor) -> QuestionCodes:
+    def encode_questions(self, tokens: Tensor, mask: Tensor) -> QuestionCodes:
         """Token ids and mask, both (questions, tokens)."""
-        states = self._states(tokens, inside)
-        mean = _mean(states, inside)
+        states = self._states(tokens, mask)
+        mean = _mean(states, mask)
         joined = mean if self.form == "pair" else torch.cat([states[:, 0], mean], -1)
         dense = self.question(joined)
         trust = self.trust(mean)[:, 0].float()
         if self.lexical is None:
             return QuestionCodes(dense, trust, None, None)
-        return QuestionCodes(dense, trust, *self.lexical.question(states, inside))
+        return QuestionCodes(dense, trust, *self.lexical.question(states, mask))
 
-    def encode_phrases(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> PhraseCodes:
+    def encode_phrases(self, tokens: Tensor, mask: Tensor, spans: Tensor) -> PhraseCodes:
         """Windows (windows, tokens) and candidates (windows, candidates, 2), padded with 0, 0."""
         if self.form == "pair":
-            return PhraseCodes(self._pairs(tokens, inside, spans), None, None)
-        states, joined = self._marked(tokens, inside, spans)
-        words = None if self.lexical is None else self.lexical.phrase(joined, states, inside)
+            return PhraseCodes(self._pairs(tokens, mask, spans), None, None)
+        states, joined = self._marked(tokens, mask, spans)
+        words = None if self.lexical is None else self.lexical.phrase(joined, states, mask)
         return PhraseCodes(self.phrase(joined), words, states)
 
-    def _states(self, tokens: Tensor, inside: Tensor, **more: Tensor) -> Tensor:
-        batch = {"input_ids": tokens, "attention_mask": inside.long(), **more}
+    def _states(self, tokens: Tensor, mask: Tensor, **more: Tensor) -> Tensor:
+        batch = {"input_ids": tokens, "attention_mask": mask.long(), **more}
         states: Tensor = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         return states
 
-    def _marked(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> tuple[Tensor, Tensor]:
+    def _marked(self, tokens: Tensor, mask: Tensor, spans: Tensor) -> tuple[Tensor, Tensor]:
         """States of the window, and the joined states of both ends of each span."""
         if self.form == "span":
-            states = self._states(tokens, inside)
+            states = self._states(tokens, mask)
             ends = _at(states, spans)  # (windows, candidates, 2, width)
             return states, ends.flatten(2)
         count, length = tokens.shape
@@ -207,16 +207,16 @@ class PhraseNetwork(nn.Module):
             "input_ids": torch.cat([tokens, tokens.gather(1, places)], 1),
             "position_ids": torch.cat([base, places], 1) + first_position(self.encoder),
             "token_type_ids": types * second_token_type(self.encoder),
-            "attention_mask": attention_mask(_marker_mask(inside, places.shape[1])),
+            "attention_mask": attention_mask(_marker_mask(mask, places.shape[1])),
         }
         states = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         markers = states[:, length:]
         return states[:, :length], markers.reshape(count, -1, 2 * markers.shape[-1])
 
-    def _pairs(self, tokens: Tensor, inside: Tensor, spans: Tensor) -> Tensor:
+    def _pairs(self, tokens: Tensor, mask: Tensor, spans: Tensor) -> Tensor:
         """(windows, candidates, size), one encoder pass per phrase."""
         windows, candidates = spans.shape[:2]
-        length = inside.sum(1)[:, None].expand(-1, candidates).flatten()  # tokens of each window
+        length = mask.sum(1)[:, None].expand(-1, candidates).flatten()  # tokens of each window
         rows = torch.arange(windows, device=tokens.device).repeat_interleave(candidates)
         first, last = spans.flatten(0, 1).unbind(-1)
         widths = last - first + 1
@@ -232,8 +232,8 @@ class PhraseNetwork(nn.Module):
         return vectors.view(windows, candidates, -1)
 
 
-def _mean(states: Tensor, inside: Tensor) -> Tensor:
-    weights = inside[..., None].to(states.dtype)
+def _mean(states: Tensor, mask: Tensor) -> Tensor:
+    weights = mask[..., None].to(states.dtype)
     return (states * weights).sum(1) / weights.sum(1)
 
 
@@ -243,11 +243,11 @@ def _at(states: Tensor, spans: Tensor) -> Tensor:
     return states[rows, spans]
 
 
-def _marker_mask(inside: Tensor, markers: int) -> Tensor:
+def _marker_mask(mask: Tensor, markers: int) -> Tensor:
     """All tokens attend to the text; a marker also to itself and the other marker of its phrase."""
-    count, length = inside.shape
-    may = inside[:, None].expand(-1, length + markers, -1)  # (windows, all, tokens)
-    twins = torch.arange(markers, device=inside.device) // 2
-    beside = torch.zeros(length + markers, markers, dtype=torch.bool, device=inside.device)
+    count, length = mask.shape
+    may = mask[:, None].expand(-1, length + markers, -1)  # (windows, all, tokens)
+    twins = torch.arange(markers, device=mask.device) // 2
+    beside = torch.zeros(length + markers, markers, dtype=torch.bool, device=mask.device)
     beside[length:] = twins[:, None] == twins
     return torch.cat([may, beside.expand(count, -1, -1)], 2)

@@ -150,7 +150,7 @@ def _nearest(network: PhraseNetwork, examples: Sequence[PhraseExample]) -> list[
     device = device_of(network)
     batch = collate(examples, device)
     with autocast(device):
-        phrases = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
+        phrases = network.encode_phrases(batch.tokens, batch.mask, batch.spans)
         questions = network.encode_questions(batch.questions, batch.asked)
         _, whole = score_batch(network, batch, phrases, questions)
     rows = torch.arange(len(batch.home), device=device)

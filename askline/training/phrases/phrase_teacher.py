@@ -79,11 +79,11 @@ class PhraseTeacher(nn.Module):
         device = device_of(self)
         # The window's first special token is dropped: the question ends with the one between.
         rows = [np.concatenate([one.question, one.window.tokens[1:]]) for one in teacher_inputs]
-        tokens, inside = pad(rows, device)
+        tokens, mask = pad(rows, device)
         shifts = torch.tensor([len(one.question) - 1 for one in teacher_inputs], device=device)
         later = torch.arange(tokens.shape[1], device=device) > shifts[:, None]
-        batch = {"input_ids": tokens, "attention_mask": inside.long()}
-        batch["token_type_ids"] = (later & inside).long() * second_token_type(self.encoder)
+        batch = {"input_ids": tokens, "attention_mask": mask.long()}
+        batch["token_type_ids"] = (later & mask).long() * second_token_type(self.encoder)
         states = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         logits = self.ends(states).float()  # (readings, tokens, 2)
         flags = [(one.window.ends > one.window.starts).astype(np.int32) for one in teacher_inputs]

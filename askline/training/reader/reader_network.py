@@ -1,4 +1,4 @@
-"""The reader in torch: a runtime folder's layers, each with a low-rank difference that learns."""
+"""The reader in torch: the layers of a cascade, each with a trained low-rank difference."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DROPOUT = 0.1
 
 
 def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
-    """A folder's tensors as the numbers that they stand for, steps and zeros left out."""
+    """The tensors of a folder, dequantized to float, without scales and zero points."""
     steps = {name for name in tensors if name.endswith((".scale", ".zero", ".smooth"))}
     made: dict[str, NDArray[np.float32]] = {}
     for name in tensors.keys() - steps:
@@ -45,34 +45,34 @@ def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.f
 class AdapterReader(nn.Module):
     """(question, text) pairs, packed → (tokens, 2) start and end logits."""
 
-    def __init__(self, layout: CascadeConfig, tensors: Mapping[str, NDArray[np.float32]]) -> None:
+    def __init__(self, config: CascadeConfig, tensors: Mapping[str, NDArray[np.float32]]) -> None:
         """
-        Begin as a folder's adapter is, or, where it has none, as its encoder is.
+        Start from the adapter of a folder or, if it has none, from its encoder.
 
-        `tensors` are the folder's, in float. `layout.adapter` says what learns: thin matrices, and
-        the biases and norms of those layers.
+        `tensors` are those of the folder in float. `config.adapter` says what is trained: low-rank
+        matrices, and the biases and norms of the same layers.
         """
         super().__init__()
-        if layout.adapter is None or not layout.reader:
-            raise InputError("A reader with an adapter is needed, got a layout without one.")
-        self.layout, self.adapter = layout, layout.adapter
+        if config.adapter is None or not config.reader:
+            raise InputError("Expected a config of a reader with an adapter, got one without.")
+        self.config, self.adapter = config, config.adapter
         self.frozen, self.own = nn.ParameterDict(), nn.ParameterDict()
         for name, value in tensors.items():
             if not name.startswith(("classifiers.", "adapter.")):
                 self.frozen[_key(name)] = nn.Parameter(torch.from_numpy(value), requires_grad=False)
-        for name, shape in layout.shapes().items():
+        for name, shape in config.shapes().items():
             if name.startswith("adapter.") and not name.endswith((".scale", ".zero")):
-                self.own[_key(name)] = nn.Parameter(_begun(name, shape, tensors))
+                self.own[_key(name)] = nn.Parameter(_initial_value(name, shape, tensors))
         for kind in ("weight", "bias"):
             self.own[f"reader/{kind}"] = nn.Parameter(self.frozen.pop(f"reader/{kind}").clone())
 
     def low_rank_parameters(self) -> list[nn.Parameter]:
         """The matrices whose products are added to the frozen weights."""
-        return [value for name, value in self.own.items() if name.endswith(_THIN)]
+        return [value for name, value in self.own.items() if name.endswith(_LOW_RANK)]
 
     def other_parameters(self) -> list[nn.Parameter]:
         """Everything else that is trained: biases, norms and the output layer."""
-        return [value for name, value in self.own.items() if not name.endswith(_THIN)]
+        return [value for name, value in self.own.items() if not name.endswith(_LOW_RANK)]
 
     def tensors(self) -> dict[str, NDArray[np.float32]]:
         """The trained tensors by the names of the model folder."""
@@ -83,28 +83,28 @@ class AdapterReader(nn.Module):
 
     def forward(self, batch: PackedBatch) -> Tensor:
         with torch.no_grad():
-            states = self._embedded(batch)
+            states = self._embed(batch)
             for layer in range(self.adapter.first):
                 states = bert_layer(self._layer(layer, dropout=0.0), states, batch)
-        for layer in range(self.adapter.first, self.layout.encoder.layers):
+        for layer in range(self.adapter.first, self.config.encoder.layers):
             states = bert_layer(self._layer(layer, dropout=_DROPOUT), states, batch)
         return F.linear(states.float(), self.own["reader/weight"], self.own["reader/bias"])
 
-    def _embedded(self, batch: PackedBatch) -> Tensor:
+    def _embed(self, batch: PackedBatch) -> Tensor:
         """(tokens, width)"""
-        table, epsilon = self.frozen, self.layout.encoder.norm_epsilon
+        table, epsilon = self.frozen, self.config.encoder.norm_epsilon
         states = table["words/weight"][batch.tokens] + table["positions/weight"][batch.positions]
         states = states + table["kinds/weight"][batch.segments]
-        width = (self.layout.encoder.width,)
+        width = (self.config.encoder.width,)
         states = F.layer_norm(states, width, table["norm/weight"], table["norm/bias"], epsilon)
         return states.bfloat16() if states.device.type == "cuda" else states
 
     def _layer(self, number: int, *, dropout: float) -> Any:
-        """A layer with the weights that it has by now, in the shape that `bert_layer` reads."""
+        """A layer with its current weights, in the structure that `bert_layer` expects."""
         dropped = SimpleNamespace(p=dropout, training=self.training)
         parts = {name: self._dense(f"layers.{number}.{name}") for name in DENSE_INPUTS}
         norms = [self._norm(f"layers.{number}.{name}_norm") for name in ("attention", "output")]
-        own = SimpleNamespace(**parts, num_attention_heads=self.layout.encoder.heads)
+        own = SimpleNamespace(**parts, num_attention_heads=self.config.encoder.heads)
         output = SimpleNamespace(dense=parts["attended"], LayerNorm=norms[0], dropout=dropped)
         return SimpleNamespace(
             attention=SimpleNamespace(self=own, output=output),
@@ -113,33 +113,35 @@ class AdapterReader(nn.Module):
         )
 
     def _dense(self, name: str) -> SimpleNamespace:
-        weight, bias = self._now(f"{name}.weight"), self._now(f"{name}.bias")
+        weight, bias = self._current(f"{name}.weight"), self._current(f"{name}.bias")
         stem = _key(f"adapter.{name}")
         if f"{stem}/up/weight" in self.own:
             weight = weight + self.own[f"{stem}/up/weight"].T @ self.own[f"{stem}/down/weight"]
         return SimpleNamespace(weight=weight, bias=bias)
 
     def _norm(self, name: str) -> SimpleNamespace:
-        weight, bias = self._now(f"{name}.weight"), self._now(f"{name}.bias")
-        width, epsilon = (self.layout.encoder.width,), self.layout.encoder.norm_epsilon
+        weight, bias = self._current(f"{name}.weight"), self._current(f"{name}.bias")
+        width, epsilon = (self.config.encoder.width,), self.config.encoder.norm_epsilon
         return SimpleNamespace(weight=weight, bias=bias, normalized_shape=width, eps=epsilon)
 
-    def _now(self, name: str) -> Tensor:
+    def _current(self, name: str) -> Tensor:
         own = _key(f"adapter.{name}")
         found: Tensor = self.own[own] if own in self.own else self.frozen[_key(name)]
         return found
 
 
-_THIN = ("/up/weight", "/down/weight")
+_LOW_RANK = ("/up/weight", "/down/weight")
 
 
 def _key(name: str) -> str:
-    """A name as torch allows it."""
+    """A tensor name without dots, which torch does not allow in parameter names."""
     return name.replace(".", "/")
 
 
-def _begun(name: str, shape: tuple[int, ...], tensors: Mapping[str, NDArray[np.float32]]) -> Tensor:
-    """Of two new thin matrices one is drawn, the other zero: no difference yet."""
+def _initial_value(
+    name: str, shape: tuple[int, ...], tensors: Mapping[str, NDArray[np.float32]]
+) -> Tensor:
+    """Of two new low-rank matrices, one is random and the other zero: no difference yet."""
     if name in tensors:
         return torch.from_numpy(tensors[name].copy())
     if name.endswith(".down.weight"):

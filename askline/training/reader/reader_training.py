@@ -62,12 +62,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class WordPieceTokenizer:
-    """The runtime's tokenizer, called as training calls one."""
+    """The engine's tokenizer with the interface of a Hugging Face tokenizer."""
 
     tokenizer: WordPiece
 
     def __call__(self, texts: Sequence[str], **_: object) -> dict[str, list[list[object]]]:
-        """Of each text the numbers and the places of its pieces, without marks."""
+        """Token ids and character offsets of each text, without special tokens."""
         found = [self.tokenizer.tokens_with_offsets(text) for text in texts]
         return {
             "input_ids": [[number for number, _, _ in pieces] for pieces in found],
@@ -76,7 +76,7 @@ class WordPieceTokenizer:
 
 
 def word_piece_template(tokenizer: WordPiece) -> PairTemplate:
-    """How the runtime joins question and text."""
+    """How the engine joins question and text."""
     first, between = (np.array([mark]) for mark in (tokenizer.cls_id, tokenizer.sep_id))
     return PairTemplate(first, between, between, (0, 0, 0, 1, 1), has_segments=True, padding=0)
 
@@ -84,7 +84,7 @@ def word_piece_template(tokenizer: WordPiece) -> PairTemplate:
 def answer_examples(
     paragraphs: Sequence[Paragraph], tokenizer: WordPiece, *, positions: int
 ) -> SpanExamples:
-    """An example for each answer that an annotator gave, so that all of them count the same."""
+    """One example per answer of an annotator, so that all answers count the same."""
     found = span_examples(list(_one_answer_each(paragraphs)), WordPieceTokenizer(tokenizer))
     return replace(found, limit=min(found.limit, positions))
 
@@ -238,9 +238,9 @@ FloatArray = NDArray[np.float32]
 def average_readers(
     readers: Sequence[Mapping[str, FloatArray]], rank: int
 ) -> dict[str, FloatArray]:
-    """One reader whose differences are the mean of theirs, as near to it as the rank allows."""
+    """The mean of readers; its weight differences are approximated at the given rank."""
     if not readers:
-        raise InputError("The mean of no reader at all was asked for.")
+        raise InputError("Expected at least one reader to average, got none.")
     made: dict[str, FloatArray] = {}
     for name, first in readers[0].items():
         if name.endswith(".up.weight"):
@@ -256,10 +256,10 @@ def transfer_reader(
     theirs: Mapping[str, FloatArray], own: Mapping[str, FloatArray], adapter: Adapter
 ) -> dict[str, FloatArray]:
     """
-    The reader of another cascade as one on this encoder, as near to it as the rank allows.
+    The reader of another cascade for this encoder, approximated at the adapter's rank.
 
-    `theirs` has all tensors of that cascade, `own` those of this one. Where both come from one
-    start, what the two encoders differ by is small, and most of it fits into the rank too.
+    `theirs` has all tensors of that cascade, `own` those of this one. If both come from the same
+    start, the difference between the encoders is small and most of it fits into the rank.
     """
     made = {name: one for name, one in theirs.items() if name.startswith("reader.")}
     read = reader_tensors(theirs)
@@ -281,7 +281,7 @@ def transfer_reader(
 
 
 def low_rank_factors(difference: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
-    """(outputs, inputs) → the nearest product of `up`, turned, and `down`, each (rank, size)."""
+    """(outputs, inputs) → `up` and `down`, both (rank, size), with the closest `up.T @ down`."""
     left, sizes, right = np.linalg.svd(difference, full_matrices=False)
     roots = np.sqrt(sizes[:rank])[:, None]
     return (left.T[:rank] * roots).astype(np.float32), (right[:rank] * roots).astype(np.float32)
@@ -297,34 +297,34 @@ def write_reader(
     card: str,
 ) -> Path:
     """
-    The cascade of `folder` with this reader, under the same config but for the adapter.
+    Write the cascade of `folder` with this reader; of the config only the adapter changes.
 
-    Every other tensor is written as it was, byte for byte. In an int8 folder the thin matrices are
-    kept in int8, and the steps of what the reader's layers read are fitted to `pairs`.
+    All other tensors are written unchanged. In an int8 folder the low-rank matrices are stored in
+    int8, and the input scales of the reader's layers are fitted to `pairs`.
     """
     before = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
-    layout = replace(before, reader=True, adapter=adapter)
+    config = replace(before, reader=True, adapter=adapter)
     stored = {
         name: one
         for name, one in folder.stored_tensors().items()
         if not name.startswith(("adapter.", "reader."))
     }
     kept: dict[str, NDArray[Any]] = dict(own)
-    if layout.precision == "int8":
+    if config.precision == "int8":
         tokenizer = WordPiece.load(folder.path / "tokenizer.json")
-        kept = _small(own) | _steps(layout, stored, own, tokenizer, pairs)
-    check_cascade_tensors(layout, stored | kept, path=folder.path)
+        kept = _quantize_adapter(own) | _input_scales(config, stored, own, tokenizer, pairs)
+    check_cascade_tensors(config, stored | kept, path=folder.path)
     return write_folder(
         to,
-        config={**folder.config, **layout.to_config()},
+        config={**folder.config, **config.to_config()},
         tensors=stored | kept,
         card=card,
         files={"tokenizer.json": (folder.path / "tokenizer.json").read_bytes()},
     )
 
 
-def _small(own: Mapping[str, FloatArray]) -> dict[str, NDArray[Any]]:
-    """Thin matrices in int8 by their rows, all else in float16."""
+def _quantize_adapter(own: Mapping[str, FloatArray]) -> dict[str, NDArray[Any]]:
+    """Low-rank matrices in int8 by rows, everything else in float16."""
     made: dict[str, NDArray[Any]] = {name: one.astype(np.float16) for name, one in own.items()}
     for name in own:
         if name.endswith((".up.weight", ".down.weight")):
@@ -332,19 +332,19 @@ def _small(own: Mapping[str, FloatArray]) -> dict[str, NDArray[Any]]:
     return made
 
 
-def _steps(
-    layout: CascadeConfig,
+def _input_scales(
+    config: CascadeConfig,
     stored: Mapping[str, NDArray[Any]],
     own: Mapping[str, FloatArray],
     tokenizer: WordPiece,
     pairs: Sequence[Pair],
 ) -> dict[str, NDArray[Any]]:
-    """The steps of each input of the adapted layers; channels are moved as the encoder has it."""
+    """Scale and zero point of each input of the adapted layers, smoothed as in the encoder."""
     if not pairs:
-        raise InputError("At least one (question, text) pair is needed to fit the reader's steps.")
-    whole, first = float_tensors(stored), layout.adapter.first if layout.adapter else 0
+        raise InputError("At least one (question, text) pair is needed to fit the reader's scales.")
+    whole, first = float_tensors(stored), config.adapter.first if config.adapter else 0
     made: dict[str, NDArray[Any]] = {}
-    read = activation_statistics(layout, reader_tensors(whole | dict(own)), tokenizer, pairs)
+    read = activation_statistics(config, reader_tensors(whole | dict(own)), tokenizer, pairs)
     for layer, points in enumerate(read):
         for point, inputs in points.items() if layer >= first else ():
             stem = f"layers.{layer}"
@@ -394,14 +394,14 @@ def build_reader(
     """
     progress = progress or TrainingProgress()
     folder = ModelFolder.open(model, kind="cascade")
-    layout = _layout(folder)
+    config = _config(folder)
     tokenizer = WordPiece.load(folder.path / "tokenizer.json")
     paragraphs = [each for name in sets for each in data.load_paragraphs(name, root=root)]
-    examples = answer_examples(paragraphs, tokenizer, positions=layout.encoder.positions)
-    adapted = replace(layout, reader=True, adapter=plan.adapter)
-    start = _initial_tensors(folder, layout)
+    examples = answer_examples(paragraphs, tokenizer, positions=config.encoder.positions)
+    adapted = replace(config, reader=True, adapter=plan.adapter)
+    start = _initial_tensors(folder, config)
     if init is not None:
-        start |= transfer_reader(_tensors_with_reader(init, layout), start, plan.adapter)
+        start |= transfer_reader(_tensors_with_reader(init, config), start, plan.adapter)
     loaded_teachers = [_load_reader(one).to(device) for one in teachers]
     trained = []
     for seed in plan.seeds:
@@ -430,7 +430,7 @@ def seed_checkpoint(checkpoint: Path, seed: int) -> Path:
     return checkpoint.with_name(f"{checkpoint.name}.{seed}.pt")
 
 
-def _layout(folder: ModelFolder) -> CascadeConfig:
+def _config(folder: ModelFolder) -> CascadeConfig:
     return CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
 
 
@@ -439,23 +439,23 @@ def _tensors_with_reader(
 ) -> dict[str, NDArray[np.float32]]:
     """All tensors of another cascade with a reader, on an encoder of the same shape."""
     folder = ModelFolder.open(path, kind="cascade")
-    layout = _layout(folder)
-    if not layout.reader or layout.encoder != own.encoder:
+    config = _config(folder)
+    if not config.reader or config.encoder != own.encoder:
         raise InputError(f"{folder.path} must hold a reader on an encoder of the same shape.")
     return float_tensors(folder.stored_tensors())
 
 
 def _load_reader(path: str | PathLike[str]) -> AdapterReader:
     folder = ModelFolder.open(path, kind="cascade")
-    return AdapterReader(_layout(folder), float_tensors(folder.stored_tensors())).eval()
+    return AdapterReader(_config(folder), float_tensors(folder.stored_tensors())).eval()
 
 
-def _initial_tensors(folder: ModelFolder, layout: CascadeConfig) -> dict[str, NDArray[np.float32]]:
+def _initial_tensors(folder: ModelFolder, config: CascadeConfig) -> dict[str, NDArray[np.float32]]:
     """The folder's weights in float; if it has no reader, one whose outputs are all zero."""
     found = float_tensors(folder.stored_tensors())
     start = {name: one for name, one in found.items() if not name.startswith("adapter.")}
-    if not layout.reader:
-        start["reader.weight"] = np.zeros((2, layout.encoder.width), np.float32)
+    if not config.reader:
+        start["reader.weight"] = np.zeros((2, config.encoder.width), np.float32)
         start["reader.bias"] = np.zeros(2, np.float32)
     return start
 

@@ -26,7 +26,7 @@ from research.recipes.general import (
 )
 
 
-def test_talk_is_told_from_encyclopedias(data_folder: Path) -> None:
+def test_conversations_are_separated_from_encyclopedic_text(data_folder: Path) -> None:
     rest, talk = general_parts(data_folder)
     assert (rest.plan, talk.plan) == (PLANS["chosen"], CONVERSATION_PLAN)
     assert {question.text for question in talk.questions} == {"where ?", "who ?"}
@@ -53,7 +53,7 @@ def test_negatives_are_mined_once_and_then_read(
 
 
 @pytest.mark.slow
-def test_a_run_leaves_weights_and_a_journal_and_no_checkpoint(
+def test_a_run_leaves_weights_and_a_log_and_no_checkpoint(
     tmp_path: Path, data_folder: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     lists = general_lists(tokenizer, tmp_path / "negatives.npz", root=data_folder)
@@ -69,7 +69,7 @@ def test_a_run_leaves_weights_and_a_journal_and_no_checkpoint(
 
 
 @pytest.mark.slow
-def test_merged_is_the_mean_some_of_the_way(
+def test_merged_weights_are_between_start_and_mean(
     tmp_path: Path, data_folder: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     lists = general_lists(tokenizer, tmp_path / "negatives.npz", root=data_folder)
@@ -92,7 +92,7 @@ def _run(data_folder: Path, bert_folder: Path, out: Path, *more: str) -> Result:
 
 
 @pytest.mark.slow
-def test_the_command_makes_a_cross_encoder(
+def test_the_command_writes_a_cross_encoder(
     tmp_path: Path, data_folder: Path, bert_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("askline.training.training_log._SECONDS_PER_RECORD", -1)  # every step
@@ -110,7 +110,7 @@ def test_the_command_makes_a_cross_encoder(
 
 
 @pytest.mark.slow
-def test_finished_runs_are_not_made_again(
+def test_finished_runs_are_not_repeated(
     tmp_path: Path, data_folder: Path, bert_folder: Path
 ) -> None:
     _run(data_folder, bert_folder, tmp_path / "model", "--seed", "1")

@@ -9,34 +9,34 @@ import torch
 from askline.training.cascade.cascade_network import CascadeNetwork
 from askline.training.packing import PairTemplate, TokenTable, bert_embed, bert_layer, pack
 from research.torch_engine.frozen_layers import FrozenEmbedding, FrozenLayer, Sequences, means
-from research.torch_engine.packed_states import Fleet, Flight
+from research.torch_engine.packed_states import StateBatch, StateBatches
 
 
-def flight(first: int, lengths: list[int]) -> Flight:
+def flight(first: int, lengths: list[int]) -> StateBatch:
     """Window w's tokens have the states w, w, …"""
     windows, counts = np.arange(first, first + len(lengths)), np.array(lengths)
     starts = torch.tensor([0, *np.cumsum(counts)], dtype=torch.int32)
     states = torch.from_numpy(np.repeat(windows, counts)).float()[:, None]
-    return Flight(windows, counts, Sequences(starts, max(lengths)), states=states)
+    return StateBatch(windows, counts, Sequences(starts, max(lengths)), states=states)
 
 
-def values(of: Flight) -> list[float]:
+def values(of: StateBatch) -> list[float]:
     assert of.states is not None
     found: list[float] = of.states[:, 0].tolist()
     return found
 
 
-def only(flights: list[Flight], kept: list[list[int]], budget: int) -> list[Flight]:
+def only(batches: list[StateBatch], kept: list[list[int]], budget: int) -> list[StateBatch]:
     mask = np.array([each for own in kept for each in own], bool)
-    return list(Fleet.of(flights).only(mask, budget).flights)
+    return list(StateBatches.of(batches).only(mask, budget).batches)
 
 
-def test_a_fleet_knows_where_its_windows_lie() -> None:
-    fleet = Fleet.of([flight(3, [2, 1, 3]), flight(6, [4, 1])])
-    assert fleet.windows.tolist() == [3, 4, 5, 6, 7]
-    assert fleet.starts.tolist() == [0, 2, 3, 0, 4]
-    assert fleet.first.tolist() == [0, 3, 5]
-    assert Fleet.of([]).windows.tolist() == []
+def test_a_batches_knows_where_its_windows_lie() -> None:
+    batches = StateBatches.of([flight(3, [2, 1, 3]), flight(6, [4, 1])])
+    assert batches.windows.tolist() == [3, 4, 5, 6, 7]
+    assert batches.starts.tolist() == [0, 2, 3, 0, 4]
+    assert batches.first.tolist() == [0, 3, 5]
+    assert StateBatches.of([]).windows.tolist() == []
 
 
 def test_some_windows_keep_their_states() -> None:

@@ -52,12 +52,12 @@ def test_stages_give_the_scores_of_one_pass(
     np.testing.assert_allclose(run.advance(kept[:1], 4), expected[2][kept[:1]], atol=1e-5)
 
 
-def test_tokens_are_what_a_layer_computes(encoder: TorchEncoder) -> None:
+def test_token_counts_are_those_of_the_batches(encoder: TorchEncoder) -> None:
     assert encoder.begin(QUESTION, TEXTS).tokens.tolist() == [12, 14, 15, 13, 7]
     assert encoder.begin(QUESTION, []).tokens.tolist() == []
 
 
-def test_the_best_window_speaks_for_a_long_candidate(
+def test_the_best_window_gives_the_score_of_a_long_candidate(
     network: CascadeNetwork, tokenizer: Any
 ) -> None:
     long = " ".join(["paris is a city ."] * 3 + ["jane austen wrote emma ."] * 3)
@@ -87,7 +87,7 @@ def test_depths_must_ascend(encoder: TorchEncoder) -> None:
             run.advance(np.arange(5), depth)
 
 
-def test_reading_goes_on_from_where_a_run_stands(encoder: TorchEncoder) -> None:
+def test_reading_continues_from_the_current_layer(encoder: TorchEncoder) -> None:
     rows = np.arange(5)
     early, late = encoder.begin(QUESTION, TEXTS), encoder.begin(QUESTION, TEXTS)
     early.advance(rows, 2)
@@ -136,12 +136,12 @@ def test_other_encoders_are_refused(
 def test_batches_fill_up_again_behind_a_classifier(encoder: TorchEncoder) -> None:
     run = encoder.begin(QUESTION, TEXTS)
     run.advance(np.arange(5), 1)
-    assert len(run._fleet.flights) > 2
+    assert len(run._batches.batches) > 2
     run.keep(np.array([4, 0]))  # 7 and 12 tokens of a budget of 20
-    assert [flight.windows.tolist() for flight in run._fleet.flights] == [[0, 4]]
+    assert [flight.windows.tolist() for flight in run._batches.batches] == [[0, 4]]
 
 
-def test_who_is_left_out_before_the_first_layer_costs_nothing(
+def test_candidates_dropped_before_the_first_layer_are_not_computed(
     encoder: TorchEncoder, network: CascadeNetwork, tokenizer: Any
 ) -> None:
     run = encoder.begin(QUESTION, TEXTS)

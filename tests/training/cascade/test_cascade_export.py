@@ -109,7 +109,7 @@ def test_a_cross_encoder_is_exported_as_both(tmp_path: Path) -> None:
     ]
 
 
-def test_what_training_learnt_beside_the_weights_is_kept(tmp_path: Path) -> None:
+def test_schedule_and_calibration_of_the_checkpoint_are_kept(tmp_path: Path) -> None:
     folder = trained_folder(tmp_path / "trained", tiny_config())
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     config["askline_cascade"]["threshold"] = 0.25

@@ -49,7 +49,9 @@ def test_encoders_of_other_families_are_padded(
     assert torch.allclose(packed.ends, padded.ends, atol=1e-5)
 
 
-def test_classifiers_start_as_the_cross_encoders_own(bert_folder: Path, batch: PackedBatch) -> None:
+def test_classifiers_start_as_that_of_the_cross_encoder(
+    bert_folder: Path, batch: PackedBatch
+) -> None:
     cross = PairNetwork.start(bert_folder).eval()
     network = CascadeNetwork.start(bert_folder, CascadeShape((2, 4))).eval()
     with torch.no_grad():

@@ -83,7 +83,7 @@ def test_training_learns_at_every_depth(
 
 
 @pytest.mark.slow
-def test_training_broken_off_ends_with_the_same_weights(
+def test_interrupted_training_ends_with_the_same_weights(
     tmp_path: Path, bert_folder: Path, phase: CascadePhase, dev: CascadeDevSet
 ) -> None:
     phases = [phase, CascadePhase(phase.lists, CascadeRecipe(epochs=1, batch_size=3))]
@@ -191,7 +191,9 @@ def test_an_anchored_cascade_ends_where_it_began_at_full_depth(
 
 
 @pytest.mark.slow
-def test_a_teacher_is_followed(bert_folder: Path, phase: CascadePhase, dev: CascadeDevSet) -> None:
+def test_a_cascade_learns_the_scores_of_its_teacher(
+    bert_folder: Path, phase: CascadePhase, dev: CascadeDevSet
+) -> None:
     teacher = start(bert_folder).eval()
     with torch.no_grad():
         teacher.classifiers["4"].out.weight.neg_()  # type: ignore[union-attr, operator]
@@ -204,7 +206,7 @@ def test_a_teacher_is_followed(bert_folder: Path, phase: CascadePhase, dev: Casc
     assert all(np.corrcoef(row, wanted)[0, 1] > 0.9 for row in found)
 
 
-def test_the_hardest_of_each_pool_join(
+def test_the_highest_scores_of_each_pool_become_negatives(
     network: CascadeNetwork, tokenizer: Any, phase: CascadePhase
 ) -> None:
     texts = phase.texts
@@ -223,7 +225,7 @@ def test_the_hardest_of_each_pool_join(
     assert add_hard_negatives(network, texts, [bare], depth=2) == [bare]
 
 
-def test_pieces_are_a_partition(phase: CascadePhase) -> None:
+def test_parts_of_a_step_are_a_partition(phase: CascadePhase) -> None:
     random = np.random.default_rng(0)
     drawn = [phase.lists.draw(place, random) for place in range(4)]
     assert phase.paragraphs is not None
@@ -244,7 +246,7 @@ def test_long_lists_keep_their_answers(tokenizer: Any, questions: QuestionSet) -
     assert [each.labels.sum() for each in drawn] == [1, 1, 1, 0]
 
 
-def test_the_callers_random_state_is_left_alone(bert_folder: Path, phase: CascadePhase) -> None:
+def test_the_random_state_of_the_caller_is_restored(bert_folder: Path, phase: CascadePhase) -> None:
     network = start(bert_folder)
     torch.manual_seed(1)
     expected = torch.rand(1)

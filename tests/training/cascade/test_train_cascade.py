@@ -139,12 +139,12 @@ def test_command_holds_full_depth_to_the_start(
         run("--init", bare, *rest, *how, "--teacher", bare, "--out", out)
 
 
-def test_command_without_a_set_says_so(tmp_path: Path, bert_folder: Path) -> None:
+def test_command_without_a_set_is_refused(tmp_path: Path, bert_folder: Path) -> None:
     with pytest.raises(InputError, match="got neither"):
         run("--init", bert_folder, "--depths", "2,4", "--out", tmp_path / "model")
 
 
-def test_wrong_ways_of_making_are_refused() -> None:
+def test_invalid_plans_are_refused() -> None:
     with pytest.raises(InputError, match="different ones"):
         CascadePlan(CascadeShape((2,)), seeds=(1, 1))
     with pytest.raises(InputError, match="share must be from 0 to 1"):

@@ -46,32 +46,32 @@ CASES: list[tuple[LightConfig, Callable[[Path], Ranker]]] = [
 ]
 
 
-def _train(layout: LightConfig, questions: QuestionSet, vectors: WordVectors) -> TrainedLightRanker:
+def _train(config: LightConfig, questions: QuestionSet, vectors: WordVectors) -> TrainedLightRanker:
     return train_light_ranker(
-        layout,
-        encode_questions(questions, vectors, layout),
+        config,
+        encode_questions(questions, vectors, config),
         LightRecipe(epochs=1, learning_rate=5e-3),
     )
 
 
 @pytest.mark.parametrize(
-    ("layout", "load"), CASES, ids=lambda one: getattr(one, "list_layer", getattr(one, "kind", ""))
+    ("config", "load"), CASES, ids=lambda one: getattr(one, "list_layer", getattr(one, "kind", ""))
 )
 def test_numpy_and_torch_give_the_same_scores(
-    layout: LightConfig,
+    config: LightConfig,
     load: Callable[[Path], Ranker],
     vectors: WordVectors,
     train_questions: QuestionSet,
     tmp_path: Path,
 ) -> None:
-    trained = _train(layout, train_questions, vectors)
+    trained = _train(config, train_questions, vectors)
     ranker = load(export_light_ranker(trained, tmp_path / "model", vectors=vectors))
     hard = ["", "unknown words alone", "w1", "w1 " * 300, "w1 w2 w3 w4", "w5 w6 w7 unknown"]
     texts = tuple(Candidate(str(place), text) for place, text in enumerate(hard))
     asked = ("w1 w2 w9 unheard", "w3", "")
     odd = QuestionSet("odd", tuple(Question(text or "-", text, texts) for text in asked))
     for questions in (train_questions, odd):
-        numbers = encode_questions(questions, vectors, layout)
+        numbers = encode_questions(questions, vectors, config)
         for question, expected in zip(
             questions, network_scores(trained.network, numbers), strict=True
         ):
@@ -79,11 +79,11 @@ def test_numpy_and_torch_give_the_same_scores(
             np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-def test_card_says_what_the_model_is_made_of(
+def test_card_names_data_and_recipe(
     vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
 ) -> None:
-    layout = RelationalCNNConfig(dimensions=16, filters=8)
-    trained = _train(layout, replace(train_questions, name="wikiqa:train"), vectors)
+    config = RelationalCNNConfig(dimensions=16, filters=8)
+    trained = _train(config, replace(train_questions, name="wikiqa:train"), vectors)
     export_light_ranker(trained, tmp_path / "model", vectors=vectors, command="askline train …")
     card = (tmp_path / "model" / "README.md").read_text("utf-8")
     for part in ("relational-cnn", "wikiqa:train", "research", "tiny: 60 words", "askline train …"):
@@ -93,18 +93,18 @@ def test_card_says_what_the_model_is_made_of(
 def test_weights_of_a_folder_start_another_training(
     vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
 ) -> None:
-    layout = replace(CA, list_layer="birnn")
-    trained = _train(layout, train_questions, vectors)
+    config = replace(CA, list_layer="birnn")
+    trained = _train(config, train_questions, vectors)
     folder = export_light_ranker(trained, tmp_path / "model", vectors=vectors)
-    tensors = ModelFolder.open(folder, kind=layout.kind).tensors()
-    start = initial_weights(tensors, layout)
+    tensors = ModelFolder.open(folder, kind=config.kind).tensors()
+    start = initial_weights(tensors, config)
     again = train_light_ranker(
-        layout,
-        encode_questions(train_questions, vectors, layout),
+        config,
+        encode_questions(train_questions, vectors, config),
         LightRecipe(epochs=1, learning_rate=1e-12),
         start=start,
     )
     for name, value in tensors_of(again.network).items():
         np.testing.assert_allclose(value, tensors[name], atol=1e-6)
     with pytest.raises(ModelError, match="do not fit .*list.weight_ih_l0_reverse.* differ"):
-        initial_weights(tensors, replace(layout, list_layer="rnn"))
+        initial_weights(tensors, replace(config, list_layer="rnn"))

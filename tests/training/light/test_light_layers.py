@@ -7,13 +7,13 @@ from askline.models.light_config import ListLayerKind
 from askline.training.light.light_layers import Dropout, ListLayer
 
 
-def test_the_share_is_left_out_and_the_rest_made_up_for() -> None:
+def test_dropout_scales_the_kept_values() -> None:
     values = Dropout(0.25)(torch.ones(100, 100), torch.Generator().manual_seed(0))
     assert values.unique().tolist() == pytest.approx([0, 4 / 3])
     assert values.mean() == pytest.approx(1, abs=0.02)
 
 
-def test_it_draws_from_the_generator_alone() -> None:
+def test_dropout_uses_only_its_generator() -> None:
     before = torch.get_rng_state()
     one, same, other = (
         Dropout(0.5)(torch.ones(50), torch.Generator().manual_seed(seed)) for seed in (3, 3, 4)
@@ -24,7 +24,7 @@ def test_it_draws_from_the_generator_alone() -> None:
 
 
 @pytest.mark.parametrize(("share", "training"), [(0.0, True), (0.5, False)])
-def test_where_nothing_is_left_out_nothing_is_drawn(share: float, training: bool) -> None:
+def test_dropout_of_zero_draws_no_random_numbers(share: float, training: bool) -> None:
     values = torch.ones(4)
     assert Dropout(share).train(training)(values, None) is values
 
@@ -33,7 +33,7 @@ SIZES = (3, 1, 5, 2)
 
 
 @pytest.mark.parametrize("kind", ["rnn", "birnn", "lstm", "bilstm"])
-def test_lists_of_a_batch_are_read_as_torch_reads_each_alone(kind: ListLayerKind) -> None:
+def test_list_layer_equals_torch_on_each_list(kind: ListLayerKind) -> None:
     torch.manual_seed(0)
     layer = ListLayer(kind, 6, 8)
     assert layer.reader is not None
@@ -53,6 +53,6 @@ def test_lists_of_a_batch_are_read_as_torch_reads_each_alone(kind: ListLayerKind
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
 
-def test_no_layer_hands_the_pairs_on() -> None:
+def test_list_layer_none_is_the_identity() -> None:
     pairs = torch.randn(4, 6)
     assert ListLayer("none", 6, 8)(pairs, (4,)) is pairs

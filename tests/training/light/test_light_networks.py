@@ -15,13 +15,13 @@ from askline.models.light_config import (
 from askline.training.light.light_networks import _Convolutions, build_network, parameter_count
 
 
-def _plainly(layers: nn.ModuleList, words: Tensor, inside: Tensor) -> Tensor:
+def _plainly(layers: nn.ModuleList, words: Tensor, mask: Tensor) -> Tensor:
     """A convolution for each width over each text by itself."""
     pooled = []
     for layer in layers:
         width = layer.get_parameter("weight").shape[2]
         padded = nn.functional.pad(words.transpose(1, 2), (width // 2, width - 1 - width // 2))
-        pooled.append(layer(padded).masked_fill(~inside[:, None], -torch.inf).amax(2))
+        pooled.append(layer(padded).masked_fill(~mask[:, None], -torch.inf).amax(2))
     joined: Tensor = torch.cat(pooled, dim=1)
     return joined.tanh()
 
@@ -31,16 +31,16 @@ def test_values_and_gradients_are_those_of_conv1d_and_maximum(widths: tuple[int,
     torch.manual_seed(0)
     layers = _Convolutions(CompareAggregateConfig(gate=6, filters=4, widths=widths))
     lengths = torch.tensor([3, 1, 9, 2, 5])
-    inside = torch.arange(9) < lengths[:, None]
-    start = torch.randn(5, 9, 6) * inside[..., None]
+    mask = torch.arange(9) < lengths[:, None]
+    start = torch.randn(5, 9, 6) * mask[..., None]
     found = []
     for compute in (layers, lambda *given: _plainly(layers, *given)):
         layers.zero_grad()
         words = start.clone().requires_grad_()
-        values = compute(words, inside)
+        values = compute(words, mask)
         (values * torch.linspace(-1, 1, values.shape[1])).sum().backward()
         grads = [torch.clone(one.grad) for one in layers.parameters()]
-        found.append([values, words.grad * inside[..., None], *grads])
+        found.append([values, words.grad * mask[..., None], *grads])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
@@ -62,7 +62,7 @@ COUNTS: list[tuple[LightConfig, int]] = [
 
 
 @pytest.mark.parametrize(
-    ("layout", "expected"),
+    ("config", "expected"),
     COUNTS,
     ids=lambda value: (
         f"{value.kind}-{getattr(value, 'list_layer', '')}"
@@ -70,5 +70,5 @@ COUNTS: list[tuple[LightConfig, int]] = [
         else str(value)
     ),
 )
-def test_parameter_count(layout: LightConfig, expected: int) -> None:
-    assert parameter_count(build_network(layout)) == expected
+def test_parameter_count(config: LightConfig, expected: int) -> None:
+    assert parameter_count(build_network(config)) == expected

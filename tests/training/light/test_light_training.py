@@ -47,19 +47,19 @@ def _weights(trained: TrainedLightRanker) -> dict[str, list[float]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", ["list", "point"])
 @pytest.mark.parametrize(
-    "layout", LAYOUTS, ids=lambda one: f"{one.kind}-{getattr(one, 'list_layer', '')}"
+    "config", LAYOUTS, ids=lambda one: f"{one.kind}-{getattr(one, 'list_layer', '')}"
 )
-def test_every_network_learns_to_see_overlap(
-    layout: LightConfig,
+def test_every_network_learns_word_overlap(
+    config: LightConfig,
     loss: str,
     vectors: WordVectors,
     train_questions: QuestionSet,
     dev_questions: QuestionSet,
 ) -> None:
     recipe = LightRecipe(learning_rate=1e-2, epochs=8, batch_size=4, loss=loss)  # type: ignore[arg-type]
-    dev = LightDevSet(dev_questions, encode_questions(dev_questions, vectors, layout))
+    dev = LightDevSet(dev_questions, encode_questions(dev_questions, vectors, config))
     trained = train_light_ranker(
-        layout, encode_questions(train_questions, vectors, layout), recipe, dev=dev
+        config, encode_questions(train_questions, vectors, config), recipe, dev=dev
     )
     assert trained.history[-1].loss < 0.8 * trained.history[0].loss
     assert trained.history[-1].dev["MAP"] > 70  # chance is 46
@@ -134,7 +134,7 @@ torch.save(trained.network.state_dict(), weights)
 
 
 @pytest.mark.slow
-def test_killed_half_way_and_started_again_gives_the_same_weights(
+def test_training_killed_and_resumed_gives_the_same_weights(
     vectors: WordVectors, train_questions: QuestionSet, tmp_path: Path
 ) -> None:
     files = [tmp_path / name for name in ("vectors.safetensors", "checkpoint", "weights")]
@@ -193,7 +193,7 @@ def test_vectors_of_another_length_are_refused(
         encode_questions(train_questions, vectors, CosinetConfig())
 
 
-def test_batch_of_questions_scores_as_each_alone(
+def test_scores_do_not_depend_on_the_batch(
     vectors: WordVectors, train_questions: QuestionSet
 ) -> None:
     numbers = encode_questions(train_questions, vectors, SMALL)

@@ -11,10 +11,10 @@ from askline.training.light.light_layers import PooledConvolution, _first_maximu
 def _texts(count: int) -> tuple[PaddedTexts, Tensor]:
     torch.manual_seed(0)
     lengths = torch.randint(1, 12, (count,))
-    inside = torch.arange(int(lengths.max())) < lengths[:, None]
-    words = torch.randint(1, 31, inside.shape) * inside
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    words = torch.randint(1, 31, mask.shape) * mask
     vectors = torch.cat([torch.zeros(1, 8), torch.randn(30, 8)])
-    channels = torch.randn(*inside.shape, 2) * inside[..., None]
+    channels = torch.randn(*mask.shape, 2) * mask[..., None]
     return PaddedTexts(vectors, words, lengths), channels
 
 
@@ -26,7 +26,7 @@ def _plainly(layer: PooledConvolution, texts: PaddedTexts, channels: Tensor) -> 
         layer.bias,
         padding=len(layer.taps) // 2,
     )
-    return values.masked_fill(~texts.inside[:, None], -torch.inf).max(2).values
+    return values.masked_fill(~texts.mask[:, None], -torch.inf).max(2).values
 
 
 @pytest.mark.parametrize("width", [1, 3, 5])
@@ -49,7 +49,7 @@ def test_values_and_gradients_are_those_of_conv1d_and_maximum(width: int) -> Non
 def test_texts_of_several_pairs_are_read_through_their_owner() -> None:
     texts, _ = _texts(4)
     owner = torch.tensor([2, 0, 2, 3, 1])
-    channels = torch.randn(5, texts.words.shape[1], 1) * texts.inside[owner][..., None]
+    channels = torch.randn(5, texts.words.shape[1], 1) * texts.mask[owner][..., None]
     layer = PooledConvolution(8, 1, 6, 5)
     repeated = PaddedTexts(texts.vectors, texts.words[owner], texts.lengths[owner])
     torch.testing.assert_close(layer(texts, channels, owner), layer(repeated, channels))
@@ -62,10 +62,10 @@ def test_of_equal_values_the_first_is_chosen() -> None:
     assert place.tolist() == [[1, 0]]
 
 
-def test_gradients_of_shared_texts_are_those_of_texts_of_their_own() -> None:
+def test_gradients_of_shared_texts_equal_those_of_separate_texts() -> None:
     texts, _ = _texts(3)
     owner = torch.arange(3).repeat_interleave(20)  # far more pairs than positions
-    channels = torch.randn(60, texts.words.shape[1], 2) * texts.inside[owner][..., None]
+    channels = torch.randn(60, texts.words.shape[1], 2) * texts.mask[owner][..., None]
     layer = PooledConvolution(8, 2, 6, 5)
     repeated = PaddedTexts(texts.vectors, texts.words[owner], texts.lengths[owner])
     found = []

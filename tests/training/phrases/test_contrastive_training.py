@@ -87,16 +87,16 @@ def test_the_answers_words_elsewhere_are_neither_right_nor_wrong(
 
 
 @pytest.mark.parametrize("form", ["markers", "span", "pair"])
-def test_batches_change_nothing(
+def test_encodings_do_not_depend_on_the_batch(
     bert_folder: Path, examples: list[PhraseExample], form: PhraseForm
 ) -> None:
     network = _network(bert_folder, form)
     whole = collate(examples, "cpu")
     with torch.no_grad():
-        together = network.encode_phrases(whole.tokens, whole.inside, whole.spans)
+        together = network.encode_phrases(whole.tokens, whole.mask, whole.spans)
         for place, example in enumerate(examples):
             one = collate([example], "cpu")
-            alone = network.encode_phrases(one.tokens, one.inside, one.spans)
+            alone = network.encode_phrases(one.tokens, one.mask, one.spans)
             ours = together.dense[place, : len(example.spans)]
             assert torch.allclose(ours, alone.dense[0], atol=1e-5)
 
@@ -107,8 +107,8 @@ def test_the_text_does_not_see_its_markers(
     network = _network(bert_folder, "markers")
     batch = collate(examples[:1], "cpu")
     with torch.no_grad():
-        codes = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
-        plain = network.encoder(batch.tokens, batch.inside.long()).last_hidden_state
+        codes = network.encode_phrases(batch.tokens, batch.mask, batch.spans)
+        plain = network.encoder(batch.tokens, batch.mask.long()).last_hidden_state
     assert codes.states is not None
     assert torch.allclose(codes.states, plain, atol=1e-5)
 
@@ -117,7 +117,7 @@ def test_another_family_of_encoders_works_too(roberta: Any, examples: list[Phras
     network = PhraseNetwork(roberta, "markers", size=16).eval()
     batch = collate(examples[:2], "cpu")
     with torch.no_grad():
-        codes = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
+        codes = network.encode_phrases(batch.tokens, batch.mask, batch.spans)
         plain = roberta(batch.tokens[:1, :10]).last_hidden_state
         marked = network.encode_phrases(
             batch.tokens[:1, :10], torch.ones(1, 10, dtype=torch.bool), batch.spans[:1] * 0 + 3
@@ -151,7 +151,7 @@ def test_it_learns_which_phrase_answers(
     assert scores.percent["EM"] >= 60
 
 
-def test_a_reader_moves_the_scores_to_its_own(
+def test_distillation_moves_the_scores_to_those_of_the_teacher(
     bert_folder: Path, examples: list[PhraseExample]
 ) -> None:
     network = _network(bert_folder, "markers")
@@ -187,7 +187,7 @@ def test_the_runtime_scores_as_training_does(
         batch, log_probabilities=torch.from_numpy(candidates[1])[None], filled=batch.filled[:, :10]
     )
     with torch.no_grad():
-        phrases = network.encode_phrases(batch.tokens, batch.inside, batch.spans)
+        phrases = network.encode_phrases(batch.tokens, batch.mask, batch.spans)
         questions = network.encode_questions(batch.questions, batch.asked)
         _, whole = score_batch(network, batch, phrases, questions)
     # int8 rounds the weights, so likelihoods of equal phrases may trade places.

@@ -18,7 +18,7 @@ def test_few_items(items: list[object]) -> None:
     assert list(prefetch(items)) == items
 
 
-def test_no_more_is_made_than_is_looked_ahead() -> None:
+def test_prefetch_prepares_a_limited_number_of_items() -> None:
     made: list[int] = []
 
     def items() -> Iterator[int]:

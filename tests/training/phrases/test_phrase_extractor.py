@@ -34,7 +34,7 @@ def test_material_has_the_answers_as_token_spans(
 
 
 @pytest.mark.parametrize("ends", ["conditional", "classic"])
-def test_an_extractor_learns_what_answers_look_like(
+def test_an_extractor_learns_to_find_answers(
     bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any, ends: Any
 ) -> None:
     material = _material(paragraphs, tokenizer)

@@ -61,7 +61,7 @@ def test_int8_vectors_are_near_the_float_ones(
         assert np.median(cosines) > (0.98 if bits == 8 else 0.9)
 
 
-def test_a_folder_gives_back_what_was_written(tmp_path: Path, tokenizer: Any) -> None:
+def test_a_folder_is_read_as_it_was_written(tmp_path: Path, tokenizer: Any) -> None:
     config = make_config(tokenizer)
     floats = make_tensors(config)
     write_phrase_folder(

@@ -50,7 +50,7 @@ def test_a_reader_learns_to_point_at_the_answer(
     assert right >= 4
 
 
-def test_reading_together_is_reading_alone(
+def test_teacher_tables_do_not_depend_on_the_batch(
     reader: PhraseTeacher, paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
     material = teacher_inputs(answer_windows(paragraphs, tokenizer, size=128, overlap=80))
@@ -59,7 +59,7 @@ def test_reading_together_is_reading_alone(
         assert teacher_tables(reader, [one])[0][0] == pytest.approx(first, abs=1e-3)
 
 
-def test_nobody_teaches_what_it_has_learnt(
+def test_a_teacher_scores_only_windows_that_it_was_not_trained_on(
     bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any
 ) -> None:
     material = answer_windows(paragraphs, tokenizer, size=128, overlap=80)
@@ -72,7 +72,7 @@ def test_nobody_teaches_what_it_has_learnt(
         assert table[0][0] == pytest.approx(mine[0][0], abs=1e-4)
 
 
-def test_pairs_become_paragraphs_that_say_where_each_sentence_stands() -> None:
+def test_pairs_are_joined_to_paragraphs_with_sentence_offsets() -> None:
     pairs = [("who ?", "Emma is a novel."), ("what ?", "Emma is a novel."), ("?", "A" * 790)]
     first, second = join_pairs(pairs)
     assert first.text == "Emma is a novel."
@@ -82,7 +82,7 @@ def test_pairs_become_paragraphs_that_say_where_each_sentence_stands() -> None:
     assert join_pairs([]) == []
 
 
-def test_readers_mark_only_what_they_are_sure_of(reader: PhraseTeacher, tokenizer: Any) -> None:
+def test_teachers_mark_only_probable_answers(reader: PhraseTeacher, tokenizer: Any) -> None:
     pairs = join_pairs([("who wrote emma ?", "Jane Austen wrote Emma. Emma is a novel.")])
     windows: dict[str, Any] = {"size": 128, "overlap": 80}
     (found,) = mark_answers([reader, reader], pairs, tokenizer, min_probability=0.2, **windows)

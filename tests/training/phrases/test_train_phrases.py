@@ -55,7 +55,7 @@ def test_an_extractor_then_a_phrase_model(tmp_path: Path, squad: Path, bert_fold
     assert model.extract("Jane Austen wrote Emma.", limit=3)
 
 
-def test_french_goes_the_same_way(tmp_path: Path, bert_folder: Path) -> None:
+def test_french_paragraphs_are_supported(tmp_path: Path, bert_folder: Path) -> None:
     article = {
         "title": "Paris",
         "paragraphs": [
@@ -79,7 +79,7 @@ def test_french_goes_the_same_way(tmp_path: Path, bert_folder: Path) -> None:
     assert "EM 100.00" in done.stdout
 
 
-def test_pairs_want_a_teacher(tmp_path: Path, squad: Path, bert_folder: Path) -> None:
+def test_pairs_need_a_teacher(tmp_path: Path, squad: Path, bert_folder: Path) -> None:
     done = _run(
         phrases,
         *("--extractor", bert_folder, "--pairs", "pairs.jsonl", "--on", "squad.json"),
@@ -122,7 +122,7 @@ def _refused(trained: list[object], *options: object) -> str:
     return str(done.exception)
 
 
-def test_what_cannot_be_written_is_refused_before_it_is_trained(
+def test_unsupported_encoders_are_refused_before_training(
     tmp_path: Path, trained: list[object], bert_folder: Path
 ) -> None:
     transformers: Any = pytest.importorskip("transformers")

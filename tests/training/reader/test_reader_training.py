@@ -42,9 +42,9 @@ TEXTS = [text for text in CANDIDATES if text]
 
 def _reader(folder: ModelFolder, adapter: Adapter = ADAPTER) -> AdapterReader:
     torch.manual_seed(0)
-    layout = CascadeConfig.from_config(folder.config, path=folder.path)
+    config = CascadeConfig.from_config(folder.config, path=folder.path)
     made = AdapterReader(
-        replace(layout, adapter=adapter), float_tensors(folder.stored_tensors())
+        replace(config, adapter=adapter), float_tensors(folder.stored_tensors())
     ).eval()
     with torch.no_grad():
         for value in made.own.values():  # away from where it starts
@@ -71,7 +71,9 @@ def _no_answers(reader: AdapterReader, tokenizer: WordPiece) -> list[float]:
 
 
 @pytest.mark.parametrize("first", [0, 2])
-def test_the_engine_reads_what_torch_reads(folder: ModelFolder, tmp_path: Path, first: int) -> None:
+def test_engine_and_torch_give_the_same_spans(
+    folder: ModelFolder, tmp_path: Path, first: int
+) -> None:
     adapter = Adapter(first, 4)
     reader = _reader(folder, adapter)
     path = write_reader(
@@ -84,7 +86,7 @@ def test_the_engine_reads_what_torch_reads(folder: ModelFolder, tmp_path: Path, 
     assert np.abs(np.subtract(found, _no_answers(reader, encoder.tokenizer))).max() < near
 
 
-def test_all_else_is_written_as_it_was(folder: ModelFolder, tmp_path: Path) -> None:
+def test_other_tensors_are_written_unchanged(folder: ModelFolder, tmp_path: Path) -> None:
     own = _reader(folder).tensors()
     path = write_reader(folder, own, ADAPTER, tmp_path / "to", pairs=PAIRS, card="# tiny\n")
     made = ModelFolder.open(path, kind="cascade")
@@ -96,7 +98,7 @@ def test_all_else_is_written_as_it_was(folder: ModelFolder, tmp_path: Path) -> N
     assert made.config == {**folder.config, "adapter": {"first": 1, "rank": 4}}
 
 
-def test_a_second_reader_takes_the_place_of_the_first(folder: ModelFolder, tmp_path: Path) -> None:
+def test_a_second_reader_replaces_the_first(folder: ModelFolder, tmp_path: Path) -> None:
     own = _reader(folder).tensors()
     one = write_reader(folder, own, ADAPTER, tmp_path / "one", pairs=PAIRS, card="")
     opened = ModelFolder.open(one, kind="cascade")
@@ -108,20 +110,20 @@ def test_a_second_reader_takes_the_place_of_the_first(folder: ModelFolder, tmp_p
     ).read_bytes()
 
 
-def test_it_starts_as_the_encoder_is(folder: ModelFolder) -> None:
-    layout = CascadeConfig.from_config(folder.config, path=folder.path)
+def test_a_new_reader_starts_from_the_encoder(folder: ModelFolder) -> None:
+    config = CascadeConfig.from_config(folder.config, path=folder.path)
     start = float_tensors(folder.stored_tensors())
     tokenizer = _tokenizer(folder)
-    fresh = AdapterReader(replace(layout, adapter=Adapter(0, 2)), start).eval()
+    fresh = AdapterReader(replace(config, adapter=Adapter(0, 2)), start).eval()
     encoder = load_encoder(folder)
     spans = encoder.begin(QUESTION, TEXTS).read(np.arange(len(TEXTS)))
-    near = 1e-3 if layout.precision == "float32" else 0.5
+    near = 1e-3 if config.precision == "float32" else 0.5
     wanted = [span.no_answer for span in spans if span]
     assert np.abs(np.subtract(_no_answers(fresh, tokenizer), wanted)).max() < near
 
 
 @pytest.mark.slow
-def test_only_the_reader_learns(folder: ModelFolder, squad_file: Path) -> None:
+def test_only_the_reader_is_trained(folder: ModelFolder, squad_file: Path) -> None:
     reader, tokenizer = _reader(folder), _tokenizer(folder)
     paragraphs = _paragraphs(squad_file)
     examples = answer_examples(paragraphs, tokenizer, positions=128)
@@ -153,11 +155,13 @@ def _paragraphs(path: Path) -> Any:
     return read_paragraphs(path).paragraphs
 
 
-def test_training_leaves_what_it_started_from_alone(folder: ModelFolder, squad_file: Path) -> None:
+def test_training_does_not_change_the_initial_tensors(
+    folder: ModelFolder, squad_file: Path
+) -> None:
     start, tokenizer = float_tensors(folder.stored_tensors()), _tokenizer(folder)
     before = {name: value.copy() for name, value in start.items()}
-    layout = CascadeConfig.from_config(folder.config, path=folder.path)
-    reader = AdapterReader(replace(layout, adapter=ADAPTER), start)
+    config = CascadeConfig.from_config(folder.config, path=folder.path)
+    reader = AdapterReader(replace(config, adapter=ADAPTER), start)
     examples = answer_examples(_paragraphs(squad_file), tokenizer, positions=128)
     train_reader(
         reader, examples, word_piece_template(tokenizer), ReaderRecipe(epochs=1, batch_size=2)
@@ -165,7 +169,7 @@ def test_training_leaves_what_it_started_from_alone(folder: ModelFolder, squad_f
     assert all((start[name] == value).all() for name, value in before.items())
 
 
-def test_the_mean_of_readers_is_cut_to_the_rank(folder: ModelFolder) -> None:
+def test_the_mean_of_readers_has_the_given_rank(folder: ModelFolder) -> None:
     one = _reader(folder).tensors()
     again = average_readers([one, one], rank=4)
     name = "adapter.layers.1.inner.{}.weight"
@@ -173,11 +177,11 @@ def test_the_mean_of_readers_is_cut_to_the_rank(folder: ModelFolder) -> None:
     assert np.abs(np.subtract(*products)).max() < 1e-5
     assert np.allclose(again["reader.weight"], one["reader.weight"])
     assert average_readers([one, again], rank=2)[name.format("down")].shape == (2, 32)
-    with pytest.raises(InputError, match="no reader"):
+    with pytest.raises(InputError, match="at least one reader"):
         average_readers([], 2)
 
 
-def test_a_reader_is_made_from_a_folder_and_a_file(
+def test_a_reader_is_built_from_a_folder_and_a_file(
     folder: ModelFolder, squad_file: Path, tmp_path: Path
 ) -> None:
     how = ReaderPlan(ADAPTER, ReaderRecipe(epochs=2, batch_size=2), seeds=(0, 1))
@@ -196,7 +200,7 @@ def test_a_reader_is_made_from_a_folder_and_a_file(
 
 
 @pytest.mark.slow
-def test_a_teacher_s_reader_is_learnt_from(
+def test_a_reader_learns_from_a_teacher(
     folder: ModelFolder, squad_file: Path, tmp_path: Path
 ) -> None:
     own = _reader(folder).tensors()
@@ -213,7 +217,7 @@ def test_a_teacher_s_reader_is_learnt_from(
     assert np.mean(losses[-5:]) < losses[0] - 0.1  # what is left is the doubt of the teacher
 
 
-def test_a_reader_is_carried_over_to_another_encoder(
+def test_a_reader_is_transferred_to_another_encoder(
     folder: ModelFolder, squad_file: Path, tmp_path: Path
 ) -> None:
     own = _reader(folder).tensors()
@@ -226,9 +230,9 @@ def test_a_reader_is_carried_over_to_another_encoder(
     }  # by one and the same number, which is a matrix of rank 1
     wide = Adapter(1, 5)
     found = transfer_reader(theirs, moved, wide)
-    layout = CascadeConfig.from_config(folder.config, path=folder.path)
-    there = AdapterReader(replace(layout, adapter=ADAPTER), theirs).eval()
-    carried = AdapterReader(replace(layout, adapter=wide), moved | found).eval()
+    config = CascadeConfig.from_config(folder.config, path=folder.path)
+    there = AdapterReader(replace(config, adapter=ADAPTER), theirs).eval()
+    carried = AdapterReader(replace(config, adapter=wide), moved | found).eval()
     for layer in (1, 2):
         for name in ("query", "outer"):
             stem = f"layers.{layer}.{name}"
@@ -253,7 +257,7 @@ def test_a_reader_is_carried_over_to_another_encoder(
         )  # fmt: skip
 
 
-def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
+def test_a_time_limit_ends_the_training(folder: ModelFolder, squad_file: Path) -> None:
     examples = answer_examples(_paragraphs(squad_file), _tokenizer(folder), positions=128)
     steps: list[int] = []
     recipe = ReaderRecipe(epochs=10_000, batch_size=1, max_seconds=0.3)
@@ -264,9 +268,9 @@ def test_time_ends_a_training(folder: ModelFolder, squad_file: Path) -> None:
     assert 0 < len(steps) < 40_000
 
 
-def test_a_layout_without_an_adapter_is_refused(folder: ModelFolder) -> None:
-    layout = CascadeConfig.from_config(folder.config, path=folder.path)
-    with pytest.raises(InputError, match="A reader with an adapter is needed"):
-        AdapterReader(layout, float_tensors(folder.stored_tensors()))
+def test_a_config_without_an_adapter_is_refused(folder: ModelFolder) -> None:
+    config = CascadeConfig.from_config(folder.config, path=folder.path)
+    with pytest.raises(InputError, match="Expected a config of a reader with an adapter"):
+        AdapterReader(config, float_tensors(folder.stored_tensors()))
     with pytest.raises(InputError, match="rate must be positive"):
         ReaderRecipe(learning_rate=0)

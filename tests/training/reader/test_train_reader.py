@@ -15,7 +15,7 @@ def run(*options: str | Path) -> Result:
     return CliRunner().invoke(reader, [str(option) for option in options], catch_exceptions=False)
 
 
-def test_command_writes_the_folder_with_a_reader_and_another_that_it_taught(
+def test_command_trains_a_reader_and_another_with_a_teacher(
     tmp_path: Path, folder: ModelFolder, squad_file: Path
 ) -> None:
     basic = ("--model", folder.path, "--on", f"squad1:{squad_file}", "--rank", "3")
@@ -30,12 +30,10 @@ def test_command_writes_the_folder_with_a_reader_and_another_that_it_taught(
         assert "The weights of the cascade are unchanged." in (path / "README.md").read_text()
 
 
-def test_what_cannot_be_done_is_refused(
-    tmp_path: Path, folder: ModelFolder, squad_file: Path
-) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, folder: ModelFolder, squad_file: Path) -> None:
     on = ("--model", folder.path, "--on", f"squad1:{squad_file}", "--out", tmp_path / "out")
     with pytest.raises(ModelError, match="first layer must be from 0 to 2, got 6"):
         run(*on, "--from-layer", "7")
-    with pytest.raises(InputError, match="A reader with an adapter is needed"):
+    with pytest.raises(InputError, match="Expected a config of a reader with an adapter"):
         run(*on, "--teacher", folder.path)
     assert not (tmp_path / "out").exists()

@@ -38,7 +38,9 @@ def note(folder: Path, place: str, activation: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["Identity", "Sigmoid"])
 @pytest.mark.parametrize("place", ["first", "second"])
-def test_scores_are_cross_encoders_own(bert_folder: Path, place: str, activation: str) -> None:
+def test_scores_equal_those_of_cross_encoder(
+    bert_folder: Path, place: str, activation: str
+) -> None:
     library = pytest.importorskip(
         "sentence_transformers", reason="sentence-transformers is not installed"
     )
@@ -51,7 +53,7 @@ def test_scores_are_cross_encoders_own(bert_folder: Path, place: str, activation
 
 
 @pytest.mark.slow
-def test_cross_encoder_loads_what_is_saved(
+def test_cross_encoder_loads_a_saved_folder(
     tmp_path: Path, bert_folder: Path, tokenizer: Any
 ) -> None:
     library = pytest.importorskip(

@@ -32,7 +32,7 @@ def test_a_saved_network_scores_as_before(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("head", ["plain", "first-token", "mean"])
-def test_what_was_trained_ranks(
+def test_a_trained_network_ranks(
     tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet, head: Any
 ) -> None:
     network = PairNetwork.start(bert_folder, head=head).eval()

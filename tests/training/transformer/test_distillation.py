@@ -67,7 +67,7 @@ def _longest(pairs: PairSet) -> np.ndarray:
     return np.array([len(row) for row in pairs.tokens], float)
 
 
-def test_a_teacher_changes_no_list(lists: SampledLists, teachers: SampledLists) -> None:
+def test_a_teacher_does_not_change_the_lists(lists: SampledLists, teachers: SampledLists) -> None:
     chosen = np.arange(3)
     plain = lists.draw(chosen, np.random.default_rng(4), _longest)
     taught = DistillationLists(lists, teachers, _longest).draw(
@@ -117,7 +117,7 @@ def test_other_lists_are_refused(asked: tuple[Question, ...], tokenizer: Any) ->
         DistillationLists(_lists(asked, tokenizer, plan), fewer, _longest)
 
 
-def test_teacher_loss_by_hand() -> None:
+def test_teacher_loss_equals_a_manual_computation() -> None:
     scores, taught = torch.tensor([0.0, 0.0, 1.0]), torch.tensor([2.0, 0.0, 5.0])
     share = torch.softmax(torch.tensor([1.0, 0.0]), 0)  # the teacher's, at temperature 2
     first = float((share * (share.log() - np.log(0.5))).sum())
@@ -132,7 +132,7 @@ def test_a_learner_that_agrees_has_no_loss() -> None:
     )
 
 
-def test_half_of_the_loss_is_the_teachers() -> None:
+def test_distillation_share_of_one_half() -> None:
     scores, labels = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 0.0])
     taught = torch.tensor([0.0, 1.0])
     whole = Objective(distillation=0.5)(scores, labels, [2], taught)
@@ -180,7 +180,9 @@ def test_a_student_comes_to_agree_with_its_teacher(
     assert history[-1].loss < history[0].loss / 2
 
 
-def test_a_finished_network_teaches_as_it_scores(bert_folder: Path, lists: SampledLists) -> None:
+def test_teacher_scores_equal_the_scores_of_the_network(
+    bert_folder: Path, lists: SampledLists
+) -> None:
     network = PairNetwork.start(bert_folder)
     pairs = lists.draw(np.arange(3), np.random.default_rng(0), _longest)
     score = teacher_scorer(network.train())

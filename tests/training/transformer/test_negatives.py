@@ -70,7 +70,7 @@ class _ShortestFirst(Ranker):
         return [-float(len(text)) for text in texts]
 
 
-def test_a_ranker_chooses_among_what_was_found(asked: list[Question]) -> None:
+def test_a_ranker_reorders_the_search_results(asked: list[Question]) -> None:
     found = _texts(asked, mine_negatives(asked, hard=12).hard[0])
     chosen = _texts(asked, mine_negatives(asked, hard=2, ranker=_ShortestFirst()).hard[0])
     assert chosen == sorted(found, key=len)[:2]
@@ -87,7 +87,7 @@ def test_near_negatives_are_of_the_same_article(asked: list[Question]) -> None:
     assert found.near[3].tolist() == [-1, -1]  # its article has nothing else
 
 
-def test_a_question_that_finds_nothing_has_none(asked: list[Question]) -> None:
+def test_a_question_without_search_results_has_no_negatives(asked: list[Question]) -> None:
     odd = replace(asked[0], text="Quo vadis?")
     assert mine_negatives([odd, *asked[1:]], hard=3).hard[0].tolist() == [-1, -1, -1]
 
@@ -111,7 +111,7 @@ def test_negatives_of_other_questions_are_refused(tmp_path: Path, asked: list[Qu
 @pytest.mark.parametrize(
     "content", [b"", b"no archive", b"PK\x03\x04cut"], ids=["empty", "text", "cut"]
 )
-def test_another_file_is_refused(tmp_path: Path, asked: list[Question], content: bytes) -> None:
+def test_other_files_are_refused(tmp_path: Path, asked: list[Question], content: bytes) -> None:
     path = tmp_path / "negatives.npz"
     path.write_bytes(content)
     with pytest.raises(InputError, match="cannot be read as a file of negatives"):

@@ -54,7 +54,7 @@ def test_other_families_are_padded(transformers: Any) -> None:
     assert not PairNetwork(encoder, "plain", None).packs
 
 
-def test_pack_takes_the_rows_in_the_order_asked_for(pairs: PairSet) -> None:
+def test_pack_keeps_the_given_order(pairs: PairSet) -> None:
     packed = pairs.pack(np.array([3, 0]), "cpu")
     first, second = pairs.tokens[3], pairs.tokens[0]
     assert packed.tokens.tolist() == [*first.tolist(), *second.tolist()]

@@ -23,7 +23,9 @@ def template(tokenizer: Any) -> PairTemplate:
     return PairTemplate.of(tokenizer)
 
 
-def test_template_has_the_marks_of_the_tokenizer(tokenizer: Any, template: PairTemplate) -> None:
+def test_template_has_the_special_tokens_of_the_tokenizer(
+    tokenizer: Any, template: PairTemplate
+) -> None:
     first, last = tokenizer.cls_token_id, tokenizer.sep_token_id
     assert [part.tolist() for part in (template.before, template.between, template.after)] == [
         [first],
@@ -60,7 +62,7 @@ def test_packed_pairs_are_those_of_the_tokenizer(
     assert batch.second.tolist() == [6, 6, 7]
 
 
-def test_what_is_too_long_is_cut_at_the_end(table: TokenTable, template: PairTemplate) -> None:
+def test_long_texts_are_truncated_at_the_end(table: TokenTable, template: PairTemplate) -> None:
     batch = pack(table, FIRST[:1], SECOND[:1], template, limit=9)
     assert len(batch.tokens) == 9
     shorter = pack(table, FIRST[:1], SECOND[:1], template, first_limit=2)
@@ -74,7 +76,7 @@ def test_window_takes_a_part_of_the_second_text(table: TokenTable, template: Pai
     assert torch.equal(batch.tokens[batch.in_second], whole.tokens[whole.in_second][1:3])
 
 
-def test_keep_gathers_sequences_in_the_order_asked_for(
+def test_keep_gathers_sequences_in_the_given_order(
     table: TokenTable, template: PairTemplate
 ) -> None:
     batch = pack(table, FIRST, SECOND, template)

@@ -47,7 +47,7 @@ def test_a_set_without_candidates_is_refused(tokenizer: Any) -> None:
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=50), st.integers(1, 200))
-def test_batches_hold_every_place_once_within_the_budget(lengths: list[int], budget: int) -> None:
+def test_every_row_is_in_one_batch_within_the_token_budget(lengths: list[int], budget: int) -> None:
     sizes = np.array(lengths)
     batches = list(token_batches(sizes, budget))
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(lengths)))

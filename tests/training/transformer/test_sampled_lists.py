@@ -114,7 +114,7 @@ def test_the_same_seed_draws_the_same(lists: SampledLists) -> None:
     assert not all(np.array_equal(a, b) for a, b in zip(first.tokens, other.tokens, strict=True))
 
 
-def test_nothing_from_elsewhere_needs_no_score(
+def test_lists_without_random_negatives_need_no_scores(
     asked: tuple[Question, ...], negatives: Negatives, tokenizer: Any
 ) -> None:
     plan = SamplingPlan(own=5, hard=0, lone=0, near=0, elsewhere=0, drawn=0)

@@ -54,7 +54,7 @@ def test_command_writes_a_folder_with_a_card(
     assert not list(tmp_path.glob("*.checkpoint.pt"))
 
 
-def test_steps_are_said_on_stderr_where_they_take_long(
+def test_slow_steps_are_printed_to_stderr(
     tmp_path: Path, bert_folder: Path, jsonl: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("askline.training.training_log._SECONDS_PER_RECORD", -1)
@@ -69,7 +69,7 @@ def test_steps_are_said_on_stderr_where_they_take_long(
     assert [row.get("step") for row in rows] == [1, None, 1, None]
 
 
-def test_command_without_a_set_says_so(tmp_path: Path, bert_folder: Path) -> None:
+def test_command_without_a_set_is_refused(tmp_path: Path, bert_folder: Path) -> None:
     result = CliRunner().invoke(
         transformer, ["--init", str(bert_folder), "--out", str(tmp_path / "model")]
     )

@@ -47,7 +47,7 @@ def test_share_goes_part_of_the_way(
         assert torch.allclose(states[1][name], (value + states[2][name]) / 2, atol=1e-6)
 
 
-def test_questions_that_teach_nothing_are_left_out(
+def test_questions_without_candidates_are_left_out(
     bert_folder: Path, tokenizer: Any, questions: QuestionSet
 ) -> None:
     bare = QuestionSet("bare", (*questions.questions, Question("Q9", "who ?", ())))
@@ -66,7 +66,7 @@ def test_no_set_is_refused(bert_folder: Path, tokenizer: Any) -> None:
         transfer_and_adapt(PairNetwork.start(bert_folder), tokenizer, FAST)
 
 
-def test_transfer_lists_are_drawn_where_negatives_are_asked_for(
+def test_transfer_lists_are_drawn_with_a_negatives_file(
     tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet
 ) -> None:
     path = tmp_path / "negatives.npz"

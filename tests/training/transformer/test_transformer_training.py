@@ -69,7 +69,7 @@ def test_training_learns_a_tiny_set(
 
 
 @pytest.mark.slow
-def test_training_broken_off_ends_with_the_same_weights(
+def test_interrupted_training_ends_with_the_same_weights(
     tmp_path: Path, bert_folder: Path, phases: list[TransformerPhase], dev: TransformerDevSet
 ) -> None:
     whole = PairNetwork.start(bert_folder)
@@ -93,7 +93,7 @@ def test_training_broken_off_ends_with_the_same_weights(
 
 
 @pytest.mark.slow
-def test_slow_steps_are_told_of_one_by_one_and_fast_ones_by_fifties(
+def test_slow_steps_are_recorded_singly_and_fast_ones_every_fifty(
     bert_folder: Path,
     phases: list[TransformerPhase],
     dev: TransformerDevSet,
@@ -139,7 +139,7 @@ def test_gradients_do_not_depend_on_the_token_budget(
         assert torch.allclose(value, results[1][name], atol=1e-5), name
 
 
-def test_out_of_memory_is_answered_with_smaller_pieces(
+def test_out_of_memory_is_retried_with_smaller_parts(
     bert_folder: Path, phases: list[TransformerPhase]
 ) -> None:
     class Cramped(PairNetwork):
@@ -173,7 +173,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
         train_transformer(PairNetwork.start(bert_folder), phases, checkpoint=path)
 
 
-def test_the_callers_random_state_is_left_alone(
+def test_the_random_state_of_the_caller_is_restored(
     bert_folder: Path, phases: list[TransformerPhase]
 ) -> None:
     torch.manual_seed(1)
@@ -188,12 +188,12 @@ def test_the_callers_random_state_is_left_alone(
     "name",
     ["epochs", "batch_size", "learning_rate", "max_tokens", "max_gradient_norm", "max_seconds"],
 )
-def test_recipe_refuses_nothing_or_less(name: str) -> None:
+def test_recipe_values_must_be_positive(name: str) -> None:
     with pytest.raises(InputError, match=f"{name} must be positive, got 0"):
         TransformerRecipe(**{name: 0})  # type: ignore[arg-type]
 
 
-def test_training_on_nothing_is_refused(bert_folder: Path) -> None:
+def test_training_without_a_set_is_refused(bert_folder: Path) -> None:
     with pytest.raises(InputError, match="at least one set"):
         train_transformer(PairNetwork.start(bert_folder), [])
 
