@@ -61,7 +61,8 @@ class WorkerThreads:
         try:
             for _ in range(helpers):
                 futures.append(self._pool.submit(run_batches))
-            run_batches()
+            while (batch := next_batch()) is not None:
+                work(batch)
         except BaseException:
             interrupted = True  # the helpers end after the batch that they are computing
             raise

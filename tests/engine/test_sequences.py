@@ -109,22 +109,24 @@ def test_no_sequences_give_no_batches() -> None:
 
 
 def test_a_very_long_candidate_keeps_the_windows_with_words_of_the_question(
-    pieces: WordPiece,
+    tokenizer: WordPiece,
 ) -> None:
     filler, answer = "it she " * 20_000, "emma wrote "
     candidate = filler + answer + filler
-    windows = TokenSequences.for_question(pieces, "who wrote emma", ["it", candidate], positions=64)
-    own = windows.candidate == 1
-    assert windows.tokens(2)[1] == MAX_CANDIDATE_TOKENS
-    wrote = pieces.token_ids("wrote")[0]
-    assert any(wrote in part for part in windows.suffixes)
-    starts = windows.start[own]
+    sequences = TokenSequences.for_question(
+        tokenizer, "who wrote emma", ["it", candidate], positions=64
+    )
+    own = sequences.candidate == 1
+    assert sequences.tokens(2)[1] == MAX_CANDIDATE_TOKENS
+    wrote = tokenizer.token_ids("wrote")[0]
+    assert any(wrote in part for part in sequences.suffixes)
+    starts = sequences.start[own]
     assert (np.diff(starts) > 0).all()
 
 
 def test_a_very_long_candidate_without_words_of_the_question_keeps_its_first_windows(
-    pieces: WordPiece,
+    tokenizer: WordPiece,
 ) -> None:
-    windows = TokenSequences.for_question(pieces, "who", ["it " * 50_000], positions=256)
-    assert windows.tokens(1)[0] == MAX_CANDIDATE_TOKENS
-    assert windows.start[:3].tolist() == [0, 188, 376]
+    sequences = TokenSequences.for_question(tokenizer, "who", ["it " * 50_000], positions=256)
+    assert sequences.tokens(1)[0] == MAX_CANDIDATE_TOKENS
+    assert sequences.start[:3].tolist() == [0, 188, 376]

@@ -152,13 +152,13 @@ def test_the_pieces_of_a_long_part_give_its_tokens(tmp_path: Path, text: str, lo
     assert tokens.count_tokens([text], limit=10**6) == len(whole)
 
 
-def test_long_parts_are_not_cached(pieces: WordPiece) -> None:
-    pieces.token_ids("x" * 100_000 + " " + "\U00010400" * 1_000)
-    assert max(map(len, pieces._cache), default=0) <= 100
+def test_long_parts_are_not_cached(tokenizer: WordPiece) -> None:
+    tokenizer.token_ids("x" * 100_000 + " " + "\U00010400" * 1_000)
+    assert max(map(len, tokenizer._cache), default=0) <= 100
 
 
-def test_counting_ends_soon_after_the_limit(pieces: WordPiece) -> None:
-    assert pieces.count_tokens(["it she", "emma"], limit=100) == 3
+def test_counting_ends_soon_after_the_limit(tokenizer: WordPiece) -> None:
+    assert tokenizer.count_tokens(["it she", "emma"], limit=100) == 3
     start = time.monotonic()
-    assert pieces.count_tokens(["." * 4_000_000] * 3, limit=1_000) == 1_001
+    assert tokenizer.count_tokens(["." * 4_000_000] * 3, limit=1_000) == 1_001
     assert time.monotonic() - start < 2
