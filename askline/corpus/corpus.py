@@ -92,7 +92,8 @@ class Corpus:
         Texts are a mapping or any iterable of (id, text), which is read as a stream; a text with a
         known id replaces the old one. Among paths, `-` is standard input. Files that have not
         changed are not read again, and files that are gone from an added folder are removed. With
-        `only`, everything that is not in the source is removed.
+        `only`, everything that is not in the source is removed. An id with a control character or a
+        line break is an InputError, and a file with such a name is reported as failed.
 
         `on_file` is called with the report of each file or text once it is stored durably. A file
         that cannot be read is reported and does not stop the others.

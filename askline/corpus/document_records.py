@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +33,7 @@ __all__ = [
     "NewDocument",
     "UnchangedFile",
     "failed_report",
-    "is_utf8",
+    "id_problem",
     "read_if_changed",
     "text_record",
 ]
@@ -43,6 +44,7 @@ READER_VERSION = "3"
 STANDARD_INPUT = "-"
 _MIN_AGE_NANOSECONDS = 2 * 10**9  # some file systems store dates to two seconds
 _HASH_BLOCK_BYTES = 2**20
+_NOT_IN_IDS = frozenset(("Cc", "Zl", "Zp"))  # control characters, line and paragraph separators
 
 
 class NewDocument(NamedTuple):
@@ -101,13 +103,19 @@ def failed_report(name: str, message: str) -> FileReport:
     return FileReport(name, "failed", (Problem(name, 0, message),))
 
 
-def is_utf8(name: str) -> bool:
-    """Whether a name can be stored as UTF-8; file names of other encodings cannot."""
+def id_problem(name: str) -> str | None:
+    """
+    Why a name cannot be the id of a document; None if it can.
+
+    An id is UTF-8 without control characters and line breaks, so that it fits into one line of
+    output and into the path of a URL.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return "is not UTF-8"
+    found = next((each for each in name if unicodedata.category(each) in _NOT_IN_IDS), None)
+    return None if found is None else f"contains the control character U+{ord(found):04X}"
 
 
 def _read_standard_input(stored: FileState | None) -> NewDocument | FileReport:

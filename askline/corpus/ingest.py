@@ -22,7 +22,7 @@ from .document_records import (
     STANDARD_INPUT,
     UnchangedFile,
     failed_report,
-    is_utf8,
+    id_problem,
     read_if_changed,
     text_record,
 )
@@ -77,10 +77,11 @@ class Ingestion:
                 is_stream = str(found) == STANDARD_INPUT
                 name = STANDARD_INPUT if is_stream else os.path.abspath(found)
                 seen.add(name)
-                if is_utf8(name):
+                problem = id_problem(name)
+                if problem is None:
                     self._add_file(found, name)
                 else:
-                    self._finish(failed_report(name, "Its name is not UTF-8. Rename it."))
+                    self._finish(failed_report(name, f"Its name {problem}. Rename it."))
         self.flush()
         self._remove_missing(given, seen, unreachable, only=only)
 
@@ -88,8 +89,6 @@ class Ingestion:
         """Add texts by their ids. With `only`, everything else is removed."""
         seen: set[str] = set()
         for name, text in texts:
-            if not is_utf8(name):
-                raise InputError(f"The id of a text must be UTF-8, got {name!r}.")
             if only:
                 seen.add(name)
             record = text_record(name, text)
@@ -227,6 +226,11 @@ def _parse_text(item: Any) -> tuple[str, str]:
     name, text = pair
     if not isinstance(name, str) or not name:
         raise InputError(f"The id of a text must be a non-empty string, got {name!r}.")
+    if problem := id_problem(name):
+        raise InputError(
+            f"The id of a text must be UTF-8 without control characters and line breaks, got "
+            f"{_shorten(name)}, which {problem}."
+        )
     return name, text
 
 

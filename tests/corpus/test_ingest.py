@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import pytest
 
 from askline.corpus import Corpus, FileReport, document_records, ingest
 from askline.corpus.results import AddReport
+from askline.corpus.schema import DocumentRecord
 from askline.errors import InputError
 from askline.text.readers import read_document
 
@@ -186,6 +188,21 @@ def test_a_file_name_that_is_not_utf8_is_a_problem(corpus: Corpus, tmp_path: Pat
     assert "Rename it" in str(report.problems[0])
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such file names")
+def test_a_file_name_with_a_line_break_is_a_problem(corpus: Corpus, pages: Path) -> None:
+    write(pages / "two\nlines.txt", "Text.")
+    report = corpus.add(pages)
+    assert _sums(report) == (3, 0, 0, 0, 1)
+    assert "Its name contains the control character U+000A. Rename it." in str(report.problems[0])
+
+
+def test_an_id_with_a_line_break_of_an_earlier_version_can_be_removed(corpus: Corpus) -> None:
+    corpus._store.put([DocumentRecord("a\nb", "aa", "1", is_file=False)])
+    assert corpus.remove("a\nb") == ["a\nb"]
+    corpus._store.put([DocumentRecord("a\nb", "aa", "1", is_file=False)])
+    assert corpus.remove_document("a\nb")
+
+
 @pytest.mark.slow
 def test_texts_are_added_under_ids_and_replaced_by_them(corpus: Corpus) -> None:
     assert _sums(corpus.add({"a": "Salt is cheap.", "b": "Gold is dear."})) == (2, 0, 0, 0, 0)
@@ -254,6 +271,9 @@ def test_only_these_texts_are_kept(corpus: Corpus) -> None:
         ([("", "Salt.")], "The id of a text must be a non-empty string, got ''"),
         ({7: "Salt."}, "The id of a text must be a non-empty string, got 7"),
         ([("\ud800", "Salt.")], "The id of a text must be UTF-8"),
+        ({"a\nb": "Salt."}, r"without control characters and line breaks, got 'a\\nb'.*U\+000A"),
+        ([("a\u2028b", "Salt.")], r"contains the control character U\+2028"),
+        ([("a\x7f", "Salt.")], r"contains the control character U\+007F"),
         ([Path("pages"), ("a", "Salt.")], "Expected a path, got .* in two calls"),
         ([b"pages"], "Expected a path, got b'pages'"),
     ],
