@@ -11,9 +11,9 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from ..errors import CorpusError
 
@@ -27,7 +27,7 @@ if sys.platform == "win32":
 
     _LOCKED_BYTE = 2**30  # never written: on Windows a locked byte cannot be read
 
-    def _try_lock(stream: BinaryIO) -> bool:
+    def _try_lock(stream: FileIO) -> bool:
         stream.seek(_LOCKED_BYTE)
         try:
             msvcrt.locking(stream.fileno(), msvcrt.LK_NBLCK, 1)
@@ -37,7 +37,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _try_lock(stream: BinaryIO) -> bool:
+    def _try_lock(stream: FileIO) -> bool:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -54,7 +54,7 @@ def writer_lock(folder: Path, *, timeout: float = 0.0) -> Iterator[None]:
     """Hold the writer lock of a folder; BusyError if it is still taken after `timeout` seconds."""
     give_up_at = time.monotonic() + timeout
     try:
-        stream = (folder / LOCK_NAME).open("a+b")
+        stream = (folder / LOCK_NAME).open("a+b", buffering=0)
     except OSError as error:
         raise CorpusError(f"{folder} cannot be written: {error.strerror or error}.") from error
     with stream:  # closing the file releases the lock
@@ -65,26 +65,28 @@ def writer_lock(folder: Path, *, timeout: float = 0.0) -> Iterator[None]:
                     "Wait for it to end, then try again."
                 )
             time.sleep(_POLL_SECONDS)
-        stream.seek(0)
-        stream.truncate()
-        stream.write(str(os.getpid()).encode())
-        stream.flush()
+        # On a full disk the lock is held without the id, so that documents can be removed. Whatever
+        # cannot be written is reported by the store, which names its file.
+        with suppress(OSError):
+            stream.truncate(0)
+            stream.write(str(os.getpid()).encode())
         try:
             yield
         finally:
-            stream.truncate(0)
+            with suppress(OSError):
+                stream.truncate(0)
 
 
 def lock_holder(folder: Path) -> int | None:
     """The id of the process that holds the writer lock; None if the lock is free."""
     try:
-        with (folder / LOCK_NAME).open("rb") as stream:
+        with (folder / LOCK_NAME).open("rb", buffering=0) as stream:
             return None if _try_lock(stream) else _process_id(stream)
     except OSError:
         return None
 
 
-def _process_id(stream: BinaryIO) -> int | None:
+def _process_id(stream: FileIO) -> int | None:
     stream.seek(0)
     text = stream.read(20).decode("ascii", "replace")
     return int(text) if text.isdecimal() else None

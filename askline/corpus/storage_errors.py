@@ -21,7 +21,9 @@ _SAFE = "What was reported as indexed is still there."
 _ADVICE = {
     "database or disk is full": f"The disk is full. {_SAFE} Free some space and index again.",
     "disk I/O error": f"The disk cannot be written or read. {_SAFE} Repair it and index again.",
-    "attempt to write a readonly database": "The folder or the file is read-only.",
+    # SQLite opens a file for reading if its write-ahead log cannot be created.
+    "attempt to write a readonly database": "The folder or the file is read-only, or the disk is "
+    "full.",
     "unable to open database file": "The file cannot be opened. Check the folder's permissions.",
     "database is locked": "Another program holds the file. Close it and try again.",
     "Cannot operate on a closed database": "The corpus was closed. Open it again.",

@@ -33,6 +33,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             os.fsync(stream.fileno())
         os.replace(temporary, target)
     except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror or error}.") from error
+        # numpy reports a full disk without an error number: "100 requested and 50 written".
+        reason = error.strerror or f"{error}; the disk may be full"
+        raise InputError(f"{target} cannot be written: {reason}.") from error
     finally:
         temporary.unlink(missing_ok=True)

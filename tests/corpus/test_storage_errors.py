@@ -62,6 +62,26 @@ def test_a_full_disk_is_reported_and_stored_documents_stay(
         assert corpus.ask("Which is the first lamp?").best is not None
 
 
+def _fill_disk(disk: Path, *, free: int) -> None:
+    """Leave `free` bytes of a file system."""
+    rest = os.statvfs(disk)
+    with (disk / "fill").open("ab") as stream:
+        stream.write(bytes(rest.f_bavail * rest.f_frsize - free))
+
+
+@pytest.mark.parametrize("free", [0, 4096, 16_384])
+def test_a_full_disk_is_reported_with_the_file_on_it(small_disk: Path, free: int) -> None:
+    texts = {str(number): f"Lamp {number} burns. " * 50 for number in range(200)}
+    with Corpus.open(small_disk / "index") as corpus:
+        corpus.add({"first": "The first lamp burns."})
+        _fill_disk(small_disk, free=free)
+        with pytest.raises(CorpusError, match=rf"{small_disk}/index/.*(full|cannot be)"):
+            corpus.add(texts)
+    _fill_disk(small_disk, free=0)
+    with pytest.raises(CorpusError, match=f"{small_disk}/other/.*(full|cannot be)"):
+        Corpus.open(small_disk / "other")
+
+
 LIMITED = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
