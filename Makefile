@@ -2,26 +2,28 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+CONSTRAINTS := requirements/constraints.txt
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --constraint $(CONSTRAINTS)
 BASE := $(VENV)/.base
 DEV := $(VENV)/.dev
 OUT ?= report
+TORCH := torch==2.13.0
 CLIENTS := $(VENV)/clients/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types fast unit test-clients browser format docs dist reproduce clean
+.PHONY: help demo check test lint types fast unit test-clients browser format docs lock dist reproduce clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(BASE): pyproject.toml
+$(BASE): pyproject.toml $(CONSTRAINTS)
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --editable .
 	@touch $@
 
 # torch comes first and pinned, so that pip prefers a CPU build from a local index or --find-links.
 $(DEV): $(BASE)
-	$(PIP) torch==2.13.0
+	$(PIP) $(TORCH)
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
@@ -74,6 +76,13 @@ format: $(DEV) ## Fix and format the code
 docs: $(DEV) ## Generate the references, the results page and the README table
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python -m research.make_results
+
+# A new environment without constraints, so that each package gets its newest version.
+lock: ## Write the newest versions of all packages to requirements/constraints.txt
+	$(PYTHON) -m venv --clear $(VENV)/lock
+	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check $(TORCH) '.[dev]'
+	$(VENV)/lock/bin/python requirements/lock.py
+	rm -rf $(VENV)/lock
 
 dist: $(BASE) ## Build the wheel and the source distribution in dist/
 	$(PIP) 'hatchling>=1.25'
