@@ -1,7 +1,7 @@
 """
 Candidate lists to learn from: a paragraph's own sentences, alone or among many from elsewhere.
 
-A filter stands behind retrieval as often as behind one paragraph, so lists are of both kinds.
+A filter gets candidates of retrieval as well as of one paragraph, so there are lists of both kinds.
 Sentences from elsewhere come from the same source, else the style of a text would tell them apart.
 """
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _ADDED = ((0.45, 0), (0.75, 25), (0.97, 100), (1.0, 300))
-"""Up to this share of the questions get so many sentences from elsewhere."""
+"""(cumulative share of the questions, sentences added from other texts)."""
 
 _KEPT = 24
 """Candidates of a list that are learned from: answers, the likeliest others, and a sample."""
@@ -40,7 +40,9 @@ class Example:
     """A question with some candidates of its list, the answers first."""
 
     answers: int
-    log_weight: FloatArray  # (candidates,) of how many of the list a sampled one stands for
+    log_weight: (
+        FloatArray  # (candidates,) log of the number of candidates that a sampled one represents
+    )
     features: FloatArray  # (candidates, features)
     asked: IntArray  # (question words,) numbers of the vocabulary
     scarcity: FloatArray  # (question words,)
@@ -94,8 +96,8 @@ def _source(own: QuestionSet, question: Question) -> tuple[str, bool]:
 def _list(question: Question, pool: Sequence[str], draw: random.Random) -> list[str]:
     """The question's own texts, then those from elsewhere. A lone answer always gets some."""
     own = question.texts
-    chance = draw.random()
-    count = next(number for share, number in _ADDED if chance <= share)
+    drawn = draw.random()
+    count = next(number for share, number in _ADDED if drawn <= share)
     if len(own) == 1:
         count = max(count, _ADDED[1][1])
     elsewhere = draw.sample(pool, min(count, len(pool)))

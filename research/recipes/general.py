@@ -121,7 +121,7 @@ def general_run(
     One training from the start, its weights written to `run_file(folder, recipe.seed)`.
 
     Runs do not depend on each other, so they may be made at the same time, on several GPUs or by
-    several processes on one. One that was broken off goes on after its last whole epoch.
+    several processes on one. An interrupted run is resumed after its last complete epoch.
     """
     folder.mkdir(parents=True, exist_ok=True)
     out = run_file(folder, recipe.seed)
@@ -161,7 +161,7 @@ def card(init: str, recipe: GeneralRecipe, plan: str = "chosen") -> str:
         "# general",
         "",
         "Scores a candidate sentence as the answer to a question: one number, higher is better,",
-        "and its sigmoid is a chance. A sentence-transformers CrossEncoder folder.",
+        "and its sigmoid is a probability. A sentence-transformers CrossEncoder folder.",
         "",
         f"- Started from: {Path(init).name}",
         f"- Trained on: {', '.join(SETS)}",
@@ -220,7 +220,7 @@ def main(
     """
     Train the general model: three runs on openly licensed sets, their mean, blended with the start.
 
-    What is finished is kept in the folder WORK, so the same command goes on after a kill; runs may
+    Finished runs are kept in the folder WORK, so the same command resumes after a kill; runs may
     also be made apart, each by its own `--seed`, before the command is given with all of them.
     """
     recipe = _recipe(seeds, epochs, share, tokens)

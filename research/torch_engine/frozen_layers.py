@@ -31,7 +31,7 @@ _Norm = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
 class Sequences(NamedTuple):
-    """Where sequences lie that stand end to end."""
+    """The positions of packed sequences."""
 
     starts: Tensor  # (sequences + 1,) int32
     longest: int
@@ -129,7 +129,7 @@ class FrozenLayer:
     last: _Scale
     heads: int
     activate: Callable[[Tensor], Tensor] | None
-    """What stands in for gelu, where the encoder has another."""
+    """The activation, if it is not GELU."""
     added_norm: _Norm = _added_norm
 
     @classmethod

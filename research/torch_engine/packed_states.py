@@ -102,7 +102,7 @@ class _Chosen:
     ends: Rows
     """(rows + 1,) the tokens before each."""
     first: Rows
-    """(batches + 1,) how many of them stand before each batch."""
+    """(batches + 1,) the number of them before each batch."""
 
     @classmethod
     def of(cls, batches: StateBatches, kept: NDArray[np.bool_]) -> _Chosen:

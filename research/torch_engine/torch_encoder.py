@@ -94,7 +94,7 @@ class TorchEncoder(LayerwiseEncoder):
 
     @property
     def depths(self) -> tuple[int, ...]:
-        """Where classifiers stand."""
+        """The depths of the classifiers."""
         return self.network.shape.depths
 
     def begin(self, question: str, candidates: Sequence[str]) -> TorchRun:

@@ -23,12 +23,14 @@ def test_list_loss_of_a_question_without_an_answer_is_zero_without_gradient() ->
     loss = list_loss(scores, torch.zeros(2), (2,))
     loss.backward()  # type: ignore[no-untyped-call]
     assert loss.item() == 0.0
+    assert scores.grad is not None
     assert scores.grad.tolist() == [0.0, 0.0]
 
 
 def test_list_loss_gradient_is_finite_with_lists_of_several_lengths() -> None:
     scores = torch.tensor([50.0, -50.0, 3.0], requires_grad=True)
     list_loss(scores, torch.tensor([0.0, 1.0, 1.0]), (2, 1)).backward()  # type: ignore[no-untyped-call]
+    assert scores.grad is not None
     assert torch.isfinite(scores.grad).all()
 
 

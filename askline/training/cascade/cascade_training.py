@@ -108,7 +108,7 @@ def anchored(recipe: CascadeRecipe) -> CascadeRecipe:
 
 
 class TokenizedTexts(NamedTuple):
-    """What text numbers stand for."""
+    """Texts by number, and the template that joins two of them."""
 
     table: TokenTable
     template: PairTemplate

@@ -227,7 +227,7 @@ class _Highest(torch.autograd.Function):
                 sums = whole.index_select(0, at)
             sums.addmm_(beside[pairs[:, None], place].reshape(len(sums), -1), shared)
             highest[pairs], at = _first_maximum(sums.view(*place.shape, -1))
-            # A repeated position can win by a rounding: it stands for the last.
+            # A repeated last position can have the maximum because of rounding.
             chosen[pairs] = at.minimum(place[:, -1:])
         ctx.save_for_backward(taps, beside, vectors, around, owner, chosen)
         return highest

@@ -111,7 +111,7 @@ class _Convolutions(nn.ModuleList):
         """
         (pairs, words, gate) → (pairs, widths * filters).
 
-        Texts stand in one line with zeros between them, so that no work goes into padding. Narrow
+        Texts are in one row with zeros between them, so that padding is not computed. Narrow
         filters have zeros at their ends, so that one matrix product serves all widths: on a GPU
         a step takes a fraction of what a convolution for each width takes.
         """
@@ -122,7 +122,7 @@ class _Convolutions(nn.ModuleList):
         line = line.index_copy(0, at, words.flatten(0, 1).index_select(0, there))
         windows = line.unfold(0, 2 * self.before + 1, 1).flatten(1)  # (windows, gate * width)
         values = windows @ self._weight().T  # (windows, widths * filters)
-        # Between the windows of two texts stand those of the gap.
+        # Between the windows of two texts there are those of the gap.
         lengths = F.pad(mask.sum(1, keepdim=True), (0, 1), value=self.before).flatten()[:-1]
         highest: Tensor = _Highest.apply(values, lengths)  # type: ignore[no-untyped-call]
         return (highest[::2] + torch.cat([one.get_parameter("bias") for one in self])).tanh()

@@ -130,8 +130,8 @@ def _places(
 ) -> Places:
     found: Places = [[] for _ in paragraphs]
     for one, (spans, log_probabilities) in zip(windows, candidates, strict=True):
-        for (first, last), chance in zip(spans, log_probabilities, strict=True):
-            place = (float(chance), int(one.window.starts[first]), int(one.window.ends[last]))
+        for (first, last), score in zip(spans, log_probabilities, strict=True):
+            place = (float(score), int(one.window.starts[first]), int(one.window.ends[last]))
             found[one.paragraph].append(place)
     return found
 

@@ -76,7 +76,7 @@ def test_numpy_and_torch_give_the_same_scores(
             questions, network_scores(trained.network, numbers), strict=True
         ):
             found = ranker.score_texts(question.text, question.texts)
-            np.testing.assert_allclose(found, expected, atol=1e-5)
+            np.testing.assert_allclose(np.asarray(found), np.asarray(expected), atol=1e-5)
 
 
 def test_card_names_data_and_recipe(

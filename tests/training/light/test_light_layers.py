@@ -42,13 +42,15 @@ def test_list_layer_equals_torch_on_each_list(kind: ListLayerKind) -> None:
     alone = layer.reader
     for read in (
         lambda given: layer(given, SIZES),
-        lambda given: torch.cat([alone(part[None])[0][0] for part in torch.split(given, SIZES)]),
+        lambda given: torch.cat(
+            [alone(part[None])[0][0] for part in torch.split(given, list(SIZES))]
+        ),
     ):
         layer.zero_grad()
         leaf = pairs.clone().requires_grad_()
-        values = read(leaf)  # type: ignore[no-untyped-call]
+        values = read(leaf)
         (values * torch.linspace(-1, 1, 8)).sum().backward()
-        found.append([values, leaf.grad, *(torch.clone(one.grad) for one in layer.parameters())])
+        found.append([values, leaf.grad, *_gradients(layer)])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
@@ -56,3 +58,7 @@ def test_list_layer_equals_torch_on_each_list(kind: ListLayerKind) -> None:
 def test_list_layer_none_is_the_identity() -> None:
     pairs = torch.randn(4, 6)
     assert ListLayer("none", 6, 8)(pairs, (4,)) is pairs
+
+
+def _gradients(network: torch.nn.Module) -> list[torch.Tensor]:
+    return [weight.grad.clone() for weight in network.parameters() if weight.grad is not None]

@@ -39,7 +39,8 @@ def test_values_and_gradients_are_those_of_conv1d_and_maximum(widths: tuple[int,
         words = start.clone().requires_grad_()
         values = compute(words, mask)
         (values * torch.linspace(-1, 1, values.shape[1])).sum().backward()
-        grads = [torch.clone(one.grad) for one in layers.parameters()]
+        grads = _gradients(layers)
+        assert words.grad is not None
         found.append([values, words.grad * mask[..., None], *grads])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
@@ -72,3 +73,7 @@ COUNTS: list[tuple[LightConfig, int]] = [
 )
 def test_parameter_count(config: LightConfig, expected: int) -> None:
     assert parameter_count(build_network(config)) == expected
+
+
+def _gradients(network: torch.nn.Module) -> list[torch.Tensor]:
+    return [weight.grad.clone() for weight in network.parameters() if weight.grad is not None]

@@ -39,9 +39,7 @@ def test_values_and_gradients_are_those_of_conv1d_and_maximum(width: int) -> Non
         leaf = channels.clone().requires_grad_()
         values = compute(texts, leaf)
         (values * torch.linspace(-1, 1, 6)).sum().backward()
-        found.append(
-            [values, *(torch.clone(weight.grad) for weight in layer.parameters()), leaf.grad]
-        )
+        found.append([values, *_gradients(layer), leaf.grad])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
 
@@ -86,3 +84,7 @@ def test_weights_are_saved_and_loaded_as_those_of_conv1d() -> None:
     other = PooledConvolution(8, 2, 6, 3)
     other.load_state_dict(weights)
     assert torch.equal(other.taps, layer.taps)
+
+
+def _gradients(network: torch.nn.Module) -> list[torch.Tensor]:
+    return [weight.grad.clone() for weight in network.parameters() if weight.grad is not None]
