@@ -116,6 +116,13 @@ __all__ = ["serve"]
     show_default=True,
     help="Most time per request.",
 )
+@click.option(
+    "--max-connections",
+    type=POSITIVE_INTEGER,
+    default=256,
+    show_default=True,
+    help="Most idle connections per client address; behind a proxy, of all clients together.",
+)
 @click.option("--log-text", is_flag=True, help="Write questions to the access log.")
 def serve(
     *,
@@ -134,6 +141,7 @@ def serve(
     max_documents: int,
     max_tokens: int,
     max_seconds: float,
+    max_connections: int,
     log_text: bool,
 ) -> None:
     """
@@ -175,6 +183,8 @@ def serve(
             tokens=max_tokens,
             seconds=max_seconds,
             queue=queue,
+            connections=max(max_connections, Limits().connections),
+            connections_per_address=max_connections,
         ),
         log_text=log_text,
     )

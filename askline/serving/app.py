@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .. import __version__
 from .access_log import AccessLogMiddleware
 from .auth import AuthMiddleware
-from .http_errors import InternalError, ServiceError, error_response
+from .http_errors import InternalError, ServiceError, ShuttingDownError, error_response
 from .limits import BodyLimitMiddleware
 from .metrics import Metrics
 from .routes import ROUTERS
@@ -74,6 +75,7 @@ def create_app(settings: Settings, pool: WorkerPool, metrics: Metrics) -> FastAP
     app.add_middleware(
         AuthMiddleware, keys=settings.keys, only_local_hosts=settings.only_local_hosts
     )
+    app.add_middleware(_ShutdownMiddleware)
     app.add_middleware(_SecurityHeadersMiddleware)
     app.add_middleware(AccessLogMiddleware, metrics=metrics, log_text=settings.log_text)
     return app
@@ -94,6 +96,28 @@ class _SecurityHeadersMiddleware:
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
+
+
+class _ShutdownMiddleware:
+    """Answers with status 503 the requests that the web server cancels when it is stopped."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_started = False
+
+        async def recording_send(message: Message) -> None:
+            nonlocal has_started
+            has_started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, recording_send)
+        except asyncio.CancelledError:
+            if has_started or scope["type"] != "http":
+                raise
+            await error_response(scope["path"], ShuttingDownError())(scope, receive, send)
 
 
 async def _on_service_error(request: Request, error: Exception) -> Response:

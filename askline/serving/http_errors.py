@@ -25,6 +25,7 @@ __all__ = [
     "NoWorkerFreeError",
     "QueueFullError",
     "ServiceError",
+    "ShuttingDownError",
     "TimeLimitError",
     "WorkerLostError",
     "error_body",
@@ -100,6 +101,16 @@ class DeadlineError(ServiceError):
 
     def __init__(self) -> None:
         super().__init__("The deadline passed before a ranking was ready. Allow more time.")
+
+
+class ShuttingDownError(ServiceError):
+    """The service is stopped and has no more time for the request."""
+
+    status = 503
+    retry_after = 5
+
+    def __init__(self) -> None:
+        super().__init__("The service is shutting down. Try again.")
 
 
 class TimeLimitError(ServiceError):

@@ -39,7 +39,13 @@ class Limits:
     queue: int = 64
     """Requests that wait for a worker."""
     connections: int = 1_024
-    """Open connections."""
+    """Connections that wait for a request; when there are more, the oldest are closed."""
+    connections_per_address: int = 256
+    """The same for each client address."""
+    header_bytes: int = 32_768
+    """Bytes of a request line and its headers."""
+    header_seconds: float = 10.0
+    """Time for the headers to arrive."""
     body_seconds: float = 30.0
     """Time for a body to arrive."""
 

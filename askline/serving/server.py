@@ -14,14 +14,19 @@ import uvicorn
 
 from ..errors import InputError
 from .access_log import ACCESS_LOG
+from .connections import ConnectionLimiter
 from .metrics import Metrics
 from .settings import Settings, check_exposure
 from .worker_pool import WorkerPool
 
 __all__ = ["run_server"]
 
-_SHUTDOWN_SECONDS = 30
-"""Time for running requests to finish when the service is stopped."""
+_SHUTDOWN_SECONDS = 25
+"""
+Time for requests to finish when the service is stopped. After it, they get status 503. Container
+managers kill a service after 30 seconds or more.
+"""
+_OTHER_FILES = 256  # open files besides connections: pipes to workers, log files
 
 
 def run_server(settings: Settings, on_ready: Callable[[str], None] = lambda _: None) -> None:
@@ -48,14 +53,18 @@ async def _serve(
     try:
         await starting
         app = app_module.create_app(settings, pool, metrics)
+        limits = settings.limits
         config = uvicorn.Config(
             app,
+            http=ConnectionLimiter(limits).protocol,  # type: ignore[arg-type]
+            ws="none",
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=settings.limits.connections,
+            h11_max_incomplete_event_size=limits.header_bytes,
             timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
         )
+        _allow_open_files(limits.connections + limits.queue + _OTHER_FILES)
         for name in ("SIGINT", "SIGTERM"):
             # uvicorn handles them while it runs and raises them again at its end. By then the
             # service has stopped, so they are ignored.
@@ -82,6 +91,18 @@ def _bind(settings: Settings) -> socket.socket:
             f"Cannot listen on {settings.host} port {settings.port}: {error.strerror or error}."
         ) from error
     return listener
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files, as far as the system allows."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _url(listener: socket.socket) -> str:

@@ -27,7 +27,14 @@ ROOT = Path(__file__).parent.parent.parent
 class Server:
     """`askline serve` as a process. Use it as a context manager, which stops it at the end."""
 
-    def __init__(self, *options: str, plugins: Path | None = None, **settings: str) -> None:
+    def __init__(
+        self,
+        *options: str,
+        plugins: Path | None = None,
+        before: str = "pass",
+        **settings: str,
+    ) -> None:
+        """`before` is a Python statement that the process executes first."""
         paths = [str(ROOT), *([str(plugins)] if plugins else [])]
         environment = os.environ | {
             "OMP_NUM_THREADS": "1",
@@ -35,7 +42,8 @@ class Server:
             "PYTHONWARNINGS": "error",
             **settings,
         }
-        command = [sys.executable, "-c", "from askline.cli import main; main()", "serve"]
+        program = f"{before}; from askline.cli import main; main()"
+        command = [sys.executable, "-c", program, "serve"]
         self.process = subprocess.Popen(
             [*command, "--port", "0", *options],
             stderr=subprocess.PIPE,

@@ -270,7 +270,7 @@ def test_concurrent_requests_share_a_batch(plugins: Path, threads: ThreadPoolExe
         assert server.metric("askline_batch_size_sum") > batches  # observed once per request
         wrong = {**body, "documents": [1]}
         assert server.post("/v1/rerank", wrong).status_code == 422
-        bodies = [{**body, "query": "break"} if at == 3 else body for at in range(12)]
+        bodies = [{**body, "query": "break"} if at % 2 else body for at in range(12)]
         url = f"{server.base}/v1/rerank"
         codes = threads.map(lambda each: httpx.post(url, json=each).status_code, bodies)
         assert list(codes) == [200] * 12  # each is ranked alone after the batch has failed
@@ -343,3 +343,24 @@ def test_workers_end_when_the_service_is_killed(plugins: Path) -> None:
         for _ in eventually():
             if not any(Path(f"/proc/{pid}").exists() for pid in workers):
                 break
+
+
+def test_shutdown_answers_the_requests_that_it_has_no_time_for(
+    plugins: Path, threads: ThreadPoolExecutor
+) -> None:
+    before = "import askline.serving.server as server; server._SHUTDOWN_SECONDS = 1"
+    options = ("--model", "slow", "--workers", "1")
+    with Server(*options, plugins=plugins, before=before) as server:
+        cohere = [threads.submit(_post, server, 20_000) for _ in range(4)]
+        body = {"query": "Emma 20000", "texts": TEXTS}
+        tei = threads.submit(httpx.post, f"{server.base}/rerank", json=body, timeout=30)
+        _wait_for_jobs(server, running=2, queued=3)
+        start = time.perf_counter()
+        assert server.stop() == 0
+        assert time.perf_counter() - start < 10
+        for each in cohere:
+            answer = each.result()
+            assert answer.status_code == 503
+            assert answer.headers["retry-after"] == "5"
+            assert answer.json()["message"] == "The service is shutting down. Try again."
+        assert tei.result().json()["error_type"] == "Unhealthy"
