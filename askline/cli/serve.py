@@ -56,14 +56,14 @@ __all__ = ["serve"]
     metavar="KEY",
     envvar="ASKLINE_KEY",
     show_envvar=True,
-    help="API key that requests must send.",
+    help="API key that requests must send; it may also change documents.",
 )
 @click.option(
     "--keys",
     "keys_file",
     metavar="FILE",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="File with the SHA-256 of accepted API keys, one per line.",
+    help="File with accepted API keys, one per line: read:SHA256 or write:SHA256.",
 )
 @click.option(
     "--open",

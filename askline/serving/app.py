@@ -12,6 +12,7 @@ from fastapi.responses import Response
 from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
@@ -127,11 +128,21 @@ async def _on_service_error(request: Request, error: Exception) -> Response:
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    service_error = ServiceError(str(error.detail), status=error.status_code)
-    response = error_response(request.url.path, service_error)
-    for name, value in (error.headers or {}).items():
-        response.headers[name] = value
-    return response
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(sorted(_allowed_methods(request)))
+    service_error = ServiceError(str(error.detail), status=error.status_code, headers=headers)
+    return error_response(request.url.path, service_error)
+
+
+def _allowed_methods(request: Request) -> set[str]:
+    """Return the methods of all routes with this path. Starlette names those of one route."""
+    return {
+        method
+        for route in (*request.app.routes, *(each for router in ROUTERS for each in router.routes))
+        if isinstance(route, Route) and route.path_regex.match(request.scope["path"])
+        for method in route.methods or ()
+    }
 
 
 async def _on_validation_error(request: Request, error: Exception) -> Response:

@@ -1,12 +1,12 @@
-"""Schemas that several routes share, and those of `/health`, `/ready` and `/info`."""
+"""Schemas that several routes share, and those of `/health`, `/ready`, `/info`, `/v1/models`."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 __all__ = [
     "DeadlineMs",
@@ -14,8 +14,12 @@ __all__ = [
     "ErrorSchema",
     "HealthResponse",
     "InfoResponse",
+    "Integer",
     "LimitsSchema",
+    "ListedModel",
+    "ModelListResponse",
     "ModelSchema",
+    "NotEmpty",
     "QuestionText",
     "Schema",
     "Text",
@@ -42,10 +46,20 @@ def check_question(question: str) -> str:
     return question
 
 
+def _as_integer(value: object) -> object:
+    """Return 2 for 2.0: JSON does not tell them apart."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Integer = Annotated[int, BeforeValidator(_as_integer)]
+NotEmpty = Field(json_schema_extra={"minItems": 1})
+"""Of a list that must have an entry. The routes check this, with status 400."""
 Text = Annotated[str, AfterValidator(_replace_surrogates)]
 """A string. Clients that cut strings inside a surrogate pair are tolerated."""
 QuestionText = Annotated[
-    Text, AfterValidator(check_question), Field(json_schema_extra={"minLength": 1})
+    Text,
+    AfterValidator(check_question),
+    Field(json_schema_extra={"minLength": 1, "pattern": r"\S"}),
 ]
 """A question. Every route refuses an empty one with status 422."""
 DeadlineMs = Annotated[
@@ -72,27 +86,38 @@ class Schema(BaseModel):
 
 
 class DocumentSchema(Schema):
-    """A document with a text and other fields. A missing field counts as empty."""
+    """A document with a text and other fields. At least one field to rank by must be there."""
 
     model_config = ConfigDict(extra="allow")
 
-    text: Annotated[Text, Field(description="The text to rank, unless `rank_fields` is given.")] = (
-        ""
-    )
+    text: Annotated[
+        Text | None, Field(description="The text to rank. Needed, unless `rank_fields` is given.")
+    ] = None
 
 
 TextOrDocument = Text | DocumentSchema
 
 
 def document_text(document: TextOrDocument, fields: Sequence[str] | None = None) -> str:
-    """Return the text to rank: the named fields joined by newlines, or `text` without names."""
+    """
+    Return the text to rank: the named fields joined by newlines, or `text` without names.
+
+    ValueError if the document has none of the fields, or one that is not a string.
+    """
     if isinstance(document, str):
         return document
-    if not fields:
-        return document.text
-    known = {"text", *(document.model_extra or {})}
-    values = [getattr(document, name, None) for name in fields if name in known]
-    return "\n".join(_replace_surrogates(value) for value in values if isinstance(value, str))
+    names = fields or ["text"]
+    given = {"text": document.text, **(document.model_extra or {})}
+    values = {name: given[name] for name in names if given.get(name) is not None}
+    wrong = next((name for name, value in values.items() if not isinstance(value, str)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"the field {wrong[:100]!r} must be a string, got {type(values[wrong]).__name__}"
+        )
+    if not values:
+        wanted = " or ".join(repr(name[:100]) for name in names[:5])
+        raise ValueError(f"expected a text in the field {wanted}, got none")
+    return "\n".join(_replace_surrogates(value) for value in values.values())
 
 
 def new_response_id() -> str:
@@ -125,6 +150,22 @@ class ModelSchema(Schema):
         float | None,
         Field(description="A probability below it means no answer; null if not calibrated."),
     ]
+
+
+class ListedModel(Schema):
+    """A ranker in the format of the OpenAI API."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: Annotated[int, Field(description="When the service was started, in Unix time.")]
+    owned_by: str = "askline"
+
+
+class ModelListResponse(Schema):
+    """The rankers that the service was started with; the first is the default."""
+
+    object: Literal["list"] = "list"
+    data: list[ListedModel]
 
 
 class LimitsSchema(Schema):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from .common_schemas import DeadlineMs, QuestionText, Schema, Text
+from .common_schemas import DeadlineMs, Integer, NotEmpty, QuestionText, Schema, Text
 
 __all__ = [
     "AddRequest",
@@ -45,7 +45,7 @@ class AskRequest(Schema):
 
     question: Annotated[QuestionText, Field(max_length=10_000)]
     documents: Annotated[
-        list[Text | NamedText] | None,
+        Annotated[list[Text | NamedText], NotEmpty] | None,
         Field(description="Texts to answer from; default: the index."),
     ] = None
     split: Annotated[
@@ -62,9 +62,9 @@ class AskRequest(Schema):
             ),
         ),
     ] = None
-    top_k: Annotated[int, Field(ge=1, le=100, description="Return the N best answers.")] = 3
+    top_k: Annotated[Integer, Field(ge=1, le=100, description="Return the N best answers.")] = 3
     retrieved: Annotated[
-        int,
+        Integer,
         Field(
             ge=1,
             le=1_000,

@@ -9,6 +9,7 @@ is read has the fields of both.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.responses import Response
@@ -43,9 +44,15 @@ class ServiceError(Exception):
     """Seconds, for the header Retry-After."""
 
     def __init__(
-        self, message: str, *, status: int | None = None, retry_after: int | None = None
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: int | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
+        self.headers = dict(headers or {})
         self.status = status or self.status
         self.retry_after = retry_after or self.retry_after
 
@@ -181,7 +188,7 @@ def error_response(path: str, error: ServiceError, *, body: object = None) -> Re
     """Return the response to a request that failed."""
     # json.dumps escapes lone surrogates, which UTF-8 cannot encode.
     content = json.dumps(error_body(path, error.status, str(error), body=body))
-    headers = {}
+    headers = dict(error.headers)
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     if error.status == 401:
@@ -194,10 +201,11 @@ def error_response(path: str, error: ServiceError, *, body: object = None) -> Re
 _DESCRIPTIONS = {
     400: "The body is not JSON, or a list in it is empty.",
     401: "An API key is needed.",
+    403: "The API key may not change documents.",
     404: "The document does not exist, or the service has no index.",
     408: "The body did not arrive in time.",
     413: "The request is larger than a limit of the service.",
-    415: "The body is not application/json.",
+    415: "The body is compressed, or not application/json.",
     422: "A value in the request cannot be used.",
     429: "The queue is full. Retry-After says when to try again.",
     503: "No worker is free, or the index is busy. Retry-After says when to try again.",

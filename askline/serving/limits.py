@@ -8,7 +8,6 @@ of a job in `worker_pool`, connections and headers in `connections`.
 from __future__ import annotations
 
 import asyncio
-import re
 from dataclasses import dataclass, fields
 
 from starlette.datastructures import Headers
@@ -57,7 +56,7 @@ class Limits:
 
 
 class BodyLimitMiddleware:
-    """Refuses bodies that are too large, too slow, or not declared as JSON."""
+    """Refuses bodies that are too large or too slow."""
 
     def __init__(self, app: ASGIApp, *, limits: Limits) -> None:
         self._app = app
@@ -68,21 +67,12 @@ class BodyLimitMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        error = self._check_headers(scope["method"], Headers(scope=scope))
-        if error is not None:
+        length = Headers(scope=scope).get("content-length", "0")
+        if length.isdecimal() and int(length) > self._limits.body:
+            error = ServiceError(_too_large_message(self._limits.body), status=413)
             await error_response(scope["path"], error)(scope, receive, send)
             return
         await self._app(scope, _LimitedBody(receive, self._limits), send)
-
-    def _check_headers(self, method: str, headers: Headers) -> ServiceError | None:
-        length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > self._limits.body:
-            return ServiceError(_too_large_message(self._limits.body), status=413)
-        if method == "POST" and not _is_json(headers.get("content-type", "")):
-            return ServiceError(
-                "The body must be JSON: Content-Type: application/json.", status=415
-            )
-        return None
 
 
 class _LimitedBody:
@@ -141,9 +131,3 @@ def effective_deadline_ms(request: Request, deadline_ms: float | None) -> float 
 
 def _too_large_message(max_bytes: int) -> str:
     return f"The body must have at most {max_bytes:,} bytes, got more."
-
-
-def _is_json(content_type: str) -> bool:
-    """Browsers do not send this type from a form, so no other site can post on a user's behalf."""
-    media_type = content_type.partition(";")[0].strip().lower()
-    return re.fullmatch(r"application/([\w.-]+\+)?json", media_type) is not None

@@ -15,6 +15,8 @@ from pydantic import Field, model_validator
 
 from .common_schemas import (
     DeadlineMs,
+    Integer,
+    NotEmpty,
     QuestionText,
     Schema,
     Text,
@@ -49,7 +51,9 @@ Model = Annotated[
         description="A ranker that `/info` lists; any other name selects the default.",
     ),
 ]
-TopN = Annotated[int | None, Field(ge=1, description="Return the N best results; default: all.")]
+TopN = Annotated[
+    Integer | None, Field(ge=1, description="Return the N best results; default: all.")
+]
 
 
 class RerankRequestV2(Schema):
@@ -57,12 +61,12 @@ class RerankRequestV2(Schema):
 
     model: Model = None
     query: Query
-    documents: list[Text]
+    documents: Annotated[list[Text], NotEmpty]
     top_n: TopN = None
     max_tokens_per_doc: Annotated[
-        int | None, Field(ge=1, description="Ignored: documents are never truncated.")
+        Integer | None, Field(ge=1, description="Ignored: documents are never truncated.")
     ] = None
-    priority: int | None = None
+    priority: Integer | None = None
     deadline_ms: DeadlineMs = None
 
     def texts(self) -> list[str]:
@@ -75,23 +79,35 @@ class RerankRequest(Schema):
 
     model: Model = None
     query: Query
-    documents: list[TextOrDocument]
+    documents: Annotated[list[TextOrDocument], NotEmpty]
     top_n: TopN = None
     rank_fields: Annotated[
-        list[str] | None, Field(description="Fields to rank by; default: `text`.")
+        list[str] | None,
+        Field(
+            description=(
+                "Fields to rank by; default: `text`. Each document must have one of them, and a "
+                "field that it has must be a string."
+            )
+        ),
     ] = None
     return_documents: Annotated[
         bool | None,
         Field(description="Default: true for Jina clients, false for Cohere clients."),
     ] = None
     max_chunks_per_doc: Annotated[
-        int | None, Field(ge=1, description="Ignored: documents are never truncated.")
+        Integer | None, Field(ge=1, description="Ignored: documents are never truncated.")
     ] = None
     deadline_ms: DeadlineMs = None
 
     def texts(self) -> list[str]:
-        """Return the texts to rank."""
-        return [document_text(document, self.rank_fields) for document in self.documents]
+        """Return the texts to rank, or raise ValueError with the position of a wrong document."""
+        texts = []
+        for position, document in enumerate(self.documents):
+            try:
+                texts.append(document_text(document, self.rank_fields))
+            except ValueError as error:
+                raise ValueError(f"documents.{position}: {error}.") from None
+        return texts
 
 
 class RerankItem(Schema):
@@ -158,7 +174,7 @@ class RerankResponse(Schema):
     meta: CohereMeta
 
 
-ScoreInput = Text | list[Text]
+ScoreInput = Text | Annotated[list[Text], NotEmpty]
 _FIELD_PAIRS = (("queries", "documents"), ("text_1", "text_2"), ("data_1", "data_2"))
 
 
@@ -226,7 +242,7 @@ class TeiRequest(Schema):
     """A request of TEI clients."""
 
     query: Query
-    texts: list[Text]
+    texts: Annotated[list[Text], NotEmpty]
     raw_scores: Annotated[
         bool,
         Field(description="Return the scores of the ranker (log odds if calibrated), not 0 to 1."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from starlette.requests import Request
@@ -31,6 +31,8 @@ class Service:
     pool: WorkerPool
     metrics: Metrics
     write_queue: WriteQueue
+    started: float = field(default_factory=time.time)
+    """Unix time."""
 
     async def run(
         self, request: Request, job: Job[_ResultT], deadline_ms: float | None = None

@@ -126,6 +126,9 @@ def test_internal_errors_are_logged_and_not_shown(server: Server) -> None:
 def test_unknown_routes_and_methods(server: Server) -> None:
     assert server.client.get("/nowhere").json()["message"] == "Not Found"
     assert server.client.get("/v1/rerank").status_code == 405
+    form = {"Content-Type": "text/plain"}
+    assert server.client.post("/health", content="a", headers=form).status_code == 405
+    assert server.client.post("/nowhere", content="a", headers=form).status_code == 404
     assert server.client.get("/page/../app.py").status_code == 404
     assert server.client.get("/page/%2e%2e%2fapp.py").status_code == 404
 
@@ -136,3 +139,65 @@ def test_responses_have_security_headers(server: Server) -> None:
         assert headers["content-security-policy"].startswith("default-src 'none'"), path
         assert headers["x-content-type-options"] == "nosniff"
         assert "server" not in headers
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/v1/documents", "GET, POST"),
+        ("/v1/documents/bread", "DELETE, GET"),
+        ("/health", "GET, HEAD"),
+        ("/v1/rerank", "POST"),
+        ("/openapi.json", "GET, HEAD"),
+    ],
+)
+def test_a_wrong_method_is_answered_with_all_allowed_methods(
+    server: Server, path: str, allowed: str
+) -> None:
+    response = server.client.patch(path)
+    assert response.status_code == 405
+    assert response.headers["allow"] == allowed
+
+
+def test_whole_numbers_may_be_written_as_fractions(server: Server) -> None:
+    found = server.post_bytes(b'{"query": "Emma", "documents": ["a", "b", "c"], "top_n": 2.0}')[1]
+    assert len(found["results"]) == 2
+
+
+def test_models_are_listed(server: Server) -> None:
+    listed = server.client.get("/v1/models").json()
+    assert listed["object"] == "list"
+    assert [model["id"] for model in listed["data"]] == ["cosinet", "calibrated", "failing"]
+    assert {model["object"] for model in listed["data"]} == {"model"}
+
+
+DOCUMENTS_WITHOUT_TEXT = {
+    "no text": ({"documents": ["a", {"title": "b"}]}, "documents.1: expected a text in the field"),
+    "null": ({"documents": [{"text": None}]}, "documents.0: expected a text in the field 'text'"),
+    "no rank field": (
+        {"documents": [{"title": "a"}, {"body": "b"}], "rank_fields": ["body", "head"]},
+        "documents.0: expected a text in the field 'body' or 'head', got none",
+    ),
+    "a number": (
+        {"documents": [{"year": 1815}], "rank_fields": ["year"]},
+        "documents.0: the field 'year' must be a string, got int",
+    ),
+}
+
+
+@pytest.mark.parametrize("path", ["/v1/rerank", "/rerank"])
+@pytest.mark.parametrize(
+    ("body", "message"), DOCUMENTS_WITHOUT_TEXT.values(), ids=DOCUMENTS_WITHOUT_TEXT.keys()
+)
+def test_a_document_without_the_field_to_rank_is_refused(
+    server: Server, path: str, body: dict[str, Any], message: str
+) -> None:
+    response = server.post(path, {"query": "Emma", **body})
+    assert response.status_code == 422
+    assert message in response.json()["message"]
+
+
+def test_a_document_may_lack_some_of_the_fields_to_rank(server: Server) -> None:
+    documents = [{"title": "a"}, {"title": "b", "text": ""}]
+    body = {"query": "Emma", "documents": documents, "rank_fields": ["title", "text"]}
+    assert server.post("/v1/rerank", body).status_code == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import json
 from collections.abc import Iterator
 
@@ -80,6 +81,14 @@ def test_only_json_is_accepted(server: Server, content_type: str, expected: int)
     )
     assert status == expected
     assert expected == 200 or "Content-Type: application/json" in answer["detail"]
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate"])
+def test_a_compressed_body_is_refused(server: Server, encoding: str) -> None:
+    body = gzip.compress(json.dumps(RERANK_BODY).encode())
+    status, answer = server.post_bytes(body, **{"Content-Encoding": encoding})
+    assert status == 415
+    assert f"must not be compressed, got Content-Encoding: {encoding}" in answer["message"]
 
 
 @pytest.mark.parametrize("value", ["soon", "0", "-5", "nan", "inf", "1e99"])

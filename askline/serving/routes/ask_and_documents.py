@@ -23,15 +23,17 @@ from ..corpus_schemas import (
     RemoveResponse,
 )
 from ..http_errors import COMMON_ERRORS, error_responses
+from ..json_route import JsonRoute
 from ..limits import check_entry_count
 from ..messages import AddJob, AskJob, ListJob, RemoveJob, ShowJob
 from ..service import service_of
 
 __all__ = ["router"]
 
-router = APIRouter()
+router = APIRouter(route_class=JsonRoute)
 
 _ERRORS = COMMON_ERRORS | error_responses(404)
+_WRITE_ERRORS = _ERRORS | error_responses(403)
 _DocumentId = Annotated[
     str, Path(min_length=1, max_length=1_000, description="It may contain slashes.")
 ]
@@ -61,7 +63,7 @@ async def ask(request: Request, body: AskRequest) -> AskResponse:
     return await service.run(request, job, body.deadline_ms)
 
 
-@router.post("/v1/documents", responses=_ERRORS, summary="Add documents", tags=["documents"])
+@router.post("/v1/documents", responses=_WRITE_ERRORS, summary="Add documents", tags=["documents"])
 async def add_documents(request: Request, body: AddRequest) -> AddResponse:
     """A known id replaces the old document. The response is sent when all are on disk."""
     service = service_of(request)
@@ -96,7 +98,10 @@ async def show_document(
 
 
 @router.delete(
-    "/v1/documents/{id:path}", responses=_ERRORS, summary="Remove a document", tags=["documents"]
+    "/v1/documents/{id:path}",
+    responses=_WRITE_ERRORS,
+    summary="Remove a document",
+    tags=["documents"],
 )
 async def remove_document(request: Request, id: _DocumentId) -> RemoveResponse:  # noqa: A002
     """The response is sent when it is removed from the disk."""

@@ -1,4 +1,4 @@
-"""`/health`, `/ready`, `/info` and `/metrics`: the state of the service."""
+"""`/health`, `/ready`, `/info`, `/v1/models` and `/metrics`: the state of the service."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ... import __version__
-from ..common_schemas import HealthResponse, InfoResponse, LimitsSchema
+from ..common_schemas import (
+    HealthResponse,
+    InfoResponse,
+    LimitsSchema,
+    ListedModel,
+    ModelListResponse,
+)
 from ..http_errors import ServiceError, error_responses
 from ..service import service_of
 
@@ -55,6 +61,18 @@ async def info(request: Request) -> InfoResponse:
             seconds=limits.seconds,
             queue=limits.queue,
         ),
+    )
+
+
+@router.get("/v1/models", responses=error_responses(401), summary="List the rankers")
+async def models(request: Request) -> ModelListResponse:
+    """The rankers that the service was started with, in the format of the OpenAI API."""
+    service = service_of(request)
+    started = int(service.started)
+    return ModelListResponse(
+        data=[
+            ListedModel(id=model.id, created=started) for model in service.pool.description.models
+        ]
     )
 
 

@@ -11,7 +11,8 @@ from starlette.requests import Request
 
 from ..access_log import add_log_fields
 from ..common_schemas import new_response_id
-from ..http_errors import COMMON_ERRORS
+from ..http_errors import COMMON_ERRORS, InvalidRequestError
+from ..json_route import JsonRoute
 from ..limits import check_entry_count
 from ..messages import RankJob, RankResult, ScoreJob
 from ..rerank_schemas import (
@@ -35,7 +36,7 @@ from ..service import service_of
 
 __all__ = ["router"]
 
-router = APIRouter()
+router = APIRouter(route_class=JsonRoute)
 
 
 @router.post(
@@ -114,7 +115,10 @@ async def score(request: Request, body: ScoreRequest) -> ScoreResponse:
 
 
 async def _rerank(request: Request, body: RerankRequest) -> RerankResponse:
-    texts = body.texts()
+    try:
+        texts = body.texts()
+    except ValueError as error:
+        raise InvalidRequestError(str(error)) from None
     ranked = await _rank(request, body.query, texts, body.model, body.deadline_ms)
     return_documents = body.return_documents
     if return_documents is None:
