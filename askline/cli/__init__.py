@@ -25,14 +25,22 @@ from .demo import demo
 from .eval import eval_
 from .export import export
 from .index import index
-from .rank import rank
-from .rankers import rankers
+from .rank import rank, rankers
 from .serve import serve
 from .status import status
-from .train import train
+from .train_cascade import cascade, reader
+from .train_light import light_commands
+from .train_phrases import extractor, phrases
+from .train_transformer import transformer
 from .tune import tune
 
 __all__ = ["cli", "main"]
+
+train = click.Group(
+    "train",
+    [*light_commands(), transformer, cascade, reader, extractor, phrases],
+    help="Train a network and write it as a model folder.",
+)
 
 _SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Answer questions": (demo, ask, index, status, serve),

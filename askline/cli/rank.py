@@ -1,4 +1,4 @@
-"""`askline rank`: rank candidate sentences for a question."""
+"""`askline rank`: rank candidate sentences for a question; `askline rankers`: list the rankers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from .output import print_indented, print_stages, replace_controls
 if TYPE_CHECKING:
     from ..types import Hit, Ranking
 
-__all__ = ["rank"]
+__all__ = [
+    "rank",
+    "rankers",
+]
 
 
 @click.command(short_help="Rank candidate sentences for a question.")
@@ -135,3 +138,17 @@ def _print(ranking: Ranking, top: int | None, *, explain: bool) -> None:
             "--explain shows the stages.",
             err=True,
         )
+
+
+@click.command(short_help="List the rankers.")
+def rankers() -> None:
+    """
+    List the names of the rankers, for --ranker and SPEC.
+
+    A SPEC is a name (bm25), a name with options (cosinet('DIR')), or a pipeline: A % 20 >> B ranks
+    with A and ranks A's first 20 again with B.
+    """
+    from ..rankers.registry import ranker_names
+
+    for name in ranker_names():
+        click.echo(name)

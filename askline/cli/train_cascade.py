@@ -35,7 +35,7 @@ from .train_common import (
 if TYPE_CHECKING:
     from ..models.cascade_config import Head, Precision
     from ..training.cascade.cascade_network import CascadeShape
-    from ..training.cascade.cascade_run import CascadeData, CascadePlan
+    from ..training.cascade.cascade_workflow import CascadeData, CascadePlan
 
 __all__ = ["cascade", "reader"]
 
@@ -167,7 +167,7 @@ def cascade(
         CascadeShape,
         parse_depths,
     )
-    from ..training.cascade.cascade_run import (
+    from ..training.cascade.cascade_workflow import (
         CascadeData,
         build_cascade,
         check_exportable,
@@ -218,8 +218,8 @@ def _cascade_plan(
     adapt_epochs: int | None,
     minutes: float | None,
 ) -> CascadePlan:
-    from ..training.cascade.cascade_run import CascadePlan
     from ..training.cascade.cascade_training import ADAPT, TRANSFER
+    from ..training.cascade.cascade_workflow import CascadePlan
 
     return CascadePlan(
         shape,
@@ -352,7 +352,7 @@ def reader(
     require_torch(device)
     from ..models.cascade_config import Adapter
     from ..rankers.cascade import shipped_folder
-    from ..training.reader.reader_training import (
+    from ..training.cascade.reader_training import (
         ReaderPlan,
         ReaderRecipe,
         build_reader,

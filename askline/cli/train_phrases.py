@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from ..evaluation.phrase_scores import Language
     from ..training.phrases.phrase_extractor import SpanEnds
     from ..training.phrases.phrase_network import PhraseForm
-    from ..training.phrases.phrase_run import PhraseRun
     from ..training.phrases.phrase_teacher import PairText
     from ..training.phrases.phrase_training import PhraseRecipe
+    from ..training.phrases.phrase_workflow import PhraseRun
 
 __all__ = ["extractor", "phrases"]
 
@@ -161,7 +161,7 @@ def extractor(init: str, *, ends: SpanEnds, options: _PhraseOptions) -> None:
     """
     require_torch(options.device)
     from ..training.phrases.phrase_export import save_extractor
-    from ..training.phrases.phrase_run import build_extractor
+    from ..training.phrases.phrase_workflow import build_extractor
 
     run, tokenizer = _run(init, options)
     train, dev = options.paragraphs()
@@ -243,7 +243,7 @@ def phrases(
     """
     require_torch(options.device)
     from ..training.phrases.phrase_export import export_phrases, load_extractor, runtime_config
-    from ..training.phrases.phrase_run import PhrasePlan, build_phrase_model
+    from ..training.phrases.phrase_workflow import PhrasePlan, build_phrase_model
 
     texts = _read_pairs(pairs, teacher, options)
     run, tokenizer = _run(extractor_folder, options)
@@ -270,7 +270,7 @@ def phrases(
 def _run(init: str | Path, options: _PhraseOptions) -> tuple[PhraseRun, str]:
     """What training needs, and the tokenizer as the text of its file."""
     from ..phrases.tokenization import load_tokenizer
-    from ..training.phrases.phrase_run import PhraseRun
+    from ..training.phrases.phrase_workflow import PhraseRun
 
     if Path(init).is_dir():
         tokenizer = load_tokenizer(init)

@@ -19,10 +19,9 @@ from .calibration import (
     choose_threshold,
     expected_calibration_error,
 )
-from .markdown_tables import evaluation_rows, markdown_table
 from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
 from .phrase_scores import PhraseScores, exact_match, f1, normalize_phrase, score_phrases
-from .ranker_evaluation import Evaluation, evaluate
+from .ranker_evaluation import Evaluation, evaluate, evaluation_rows, markdown_table
 from .runs import Qrels, RankedList, Run, make_qrels, read_qrels, read_run, write_qrels, write_run
 from .significance import (
     Comparison,

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
 from ..text.atomic_write import atomic_write
-from .index_segments import Segment, SegmentData, merge_segments, write_segment
-from .inverted_lists import faiss_installed
+from .index_segments import Segment, SegmentData, faiss_installed, merge_segments, write_segment
 from .phrase_model import EncodedPhrases, EncodedQuestion
 
 __all__ = [

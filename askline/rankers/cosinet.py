@@ -16,8 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..engine.cosinet_network import CosinetNetwork, cosinet_shapes
-from ..engine.first_stage import FirstStageNetwork
+from ..engine.cosinet_network import CosinetNetwork, FirstStageNetwork, cosinet_shapes
 from ..engine.lexical_matches import PairFeatures, TokenizedList
 from ..models.folder import ModelFolder, check_shapes
 from ..models.light_config import CosinetConfig, FirstStageConfig

@@ -57,18 +57,18 @@ from askline.training.cascade.cascade_training import (
     anchored,
     train_cascade,
 )
-from askline.training.cascade.span_reading import read_spans
-from askline.training.checkpoint import average_weights, interpolate_weights
-from askline.training.losses import CascadeObjective
-from askline.training.packing import TokenTable
-from askline.training.reader.reader_network import AdapterReader
-from askline.training.reader.reader_training import (
+from askline.training.cascade.reader_network import AdapterReader
+from askline.training.cascade.reader_training import (
     ReaderRecipe,
     WordPieceTokenizer,
     answer_examples,
     train_reader,
     word_piece_template,
 )
+from askline.training.cascade.span_reading import read_spans
+from askline.training.checkpoint import average_weights, interpolate_weights
+from askline.training.losses import CascadeObjective
+from askline.training.packing import TokenTable
 from askline.training.transformer.cross_encoder_folder import load_tokenizer
 from research.benchmarks.span_answers import measure_reading
 from research.recipes.general import SETS

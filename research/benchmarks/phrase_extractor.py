@@ -20,8 +20,8 @@ from askline.phrases.extraction import Decoding
 from askline.phrases.tokenization import load_tokenizer
 from askline.training.loop import TrainingProgress
 from askline.training.phrases.phrase_extractor import SpanEnds
-from askline.training.phrases.phrase_run import PhraseRun, build_extractor, candidate_recall
 from askline.training.phrases.phrase_training import PhraseRecipe
+from askline.training.phrases.phrase_workflow import PhraseRun, build_extractor, candidate_recall
 
 from .common import data_root, load_or_empty, save
 

@@ -3,8 +3,8 @@ Train the first-stage filter that ships with askline, from openly licensed sets.
 
     python -m research.recipes.first_stage --data DIR --out DIR
 
-`askline.engine.first_stage` runs the filter without torch. Its relevance feedback, which needs the
-whole list, has no parameters and is not part of this network.
+`askline.engine.cosinet_network` runs the filter without torch. Its relevance feedback, which needs
+the whole list, has no parameters and is not part of this network.
 """
 
 from __future__ import annotations

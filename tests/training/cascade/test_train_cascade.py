@@ -14,7 +14,7 @@ from askline.cli.train_cascade import cascade
 from askline.errors import InputError
 from askline.training.cascade.cascade_export import export_cascade
 from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape, load_cascade
-from askline.training.cascade.cascade_run import CascadePlan
+from askline.training.cascade.cascade_workflow import CascadePlan
 
 
 def run(*options: str | Path) -> Result:

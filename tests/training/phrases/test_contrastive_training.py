@@ -24,8 +24,8 @@ from askline.training.phrases.phrase_examples import answer_windows
 from askline.training.phrases.phrase_export import export_phrases
 from askline.training.phrases.phrase_extractor import Extractor
 from askline.training.phrases.phrase_network import PhraseForm, PhraseNetwork
-from askline.training.phrases.phrase_run import answer_within
 from askline.training.phrases.phrase_training import PhraseRecipe
+from askline.training.phrases.phrase_workflow import answer_within
 from askline.training.transformer.pair_network import read_encoder
 
 

@@ -16,10 +16,8 @@ from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError
 from askline.models.cascade_config import Adapter, CascadeConfig
 from askline.models.folder import ModelFolder
-from askline.training.loop import TrainingProgress
-from askline.training.packing import TokenTable, pack
-from askline.training.reader.reader_network import AdapterReader, float_tensors
-from askline.training.reader.reader_training import (
+from askline.training.cascade.reader_network import AdapterReader, float_tensors
+from askline.training.cascade.reader_training import (
     ReaderPlan,
     ReaderRecipe,
     WordPieceTokenizer,
@@ -31,6 +29,8 @@ from askline.training.reader.reader_training import (
     word_piece_template,
     write_reader,
 )
+from askline.training.loop import TrainingProgress
+from askline.training.packing import TokenTable, pack
 
 from ...engine.tiny_cascades import CANDIDATES, QUESTION, runtime_folder, tensors
 from ...engine.tiny_cascades import tiny_config as tiny

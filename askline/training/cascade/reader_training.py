@@ -28,8 +28,6 @@ from ...errors import InputError
 from ...models.cascade_config import Adapter, CascadeConfig, check_cascade_tensors, reader_tensors
 from ...models.encoder_config import DENSE_INPUTS
 from ...models.folder import ModelFolder, write_folder
-from ..cascade.cascade_examples import span_examples
-from ..cascade.span_reading import SpanBatch, SpanExamples, span_distillation_loss, span_loss
 from ..checkpoint import Epoch
 from ..loop import (
     SeededOnceTask,
@@ -43,7 +41,9 @@ from ..model_card import data_license
 from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import PairTemplate, pack
 from ..post_training_quantization import Pair, activation_statistics
+from .cascade_examples import span_examples
 from .reader_network import AdapterReader, float_tensors
+from .span_reading import SpanBatch, SpanExamples, span_distillation_loss, span_loss
 
 __all__ = [
     "ReaderPlan",

@@ -1,7 +1,9 @@
 """
-What a trained network is worth: whether candidates hold the answer, and which one is taken.
+The trainings behind `askline train extractor` and `askline train phrases`, and their evaluation.
 
-The whole way: paragraphs to an extractor, extractor and readers to a phrase model.
+An extractor is trained on paragraphs; a phrase model on an extractor's candidates and, if wanted,
+on the scores of teachers. The evaluation measures whether the candidates contain the answer, and
+which candidate is chosen.
 """
 
 from __future__ import annotations

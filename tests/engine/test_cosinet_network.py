@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from askline.engine.first_stage import FirstStageNetwork
+from askline.engine.cosinet_network import FirstStageNetwork
 from askline.engine.lexical_matches import LexicalMatches, TokenizedList
 from askline.errors import ModelError
 from askline.models.light_config import FEATURES, FirstStageConfig
