@@ -6,6 +6,8 @@ A probability is shown with a word: sure (at least 90%), likely (70%), perhaps (
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -24,8 +26,21 @@ _CHARACTERS_BEFORE_PHRASE = 200  # shown of a long sentence whose phrase is far 
 _MARGIN = "  "
 
 
-def print_answers(answers: Answers, *, explain: bool) -> None:
-    """Print the best answer between its neighbors, the other answers, and the stages on request."""
+def print_answers(
+    answers: Answers, *, explain: bool, source_paths: Mapping[str, str] | None = None
+) -> None:
+    """
+    Print the best answer between its neighbors, the other answers, and the stages on request.
+
+    A document that is in `source_paths` is shown by its path, which a terminal can open.
+    """
+    paths = source_paths or {}
+    answers = replace(
+        answers,
+        answers=tuple(
+            replace(each, document=paths.get(each.document, each.document)) for each in answers
+        ),
+    )
     if not answers.answers:
         click.echo("No answer found: no sentence shares a word with the question.")
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from importlib import import_module
@@ -15,7 +15,7 @@ import click
 from ..errors import CorpusError, InputError
 from .answer_output import print_answers
 from .options import POSITIVE_INTEGER, json_option, ranker_option
-from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, print_problems
+from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, print_problems, relative_path
 from .progress import progress_count
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def ask(
         raise click.UsageError("--nearest uses no ranker: leave out --ranker.")
     retrieved = max(top, retrieved)
     problems: Sequence[Problem] = ()
+    source_paths: dict[str, str] = {}
     if url is not None:
         answers = _ask_server(question, url, encode, spec, top, retrieved)
     else:
@@ -132,15 +133,17 @@ def ask(
                 answers = corpus.nearest(question, top_k=top)
             else:
                 answers = corpus.ask(question, top_k=top, retrieved=retrieved, phrases=phrases)
+            source_paths = _source_paths(corpus, answers)
         if report is not None:
             problems = report.problems
             if not answers.stages[0].entered:
                 print_problems(problems)
                 raise _no_text_error(paths)
     if as_json:
-        click.echo(json.dumps(_as_record(answers, problems), ensure_ascii=False))
+        record = _as_record(answers, problems, source_paths)
+        click.echo(json.dumps(record, ensure_ascii=False))
     else:
-        print_answers(answers, explain=explain)
+        print_answers(answers, explain=explain, source_paths=source_paths)
     print_problems(problems)
     if not answers.answered:
         click.get_current_context().exit(EXIT_NO_ANSWER)
@@ -218,9 +221,18 @@ def _no_text_error(paths: Sequence[str]) -> InputError:
     )
 
 
-def _as_record(answers: Answers, problems: Sequence[Problem]) -> dict[str, object]:
+def _source_paths(corpus: Corpus, answers: Answers) -> dict[str, str]:
+    """The path of each document that is a file, relative to the current folder if it is in it."""
+    paths = {each.document: corpus.source_path(each.document) for each in answers}
+    return {name: relative_path(path) for name, path in paths.items() if path}
+
+
+def _as_record(
+    answers: Answers, problems: Sequence[Problem], source_paths: Mapping[str, str]
+) -> dict[str, object]:
     """The JSON output; `start` and `end` of an answer are offsets in the decoded file."""
     return asdict(answers) | {
+        "answers": [asdict(each) | {"path": source_paths.get(each.document)} for each in answers],
         "answered": answers.answered,
         "problems": [asdict(problem) for problem in problems],
     }

@@ -28,6 +28,7 @@ __all__ = [
     "print_problems",
     "print_stages",
     "print_table",
+    "relative_path",
     "relative_place",
     "replace_controls",
     "wrap",
@@ -175,4 +176,9 @@ def relative_place(place: str) -> str:
     """A place that starts with a path, relative to the current folder where possible."""
     if place.startswith("-:"):
         place = f"standard input{place[1:]}"
-    return replace_controls(place.removeprefix(os.path.join(os.getcwd(), "")))
+    return replace_controls(relative_path(place))
+
+
+def relative_path(path: str) -> str:
+    """An absolute path relative to the current folder, if it is inside it."""
+    return path.removeprefix(os.path.join(os.getcwd(), ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -34,13 +34,15 @@ def status(folder: str, *, as_json: bool) -> None:
 
     with Corpus.open(folder, must_exist=True) as corpus:
         found = corpus.status()
+        paths = [corpus.source_path(problem.path) for problem in found.unreadable]
     if as_json:
         click.echo(json.dumps(asdict(found), ensure_ascii=False))
         return
     for name, value in _rows(found):
         click.echo(f"{name:<12}{value}")
-    for problem in found.unreadable:
-        click.echo(f"  {relative_place(str(problem))}")
+    for problem, path in zip(found.unreadable, paths, strict=True):
+        shown = replace(problem, path=path or problem.path)
+        click.echo(f"  {relative_place(str(shown))}")
 
 
 def _rows(found: CorpusStatus) -> list[tuple[str, str]]:

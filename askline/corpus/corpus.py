@@ -16,6 +16,7 @@ from ..rankers.requests import check_question
 from ..rankers.spec import load
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
 from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
+from .document_ids import absolute_path
 from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
 from .lock import LOCK_NAME, lock_holder, writer_lock
 from .results import AddReport, Answers, CorpusStatus, DocumentInfo, DocumentSentence
@@ -69,11 +70,10 @@ class Corpus:
         answers are in the order of the retrieval.
         """
         path = Path(folder).expanduser()
-        store = None
-        if (path / STORE_NAME).exists():
-            store = Store.open(path / STORE_NAME, may_migrate=False)
-        if store is None:
-            _prepare_folder(path, must_exist=must_exist)
+        exists = (path / STORE_NAME).exists()
+        store = Store.open(path / STORE_NAME, may_migrate=False) if exists else None
+        if store is None:  # it must be created, or migrated from an earlier version
+            _prepare_folder(path, must_exist=must_exist and not exists)
             with writer_lock(path, timeout=_LOCK_TIMEOUT_SECONDS):
                 store = Store.open(path / STORE_NAME, may_migrate=True)
         assert store is not None  # it has been migrated
@@ -88,6 +88,9 @@ class Corpus:
     ) -> AddReport:
         """
         Add files and folders by their paths, or texts with ids of your own.
+
+        The id of a file is its path relative to the folder; with several folders, after the
+        folder's own name (`document_ids.FileIds`). It stays the same as long as the file is stored.
 
         Texts are a mapping or any iterable of (id, text), which is read as a stream; a text with a
         known id replaces the old one. Among paths, `-` is standard input. Files that have not
@@ -134,6 +137,10 @@ class Corpus:
     def documents(self, *, after: str = "", limit: int = 100) -> list[DocumentInfo]:
         """At most `limit` documents, sorted by name, that come after the name `after`."""
         return [DocumentInfo(*row) for row in self._store.list_documents(after=after, limit=limit)]
+
+    def source_path(self, name: str) -> str | None:
+        """The absolute path of the file that a document was read from; None for a text."""
+        return self._store.source_path(name)
 
     def sentences(
         self, name: str, first: int = 0, last: int = 2**62
@@ -278,9 +285,10 @@ class Corpus:
 
     def _matching(self, given: str) -> list[str]:
         """The documents with this id or path, and those inside this folder."""
-        path = os.path.abspath(os.path.expanduser(given))
-        inside = self._store.names(prefix=os.path.join(path, ""))
-        return [name for name in (given, path) if self._store.file_state(name)] + inside
+        path = absolute_path(given)
+        inside = [name for name, _ in self._store.files(prefix=os.path.join(path, ""))]
+        own = given if self._store.file_state(given) else None
+        return [name for name in (own, self._store.name_at(path)) if name] + inside
 
 
 def _reopen(cls: type[Corpus], folder: str, ranker: str | Ranker | None) -> Corpus:

@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 import time
-import unicodedata
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +32,6 @@ __all__ = [
     "NewDocument",
     "UnchangedFile",
     "failed_report",
-    "id_problem",
     "read_if_changed",
     "text_record",
 ]
@@ -44,7 +42,6 @@ READER_VERSION = "3"
 STANDARD_INPUT = "-"
 _MIN_AGE_NANOSECONDS = 2 * 10**9  # some file systems store dates to two seconds
 _HASH_BLOCK_BYTES = 2**20
-_NOT_IN_IDS = frozenset(("Cc", "Zl", "Zp"))  # control characters, line and paragraph separators
 
 
 class NewDocument(NamedTuple):
@@ -69,7 +66,8 @@ def read_if_changed(
     """
     Read a file unless its size and date, or its content, are as stored.
 
-    Returns a report alone if there is nothing to write, or if the file cannot be read now.
+    Returns a report alone if there is nothing to write, or if the file cannot be read now. Problems
+    name the path, which a user can open, and not the id.
     """
     try:
         if name == STANDARD_INPUT:
@@ -77,15 +75,15 @@ def read_if_changed(
         before = path.stat()
         if stored is not None and stored.reader_version == READER_VERSION:
             if (stored.size, stored.modified) == (before.st_size, before.st_mtime_ns):
-                return _stored_report(name, stored)
+                return _stored_report(path, name, stored)
             if stored.sha256 and stored.sha256 == _sha256(path):
-                report = _stored_report(name, stored)
+                report = _stored_report(path, name, stored)
                 return UnchangedFile(name, before.st_size, _reliable_date(before), report)
         return _read_file(path, name, before)
     except MissingExtraError as error:
-        return failed_report(name, str(error))
+        return failed_report(path, name, str(error))
     except OSError as error:
-        return failed_report(name, f"It cannot be read: {error.strerror or error}.")
+        return failed_report(path, name, f"It cannot be read: {error.strerror or error}.")
 
 
 def text_record(name: str, text: str) -> DocumentRecord:
@@ -98,24 +96,9 @@ def text_record(name: str, text: str) -> DocumentRecord:
     return _to_record(document, name, is_file=False)
 
 
-def failed_report(name: str, message: str) -> FileReport:
+def failed_report(path: str | os.PathLike[str], name: str, message: str) -> FileReport:
     """The report of a file that could not be read."""
-    return FileReport(name, "failed", (Problem(name, 0, message),))
-
-
-def id_problem(name: str) -> str | None:
-    """
-    Why a name cannot be the id of a document; None if it can.
-
-    An id is UTF-8 without control characters and line breaks, so that it fits into one line of
-    output and into the path of a URL.
-    """
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return "is not UTF-8"
-    found = next((each for each in name if unicodedata.category(each) in _NOT_IN_IDS), None)
-    return None if found is None else f"contains the control character U+{ord(found):04X}"
+    return FileReport(name, "failed", (Problem(os.fspath(path), 0, message),))
 
 
 def _read_standard_input(stored: FileState | None) -> NewDocument | FileReport:
@@ -210,12 +193,12 @@ def _skipped_rows(problems: Iterable[Problem]) -> str | None:
     return json.dumps(rows) if rows else None
 
 
-def _stored_report(name: str, stored: FileState) -> FileReport:
+def _stored_report(path: Path, name: str, stored: FileState) -> FileReport:
     """The report of a file that has not changed since it was stored."""
     if stored.problem is None:
         skipped = json.loads(stored.skipped_rows or "[]")
-        return FileReport(name, "unchanged", tuple(Problem(name, *row) for row in skipped))
-    return FileReport(name, "failed", (Problem(name, stored.problem_line, stored.problem),))
+        return FileReport(name, "unchanged", tuple(Problem(str(path), *row) for row in skipped))
+    return FileReport(name, "failed", (Problem(str(path), stored.problem_line, stored.problem),))
 
 
 def _replace_surrogates(text: str) -> str:

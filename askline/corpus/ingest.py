@@ -12,17 +12,18 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError, Problem
 from ..text.readers import find_files
+from .document_ids import FileIds, absolute_path, id_problem
 from .document_records import (
     STANDARD_INPUT,
     UnchangedFile,
     failed_report,
-    id_problem,
     read_if_changed,
     text_record,
 )
@@ -66,22 +67,25 @@ class Ingestion:
     def add_paths(self, paths: Iterable[str | os.PathLike[str]], *, only: bool = False) -> None:
         """Add every file under the paths. With `only`, everything else is removed."""
         given = [os.fspath(path) for path in paths]
+        ids = FileIds(self._store, (path for path in given if path != STANDARD_INPUT))
         seen: set[str] = set()
         unreachable: list[str] = []
         for found in find_files(given):
             if isinstance(found, Problem):
-                name = os.path.abspath(os.path.expanduser(found.path))
-                unreachable.append(name)
-                self._finish(FileReport(name, "failed", (found,)))
+                unreachable.append(absolute_path(found.path))
+                self._finish(FileReport(found.path, "failed", (found,)))
+                continue
+            if str(found) == STANDARD_INPUT:
+                path, name = None, STANDARD_INPUT
             else:
-                is_stream = str(found) == STANDARD_INPUT
-                name = STANDARD_INPUT if is_stream else os.path.abspath(found)
-                seen.add(name)
-                problem = id_problem(name)
-                if problem is None:
-                    self._add_file(found, name)
-                else:
-                    self._finish(failed_report(name, f"Its name {problem}. Rename it."))
+                path = absolute_path(found)
+                if problem := id_problem(path):
+                    reason = f"Its name {problem}. Rename it."
+                    self._finish(failed_report(found, str(found), reason))
+                    continue
+                name = self._store.name_at(path) or ids.choose(path, seen)
+            seen.add(name)
+            self._add_file(found, name, path)
         self.flush()
         self._remove_missing(given, seen, unreachable, only=only)
 
@@ -132,9 +136,10 @@ class Ingestion:
             seconds=time.monotonic() - self._started,
         )
 
-    def _add_file(self, path: Path, name: str) -> None:
+    def _add_file(self, found: Path, name: str, path: str | None) -> None:
+        """Add the file `found` under an id. The store remembers the absolute path."""
         stored = self._store.file_state(name)
-        result = read_if_changed(path, name, stored)
+        result = read_if_changed(found, name, stored)
         if isinstance(result, FileReport):
             self._finish(result)
         elif isinstance(result, UnchangedFile):
@@ -142,7 +147,7 @@ class Ingestion:
         else:
             record, problems = result
             outcome: Outcome = "failed" if record.problem else "changed" if stored else "added"
-            self._put(record, FileReport(name, outcome, problems))
+            self._put(replace(record, path=path), FileReport(name, outcome, problems))
         self._flush_if_due()
 
     def _put(self, record: DocumentRecord, report: FileReport) -> None:
@@ -158,15 +163,16 @@ class Ingestion:
         self, given: Iterable[str], seen: set[str], unreachable: list[str], *, only: bool
     ) -> None:
         """Remove stored files that are gone from the added folders; with `only`, all not seen."""
-        prefixes = (
-            [""] if only else [_folder_prefix(path) for path in given if path != STANDARD_INPUT]
-        )
-        missing = {
-            name
-            for prefix in prefixes
-            for name in self._store.names(prefix=prefix)
-            if name not in seen and (only or _is_deleted(name, unreachable))
-        }
+        if only:
+            missing = set(self._store.names()) - seen
+        else:
+            folders = [absolute_path(path) for path in given if path != STANDARD_INPUT]
+            missing = {
+                name
+                for folder in folders
+                for name, path in self._store.files(prefix=os.path.join(folder, ""))
+                if name not in seen and _is_deleted(path, unreachable)
+            }
         if missing:
             self._store.remove(sorted(missing))
         for name in sorted(missing):
@@ -180,15 +186,10 @@ class Ingestion:
             self._on_file(report)
 
 
-def _folder_prefix(folder: str) -> str:
-    """The common prefix of the names of all files in the folder."""
-    return os.path.join(os.path.abspath(os.path.expanduser(folder)), "")
-
-
-def _is_deleted(name: str, unreachable: Iterable[str]) -> bool:
+def _is_deleted(path: str, unreachable: Iterable[str]) -> bool:
     """Whether a file is gone; a file below an unreachable folder may still exist."""
-    is_hidden = any(name == path or name.startswith(os.path.join(path, "")) for path in unreachable)
-    return not is_hidden and not os.path.exists(name)
+    is_hidden = any(path == each or path.startswith(os.path.join(each, "")) for each in unreachable)
+    return not is_hidden and not os.path.exists(path)
 
 
 def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[str, str]]:

@@ -45,7 +45,7 @@ class RetrievedSentence:
     """A sentence that a retriever found, with its place in the document."""
 
     document: str
-    """The path of the file, or the id under which a text was added."""
+    """The id of the document; `Corpus.source_path` has the path of a file."""
     ordinal: int
     """The position of the sentence in its document, from 0."""
     text: str
@@ -80,7 +80,7 @@ class Answer:
     probability: float | None
     """The probability that this answers the question; None if the ranker is not calibrated."""
     document: str
-    """The path of the file, or the id under which a text was added."""
+    """The id of the document; `Corpus.source_path` has the path of a file."""
     title: str
     start: int
     end: int

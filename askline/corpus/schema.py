@@ -36,6 +36,7 @@ DOCUMENT_COLUMNS: dict[str, str] = {
     **{name: name for name in _SAME_NAME.split()},
     "problem_line": "problem_line",
     "reading": "reader_version",
+    "path": "path",
     "left_out": "skipped_rows",
 }
 """Columns of the table `documents`, and the field of `DocumentRecord` that fills each."""
@@ -102,6 +103,8 @@ class DocumentRecord:
     problem_line: int = 0
     skipped_rows: str | None = None
     """Rows of the file that could not be read, as JSON: [[line, reason], ...]."""
+    path: str | None = None
+    """The absolute path of a file, to read it again; None for a text."""
     sentences: Iterable[SentenceRecord] = field(default=(), repr=False)
     """Iterated once, while the sentences are written."""
     rows: Iterable[RowRecord] = field(default=(), repr=False)
@@ -182,7 +185,15 @@ CREATE TABLE records (
 # Rows of csv and jsonl that could not be read, as JSON: [[line, reason], ...]; NULL if none.
 _ADD_LEFT_OUT = "ALTER TABLE documents ADD COLUMN left_out TEXT;"
 
-MIGRATIONS: tuple[str, ...] = (_CREATE_TABLES, _ADD_RECORDS, _ADD_LEFT_OUT)
+# Before, the name of a file was its absolute path. The names stay as they are.
+_ADD_PATHS = """
+ALTER TABLE documents ADD COLUMN path TEXT;
+UPDATE documents SET path = name WHERE is_file;
+CREATE INDEX documents_by_path ON documents (path) WHERE path IS NOT NULL;
+CREATE TABLE roots (path TEXT NOT NULL UNIQUE, own_names INTEGER NOT NULL);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_CREATE_TABLES, _ADD_RECORDS, _ADD_LEFT_OUT, _ADD_PATHS)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:

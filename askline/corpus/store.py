@@ -110,11 +110,29 @@ class Store:
         )
         return FileState(*row) if row else None
 
-    def names(self, *, prefix: str = "") -> list[str]:
-        """Names of documents that start with `prefix`, sorted, unreadable files included."""
-        # As a range, so that SQLite uses the index on names.
-        query = "SELECT name FROM documents WHERE name >= ? AND name < ? ORDER BY name"
-        return [row[0] for row in self._all(query, prefix, prefix + "\U0010ffff")]
+    def names(self) -> list[str]:
+        """Names of all documents, sorted, unreadable files included."""
+        return [row[0] for row in self._all("SELECT name FROM documents ORDER BY name")]
+
+    def name_at(self, path: str) -> str | None:
+        """The name of the document that was read from an absolute path."""
+        row = self._one("SELECT name FROM documents WHERE path = ?", path)
+        return str(row[0]) if row else None
+
+    def source_path(self, name: str) -> str | None:
+        """The absolute path that a document was read from; None for a text."""
+        row = self._one("SELECT path FROM documents WHERE name = ?", name)
+        return row[0] if row else None
+
+    def files(self, *, prefix: str) -> list[tuple[str, str]]:
+        """Name and path of each file whose path starts with `prefix`, sorted by path."""
+        # As a range, so that SQLite uses the index on paths.
+        query = "SELECT name, path FROM documents WHERE path >= ? AND path < ? ORDER BY path"
+        return self._all(query, prefix, prefix + "\U0010ffff")
+
+    def roots(self) -> list[tuple[str, int]]:
+        """Folders that were added, in order, and how many of their own names ids begin with."""
+        return self._all("SELECT path, own_names FROM roots ORDER BY rowid")
 
     def list_documents(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
         """Name, title, kind, unit, sentences, characters and problem of documents, by name."""
@@ -195,6 +213,11 @@ class Store:
         """Remove documents, all or none."""
         with self._change() as (connection, generation):
             self._delete(names, connection, generation)
+
+    def add_root(self, path: str, own_names: int) -> None:
+        """Record a folder, and how many of its own names the ids of its files begin with."""
+        with self._transaction() as connection:
+            connection.execute("INSERT OR IGNORE INTO roots VALUES (?, ?)", (path, own_names))
 
     def touch(self, files: Iterable[tuple[str, int, int | None]]) -> None:
         """Record a new size and date for each name; the content has not changed."""

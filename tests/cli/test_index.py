@@ -59,7 +59,7 @@ def test_index_reports_unreadable_files_and_indexes_the_others(run: Run, notes: 
 def test_index_remove(run: Run, notes: Path) -> None:
     run("index", "notes", "--out", "index")
     result = run("index", "notes/bread.txt", "--out", "index", "--remove")
-    assert (result.stdout, result.stderr) == (f"{notes / 'bread.txt'}\n", "1 removed\n")
+    assert (result.stdout, result.stderr) == ("bread.txt\n", "1 removed\n")
     assert run("index", "x", "--out", "nowhere", "--remove").exit_code == 1
 
 

@@ -106,7 +106,9 @@ def _check_newest(corpus: Corpus, reported: list[str]) -> None:
         number = corpus._store.document_id(name)
         assert number is not None
         (first,) = corpus._store.sentences(number, 0, 0)
-        assert Path(name).read_text("utf-8").startswith(first.text)
+        path = corpus.source_path(name)
+        assert path is not None
+        assert Path(path).read_text("utf-8").startswith(first.text)
 
 
 @pytest.mark.parametrize("point", ["open", "put", "follow", "stamp"])

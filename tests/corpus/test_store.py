@@ -105,9 +105,15 @@ def test_unreadable_files_are_not_counted_as_documents(store: Store) -> None:
     assert store.changes(0) == ([], [])
 
 
-def test_names_by_prefix_stop_where_the_folder_stops(store: Store) -> None:
-    store.put([row(name) for name in ("/a/b", "/a/c/d", "/ab", "/a-b", "/a/é")])
-    assert store.names(prefix="/a/") == ["/a/b", "/a/c/d", "/a/é"]
+def test_files_by_prefix_stop_where_the_folder_stops(store: Store) -> None:
+    paths = ("/a/b", "/a/c/d", "/ab", "/a-b", "/a/é")
+    store.put([replace(row(path[1:]), path=path) for path in paths])
+    found = store.files(prefix="/a/")
+    assert found == [("a/b", "/a/b"), ("a/c/d", "/a/c/d"), ("a/é", "/a/é")]
+    plan = store._all(
+        "EXPLAIN QUERY PLAN SELECT name, path FROM documents WHERE path >= ? AND path < ?", "", ""
+    )
+    assert "documents_by_path" in str(plan)
 
 
 def test_all_sentences_of_a_long_document_come_in_order(store: Store) -> None:
