@@ -83,13 +83,16 @@ _LINE_ENDINGS = (".", "!", "?", ":", ";", "…", "»", "”", '"', ")")
 # A mark can end a sentence in three ways: followed by closing quotes and brackets, white space and
 # a word; in a script that puts no space there; with the space missing, as in `1973.The`.
 # The pattern starts with a character set, because `re` then skips all other characters quickly.
+# In a run of marks it is tried at the first ten only: if it fails there, it fails at all of them,
+# and trying them all takes quadratic time. The number of repetitions of a group is limited,
+# because `re` keeps each repetition in memory.
 _MARK = re.compile(
-    r"""(?P<mark> [.!?…؟۔।॥።։。！？｡] (?<![.!?…].) (?<![.!?…][ ].)
-                  [.!?…؟۔।॥።։。！？｡]* (?:[ ][.!?])* )
+    r"""(?P<mark> [.!?…؟۔।॥።։。！？｡] (?<![.!?…].) (?<![.!?…][ ].) (?<![.!?…؟۔।॥።։。！？｡]{9}.)
+                  [.!?…؟۔।॥።։。！？｡]* (?:[ ][.!?]){0,999} )
     (?: (?P<close> (?: ['"”’)\]}] | [ \u00a0\u202f]?» | \[[^\[\]]{1,30}\]
-                   | [ ](?: ''? | [)\]] | -R[RSC]B- )(?=\s|\Z) )* )
+                   | [ ](?: ''? | [)\]] | -R[RSC]B- )(?=\s|\Z) ){0,999} )
         (?P<quote> [ ]"(?=\s) )?
-        (?: (?= \s+ (?: ["'“‘«(\[¿¡`—–-]\s? )* (?P<next> \w* ) (?P<after> .? ) ) | \s*\Z )
+        (?: (?= \s+ (?: ["'“‘«(\[¿¡`—–-]\s? ){0,999} (?P<next> \w* ) (?P<after> .? ) ) | \s*\Z )
         (?! \s+ ["'”’»]?(?: [.)\]}] | [,;:&/]\s ) )
     | (?<= [。！？｡] ) ['"”’」』）】〉》)]*
     | (?<= [^\W\d_]{2}[.!?] | \d\d[.!?] | \S[)\]"”][.!?] ) [”)]?

@@ -139,6 +139,8 @@ LONG = {
     "empty lines": "\n" * 500_000,
     "list": "1. a\n" * 150_000,
     "rule": "-" * 1_000_000 + "a",
+    "marks of other scripts": "؟" * 200_000 + "a",
+    "marks of mixed scripts": "؟." * 100_000 + "a",
 }
 
 

@@ -1,9 +1,8 @@
 """
 Read CSV: a header, a column with the text, and optional `id` and `title` columns.
 
-Parsed by a regular expression rather than by Python's csv module, which does not give the offsets
-of the fields. The separator is whichever of comma, semicolon, tab and bar is most frequent in the
-header.
+Parsed here rather than by Python's csv module, which does not give the offsets of the fields. The
+separator is whichever of comma, semicolon, tab and bar is most frequent in the header.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ FieldSpan = tuple[int, int]
 """Start and end of a field, with its quotation marks."""
 
 _SEPARATORS = ",;\t|"
-_QUOTED = r'"[^"]*(?:""[^"]*)*"'
-_HEADER = re.compile(rf'(?:{_QUOTED}|[^"\r\n])*')
+_UNQUOTED = re.compile(r'[^"\r\n]*')
 
 
 def read_csv(source: str, *, text_field: str | None = None) -> Content:
@@ -54,28 +52,47 @@ def read_csv(source: str, *, text_field: str | None = None) -> Content:
 
 
 def _separator(source: str) -> str:
-    header = _HEADER.match(source)
-    unquoted = re.sub(_QUOTED, "", header[0]) if header else ""
-    return max(_SEPARATORS, key=unquoted.count)
+    unquoted = []
+    position = 0
+    while True:
+        found = _UNQUOTED.match(source, position)
+        assert found is not None  # it may be empty
+        unquoted.append(found[0])
+        closed = _quoted_end(source, found.end())
+        if closed is None:
+            break
+        position = closed
+    header = "".join(unquoted)
+    return max(_SEPARATORS, key=header.count)
+
+
+def _quoted_end(source: str, start: int) -> int | None:
+    """The end of the quoted field at `start`; None if no field starts or ends there."""
+    if not source.startswith('"', start):
+        return None
+    at = source.find('"', start + 1)
+    while at >= 0 and source.startswith('"', at + 1):
+        at = source.find('"', at + 2)
+    return at + 1 if at >= 0 else None
 
 
 def _records(
     source: str, separator: str, line_of: Callable[[int], int]
 ) -> Iterator[list[FieldSpan]]:
-    field = re.compile(
-        rf"(?P<value>{_QUOTED}|[^{re.escape(separator)}\"\r\n][^{re.escape(separator)}\r\n]*|)"
-        rf"(?P<end>{re.escape(separator)}|\r\n?|\n|\Z)"
-    )
+    mark = re.escape(separator)
+    field = re.compile(rf"(?:[^{mark}\"\r\n][^{mark}\r\n]*)?(?P<end>{mark}|\r\n?|\n|\Z)")
+    field_end = re.compile(rf"(?P<end>{mark}|\r\n?|\n|\Z)")
     position = 0
     record: list[FieldSpan] = []
     while position < len(source) or record:
-        found = field.match(source, position)
+        closed = _quoted_end(source, position)
+        found = field.match(source, position) if closed is None else field_end.match(source, closed)
         if not found:
             raise UnreadableError(
                 "A quotation mark is not closed, or is not doubled inside a field. Correct it.",
                 line=line_of(position),
             )
-        record.append(found.span("value"))
+        record.append((position, found.start("end")))
         position = found.end()
         if found["end"] != separator:
             yield record

@@ -211,6 +211,8 @@ def iter_sentences(document: ParsedDocument) -> Iterator[SentenceSpan]:
     """
     heading = ""
     columns = ""  # names of the columns of the current table
+    under = ""  # both; joined once and not per sentence, because a heading can be very long
+    joined = heading, columns
     parts = iter(document.parts)
     part = next(parts, None)
     for blocks in _group_rows(document.blocks):
@@ -219,7 +221,9 @@ def iter_sentences(document: ParsedDocument) -> Iterator[SentenceSpan]:
             heading, part = part.title, next(parts, None)
         if kind != "row":
             columns = ""
-        under = " · ".join(filter(None, (heading, columns)))
+        if joined != (heading, columns):
+            joined = heading, columns
+            under = " · ".join(filter(None, joined))
         if kind == "heading":
             yield from _whole(document.text, start, end, "heading", heading)
             heading = " ".join(document.text[start:end].split())

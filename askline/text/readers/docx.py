@@ -26,6 +26,9 @@ _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
 _PROPERTIES = "docProps/core.xml"
 _CHUNK_BYTES = 2**16
+_MAX_TAG_BYTES = 2**24
+_MAX_RATIO = 100  # of the unpacked to the packed size; text reaches about 20
+_MIN_RATIO_BYTES = 2**25  # below this unpacked size, the ratio does not matter
 _CHARACTER_ELEMENTS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _SKIPPED_ELEMENTS = frozenset(("Fallback", "moveFrom", "del", "rubyPr"))
 
@@ -38,7 +41,7 @@ def read_docx(data: bytes, *, max_bytes: int) -> Content:
         )
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _Package(archive, max_bytes).content()
+            return _Package(archive, len(data), max_bytes).content()
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise UnreadableError(
             "It is not a DOCX file, or it is damaged or truncated. Get it again."
@@ -48,8 +51,9 @@ def read_docx(data: bytes, *, max_bytes: int) -> Content:
 class _Package:
     """The XML files of the archive."""
 
-    def __init__(self, archive: zipfile.ZipFile, max_bytes: int) -> None:
+    def __init__(self, archive: zipfile.ZipFile, packed_bytes: int, max_bytes: int) -> None:
         self._archive = archive
+        self._packed_bytes = packed_bytes
         self._names = set(archive.namelist())
         self._max_bytes = max_bytes
         self._bytes_left = max_bytes
@@ -72,7 +76,9 @@ class _Package:
     def _parse(self, name: str, handler: _Handler) -> None:
         if name not in self._names:
             return
-        parser = expat.ParserCreate(namespace_separator=" ")
+        # Without namespaces: expat would repeat the address of the namespace in every name, and an
+        # address can have a million characters.
+        parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = _refuse_doctype
         parser.StartElementHandler = lambda name, attributes: handler.start(
@@ -80,22 +86,42 @@ class _Package:
         )
         parser.EndElementHandler = lambda name: handler.end(_local_name(name))
         parser.CharacterDataHandler = handler.characters
+        # The archive may state any size, also one larger than itself.
+        packed_bytes = min(self._archive.getinfo(name).compress_size, self._packed_bytes)
         try:
             with self._archive.open(name) as stream:
-                while chunk := stream.read(_CHUNK_BYTES):
-                    self._bytes_left -= len(chunk)
-                    if self._bytes_left < 0:
-                        raise UnreadableError(
-                            f"Its text unpacks to more than {self._max_bytes:,} bytes. Split it."
-                        )
+                fed = waiting = 0
+                # Expat reads an unfinished tag again from its start with every chunk. Chunks as
+                # long as the tag so far keep the time linear.
+                while chunk := stream.read(max(_CHUNK_BYTES, waiting)):
+                    self._count_bytes(len(chunk))
                     parser.Parse(chunk)
+                    fed += len(chunk)
+                    waiting = fed - max(parser.CurrentByteIndex, 0)
+                    if fed > max(_MIN_RATIO_BYTES, packed_bytes * _MAX_RATIO):
+                        raise UnreadableError(
+                            f"{name} in it unpacks to more than {_MAX_RATIO} times its size, as no "
+                            "Word file does, and is refused for safety."
+                        )
+                    if waiting > _MAX_TAG_BYTES:
+                        raise UnreadableError(
+                            f"{name} in it has a tag of more than {_MAX_TAG_BYTES:,} bytes, as no "
+                            "Word file does, and is refused for safety."
+                        )
             parser.Parse(b"", True)
         except expat.ExpatError as error:
             raise UnreadableError(f"{name} in it is damaged: {error}. Get it again.") from error
 
+    def _count_bytes(self, count: int) -> None:
+        self._bytes_left -= count
+        if self._bytes_left < 0:
+            raise UnreadableError(
+                f"Its text unpacks to more than {self._max_bytes:,} bytes. Split it."
+            )
+
 
 def _local_name(name: str) -> str:
-    return name.rpartition(" ")[2]
+    return name.rpartition(":")[2]
 
 
 def _refuse_doctype(*_: object) -> None:
@@ -196,6 +222,7 @@ class _BodyHandler(_Handler):
         self._open: list[list[str]] = []  # the pieces of each open paragraph
         self._kinds: list[BlockKind] = []
         self._tables: list[_Table] = []
+        self._open_cells = 0  # of all tables
         self._skip_depth = 0
         self._inside = False
 
@@ -204,9 +231,7 @@ class _BodyHandler(_Handler):
             self._skip_depth += 1
         elif name == "p":
             self._open.append([])
-            self._kinds.append(
-                "cell" if any(table.open_cells for table in self._tables) else "text"
-            )
+            self._kinds.append("cell" if self._open_cells else "text")
         elif name == "tbl":
             for table in self._tables[-1:]:
                 table.end_row(self.blocks)  # a nested table splits the outer row in two
@@ -216,10 +241,10 @@ class _BodyHandler(_Handler):
         elif self._open:
             self._start_in_paragraph(name, attributes.get("val", ""))
 
-    @staticmethod
-    def _start_in_table(table: _Table, name: str, attributes: dict[str, str]) -> None:
+    def _start_in_table(self, table: _Table, name: str, attributes: dict[str, str]) -> None:
         if name == "tc":
             table.open_cells += 1
+            self._open_cells += 1
         elif name == "tblHeader":
             table.has_header = attributes.get("val", "1") not in ("0", "false", "off")
         else:
@@ -241,9 +266,12 @@ class _BodyHandler(_Handler):
         elif name == "p" and self._open:
             self._add_paragraph("".join(self._open.pop()), self._kinds.pop())
         elif name == "tbl":
+            for table in self._tables[-1:]:
+                self._open_cells -= table.open_cells
             del self._tables[-1:]
         elif self._tables and name == "tc":
             self._tables[-1].open_cells -= 1
+            self._open_cells -= 1
         elif self._tables and name == "tr":
             self._tables[-1].end_row(self.blocks)
 

@@ -139,6 +139,10 @@ def read_document(
             raise UnreadableError("It is empty or has no text. Leave it out.")
     except UnreadableError as error:
         raise DataError([Problem(name, error.line, str(error))]) from error
+    except MissingExtraError:
+        raise
+    except Exception as error:  # a defect of a reader or a library must not stop other files
+        raise DataError([Problem(name, 0, _failure(error))]) from error
     return ParsedDocument(
         name,
         kind,
@@ -160,6 +164,13 @@ def read_plain_text(source: str) -> Content:
     blocks = Blocks()
     blocks.add(0, len(source), "text")
     return Content(source, blocks, "line", line_starts(source))
+
+
+def _failure(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "Reading it needs more memory than is available. Split it."
+    reason = f"{type(error).__name__}: {error}".rstrip(": ")
+    return f"The reader of its format failed ({reason:.200}). Leave it out, and report the error."
 
 
 def _parse(

@@ -19,9 +19,13 @@ __all__ = [
     "read_html",
 ]
 
-# Each alternative consumes what it matches or fails at the next `<`, which keeps the time linear.
+# Each alternative consumes what it matches or fails at the next `<` that is not in quotes. Of four
+# tags, each inside the quotes of the ones before, the last is always outside those of one of them,
+# so no character is read more than a few times: the time is linear. `re` keeps every repetition of
+# a group in memory, so their number is limited: a tag with more quoted values ends at its first
+# `>`, even inside quotes.
 # The pattern starts with a character set, because `re` then skips all other characters quickly.
-_ATTRIBUTES = r"""[^<>"']* (?: (?: "[^"]*" | '[^']*' ) [^<>"']* )*"""
+_ATTRIBUTES = r"""[^<>"']* (?: (?: "[^"]*" | '[^']*' ) [^<>"']* ){0,200}"""
 _TOKEN = re.compile(
     rf"""[<& \t\n\r\f] (?:
       (?<=<) (?:
@@ -62,6 +66,14 @@ def read_html(source: str) -> Content:
     builder = page.builder
     starts = line_starts(source)
     return Content(builder.text(), page.blocks, "line", starts, page.title, builder.segments)
+
+
+def _plain_title(body: str) -> str:
+    try:
+        text = unescape(body)
+    except ValueError:  # a character number of thousands of digits
+        text = body
+    return " ".join(text.split())
 
 
 class _Table:
@@ -137,7 +149,7 @@ class _Page:
             self._add_space(token)
         elif kind == "body" and token["raw"].lower() == "title":
             if not self._skipped:
-                self.title = self.title or " ".join(unescape(token["body"]).split())
+                self.title = self.title or _plain_title(token["body"])
         elif kind == "name":
             self._add_tag(token)
 

@@ -26,36 +26,43 @@ Replacement = tuple[int, int, str]
 
 # Patterns for lines.
 _LINE = re.compile(r"[^\r\n]*")
-_CONTAINER = re.compile(r"(?:[ ]{0,3}>[ ]?)+")
+_CONTAINER = re.compile(r"(?:[ ]{0,3}>[ ]?){1,100}")
 _FENCE = re.compile(r"[ ]*(?P<mark>`{3,}(?=[^`]*$)|~{3,})")
-_HEADING = re.compile(r"[ ]{0,3}#{1,6}(?=[ \t]|$)[ \t]*(?P<text>.*?)(?:(?:^|[ \t])#+)?[ \t]*$")
+_HEADING = re.compile(r"[ ]{0,3}#{1,6}(?=[ \t]|$)[ \t]*")
 _UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*$")
-_RULE = re.compile(r"[ ]{0,3}([-*_])[ \t]*(?:\1[ \t]*){2,}$")
+_RULE = re.compile(r"[ ]{0,3}(?P<mark>[-*_])(?P<rest>.*)")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|$)")
 _DEFINITION = re.compile(r"[ ]{0,3}\[(?!\^)[^\]]+\]:[ \t]*\S")
 _FOOTNOTE = re.compile(r"[ ]{0,3}\[\^[^\]]+\]:[ \t]*")
 _CODE = re.compile(r"(?: {4}|[ ]{0,3}\t)")
-_DASHES = re.compile(r"[ ]*\|?[ ]*:?-+:?[ ]*(?:\|[ ]*:?-+:?[ ]*)*\|?[ \t]*$")
-_CELL = re.compile(r"(?:[^|\\`]|\\.|(`+)(?:(?!\1).)*\1|`+|\\)+")
+_DASHES = re.compile(r":?-+:?")
+_CELL_TOKEN = re.compile(r"\\.|`+|\|")
+_BACKTICKS = re.compile(r"`+")
 _COMMENT = re.compile(r"[ ]{0,3}<(?:!--|(?P<name>script|style)\b)", re.IGNORECASE)
 _FRONT_MATTER = re.compile(
     r"---[ \t]*\r?\n(?:.*?\r?\n)??(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.DOTALL
 )
-_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_COMMENT_END = re.compile("-->")
+_SCRIPT_END = {
+    name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in ("script", "style")
+}
+_TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
 
 # Patterns for marks inside a block. The length of code spans and links is limited, which keeps the
-# time linear.
+# time linear. So is the number of repetitions of a group, because `re` keeps each in memory.
 _TOKEN = re.compile(
     r"""\\(?P<escaped>[!-/:-@\[-`{-~])
     | (?P<ticks>`+) (?: (?P<code> (?!`).{1,2000}?(?<!`) ) (?P=ticks)(?!`) )?
     | \[\^[^\[\]\s]{1,99}\](?!:)(?P<note>)
     | (?P<open> !?\[ )
-    | \](?P<target> \( [ ]* (?: <[^<>\n]*> | [^\s()]* (?:\([^\s()]*\)[^\s()]*)* )
+    | \](?P<target> \( [ ]* (?=\S) (?: <[^<>\n]*> | [^\s()]* (?:\([^\s()]*\)[^\s()]*){0,99} )
                     (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
+                  | \( (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
                   | \[ [^\[\]]{0,99} \] )?(?P<close>)
     | (?P<run> \*+ | _+ | ~~ )
     | <(?P<link> [a-z][a-z0-9+.-]+:[^\s<>]* | [\w.+-]+@[\w.-]+ )>
-    | < (?: !--.*?--> | /?[a-z][\w-]*(?:\s[^<>]*)?/?> )(?P<tag>)
+    | <!--(?P<comment>)
+    | < /?[a-z][\w-]*(?:\s[^<>]*)?/?> (?P<tag>)
     | &(?: \#\d{1,7} | \#x[0-9a-f]{1,6} | [a-z][a-z0-9]{1,31} );(?P<entity>)
     """,
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
@@ -106,12 +113,11 @@ class _MarkdownReader:
         matter = _FRONT_MATTER.match(self.source)
         if matter:
             title = _TITLE.search(matter[0])
-            self.title = title[1].strip("'\"") if title else ""
+            self.title = title[1].strip().strip("'\"") if title else ""
             self._position = matter.end()
 
     def _handle_line(self, start: int, end: int) -> None:
-        container = _CONTAINER.match(self.source, start, end)
-        start = container.end() if container else start
+        start = self._skip_containers(start, end)
         line = self.source[start:end]
         if not (self._paragraph or line[:1].isspace() or _ITEM.match(line)):
             self._in_list = self._in_list and not line
@@ -120,7 +126,7 @@ class _MarkdownReader:
         elif self._try_code(line, start, end) or self._try_heading(line, start):
             pass
         elif _COMMENT.match(line):
-            self._skip_comment(line, start)
+            self._skip_comments(start)
         elif self._paragraph or not (_DEFINITION.match(line) or self._try_table(line, start, end)):
             self._add_text(line, start, end)
 
@@ -145,9 +151,9 @@ class _MarkdownReader:
 
     def _read_fenced_code(self, mark: str) -> None:
         start = end = self._position
-        closing = re.compile(rf"[ >]*{re.escape(mark)}{re.escape(mark[0])}*[ \t]*$")
         for first, last in self._lines():
-            if closing.match(self.source[first:last]):
+            closing = self.source[first:last].lstrip(" >").rstrip(" \t")
+            if len(closing) >= len(mark) and not closing.strip(mark[0]):
                 break
             end = last
         self._add_block([(start, end)], "code")
@@ -157,34 +163,46 @@ class _MarkdownReader:
         if marked:
             self._end_paragraph()
             self._in_list = False
-            self._add_block([(start + marked.start("text"), start + marked.end("text"))], "heading")
+            first = start + marked.end()
+            self._add_block([(first, first + len(_heading_text(line[marked.end() :])))], "heading")
         elif self._paragraph and not self._in_list and _UNDERLINE.match(line):
             self._end_paragraph("heading")
-        elif _RULE.match(line):
+        elif _is_rule(line):
             self._end_paragraph()
         else:
             return False
         return True
 
-    def _skip_comment(self, line: str, start: int) -> None:
+    def _skip_comments(self, start: int) -> None:
+        """
+        Continue after the comment at `start`; the rest of its last line is read like a line.
+
+        Comments that follow on the same line are skipped at once: a line may consist of thousands,
+        and reading the rest of the line after each would take quadratic time.
+        """
         self._end_paragraph()
-        found = _COMMENT.match(line)
-        name = found["name"] if found else None
-        closing = f"</{name.lower()}>" if name else "-->"
-        at = self.source.lower().find(closing, start) if name else self.source.find(closing, start)
-        if at < 0:
-            self._position = len(self.source)
-            return
-        self._position = at + len(closing)
+        while comment := _COMMENT.match(self.source, start):
+            self._in_list = self._in_list and self.source[start].isspace()
+            name = comment["name"]
+            closing = _SCRIPT_END[name.casefold()] if name else _COMMENT_END
+            found = closing.search(self.source, start)
+            self._position = found.end() if found else len(self.source)
+            start = self._skip_containers(self._position, len(self.source))
+        here = self._position
         rest, end = self._next_line()
-        if self.source[rest:end].strip():
-            self._handle_line(rest, end)
+        self._position = here if self.source[rest:end].strip() else self._position
+
+    def _skip_containers(self, start: int, end: int) -> int:
+        """The offset after the marks of quotes at `start`."""
+        while container := _CONTAINER.match(self.source, start, end):
+            start = container.end()
+        return start
 
     def _try_table(self, line: str, start: int, end: int) -> bool:
         here = self._position
         first, last = self._next_line() if here < len(self.source) else (here, here)
         dashes = self.source[first:last]
-        if "|" not in line or "-" not in dashes or not _DASHES.match(dashes):
+        if "|" not in line or not _is_delimiter_row(dashes):
             self._position = here
             return False
         self._add_row(start, end, "columns")
@@ -199,8 +217,9 @@ class _MarkdownReader:
 
     def _add_row(self, start: int, end: int, kind: BlockKind) -> None:
         blocks = len(self.blocks)
-        for cell in _CELL.finditer(self.source, start, end):
-            self._add_block([cell.span()], kind if len(self.blocks) == blocks else "cell")
+        for first, last in _cells(self.source[start:end]):
+            span = start + first, start + last
+            self._add_block([span], kind if len(self.blocks) == blocks else "cell")
 
     def _add_text(self, line: str, start: int, end: int) -> None:
         item = _ITEM.match(line)
@@ -247,6 +266,69 @@ class _MarkdownReader:
             self.builder.insert("\n", last)
 
 
+def _heading_text(text: str) -> str:
+    """The text of a heading without the marks that may close it."""
+    text = text.rstrip(" \t")
+    before = text.rstrip("#")
+    return before[:-1] if before != text and before.endswith((" ", "\t")) else text
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is a thematic break: at least three equal marks and nothing else."""
+    found = _RULE.match(line)
+    if found is None:
+        return False
+    mark, rest = found["mark"], found["rest"]
+    return not rest.strip(f"{mark} \t") and rest.count(mark) >= 2
+
+
+def _is_delimiter_row(line: str) -> bool:
+    """Whether a line is the one below a table's header, such as `|:--|--:|`."""
+    if "-" not in line or line.strip(" \t|:-"):
+        return False
+    bare = line.lstrip(" ").rstrip(" \t").removeprefix("|").removesuffix("|")
+    return all(_DASHES.fullmatch(cell.strip(" ")) for cell in bare.split("|"))
+
+
+def _cells(line: str) -> Iterator[LineSpan]:
+    """The cells of a table row, without empty ones; a bar in code or after `\\` is text."""
+    runs = [(run.start(), len(run[0])) for run in _BACKTICKS.finditer(line)]
+    longest_after = [0]  # the longest run of backticks after each run, from the last run
+    for _, length in reversed(runs):
+        longest_after.append(max(longest_after[-1], length))
+    run = 0
+    start = position = 0
+    while token := _CELL_TOKEN.search(line, position):
+        position = token.end()
+        if token[0] == "|":
+            if token.start() > start:
+                yield start, token.start()
+            start = position
+        elif token[0][0] == "`":
+            while run < len(runs) and runs[run][0] < position:
+                run += 1
+            position = _code_end(line, token, longest_after[len(runs) - run])
+    if len(line) > start:
+        yield start, len(line)
+
+
+def _code_end(line: str, ticks: re.Match[str], longest_after: int) -> int:
+    """
+    Where the code ends that starts with these backticks; their own end if they start no code.
+
+    Code ends at as many backticks as it starts with. If no later run is that long, the other
+    backticks of this run are part of the code. `longest_after` is the length of the longest later
+    run: a search that must succeed reads only what is skipped, so the time stays linear.
+    """
+    length = len(ticks[0])
+    if length == 1 and not longest_after:
+        return ticks.end()
+    if length // 2 >= longest_after:  # the run is an opening and a closing mark
+        return ticks.start() + length // 2 * 2
+    mark = min(length, longest_after)
+    return line.index("`" * mark, ticks.end()) + mark
+
+
 def _is_later_number(mark: str) -> bool:
     """Whether a list mark is a number above 1, which cannot start a list inside a paragraph."""
     return mark.strip()[:1].isdigit() and mark.strip() not in ("1.", "1)")
@@ -284,8 +366,11 @@ def _replacements(text: str) -> list[Replacement]:
     found: list[Replacement] = []
     brackets: list[tuple[int, int]] = []
     runs: list[_DelimiterRun] = []
-    for token in _TOKEN.finditer(text):
-        start, end = token.span()
+    last_comment_end = text.rfind("-->")
+    position = 0
+    while token := _TOKEN.search(text, position):
+        start, position = token.span()
+        end = position
         kind = token.lastgroup
         if kind == "escaped":
             found.append((start, start + 1, ""))
@@ -301,6 +386,10 @@ def _replacements(text: str) -> list[Replacement]:
             runs.append(_DelimiterRun(text, start, end))
         elif kind == "link":
             found += [(start, start + 1, ""), (end - 1, end, "")]
+        elif kind == "comment":
+            if last_comment_end >= end:
+                position = text.index("-->", end) + 3
+                found.append((start, position, ""))
         elif kind in ("tag", "note"):
             found.append((start, end, ""))
         elif kind == "entity":

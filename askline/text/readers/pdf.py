@@ -34,7 +34,8 @@ _MIN_RUNNING_HEAD_PAGES = 3  # pages that share a line at their edge, compared w
 _CONTINUATION_MARKS = (",", "-", "–", "—", "(", "/", "&")
 _SENTENCE_ENDS = (".", "!", "?", ":", "…", "»", "”", '"')
 _HYPHENATION = "\ufffe"  # PDFium's mark for a hyphen at a line end; the next line follows directly
-_HYPHENATED_WORD = re.compile(rf"(\w*){_HYPHENATION}\s*(\w*)")
+# A word is read from its start only, so that a long word is not read again from each letter.
+_HYPHENATED_WORD = re.compile(rf"(?:(?<!\w)(\w+))?{_HYPHENATION}\s*(\w*)")
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127], " ")
 
 
@@ -267,7 +268,7 @@ def _count_words(pages: Sequence[list[_Line]]) -> Counter[str]:
 
 
 def _join_word(match: re.Match[str], words: Counter[str]) -> str:
-    before, after = match.groups()
+    before, after = match.groups(default="")
     joined, hyphenated = before + after, f"{before}-{after}"
     if not (before[-1:].islower() and after[:1].islower()):
         return hyphenated

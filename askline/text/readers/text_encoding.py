@@ -42,6 +42,11 @@ _CONTROL_BYTES = bytes({*range(9), *range(14, 27), 28, 29, 30, 31, 127})
 _DECLARED_CHARSET = re.compile(
     rb"""<(?:meta|\?xml)[^>]*?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I
 )
+# Python's other codecs, such as IDNA and Punycode, are not character encodings of files, and some
+# take quadratic time.
+_FILE_CODEC = re.compile(
+    r"(?:utf-(?:8|16|32)|ascii|iso|cp\d|windows|koi|kz|mac|ptcp|tis|hp|big5|gb|hz|euc|shift|johab)"
+)
 _SAMPLE_BYTES = 2**15  # given to the detector, on either side of the first byte that is not UTF-8
 _MIN_COHERENCE = 0.2  # with a language; see research/decisions/reading-files.md
 _EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -95,9 +100,10 @@ def _refuse_binary(data: bytes) -> None:
 def _declared_codec(data: bytes) -> str | None:
     found = _DECLARED_CHARSET.search(data, 0, 2048)
     try:
-        return codecs.lookup(found[1].decode("ascii")).name if found else None
+        name = codecs.lookup(found[1].decode("ascii")).name if found else ""
     except (LookupError, UnicodeDecodeError):
         return None
+    return name if _FILE_CODEC.match(name) else None
 
 
 def _decodes(data: bytes, codec: str) -> bool:

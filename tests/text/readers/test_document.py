@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -121,3 +122,12 @@ def test_html_table_rows(tmp_path: Path, source: str, expected: list[tuple[str, 
     found = [(s.kind, document.text[s.start : s.end], s.heading) for s in iter_sentences(document)]
     assert found[: len(expected)] == expected
     check(document)
+
+
+def test_long_heading_over_many_table_rows_takes_linear_time(tmp_path: Path) -> None:
+    rows = "<tr><td>a</td><td>b</td></tr>" * 10_000
+    page = f"<h1>{'x' * 1_000_000}</h1><table><tr><th>c</th><th>d</th></tr>{rows}</table>"
+    start = time.process_time()
+    found = list(iter_sentences(read(tmp_path, "a.html", page)))
+    assert len({id(sentence.heading) for sentence in found}) == 3  # none, the heading, with columns
+    assert time.process_time() - start < 5

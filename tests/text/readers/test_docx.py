@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import time
 import zipfile
 from pathlib import Path
 
@@ -102,6 +103,37 @@ OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
 )
 def test_unreadable_docx_gives_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
     assert refusal(tmp_path, "a.docx", content).startswith(message)
+
+
+def test_a_tag_of_millions_of_bytes_is_refused_quickly(tmp_path: Path) -> None:
+    content = make_docx(f'<w:p w:a="{"x" * 100_000_000}"/>' + p("Text."))
+    start = time.process_time()
+    message = refusal(tmp_path, "a.docx", content)
+    assert "word/document.xml in it has a tag of more than 16,777,216 bytes" in message
+    assert time.process_time() - start < 5
+
+
+def test_a_file_of_empty_paragraphs_is_refused_quickly(tmp_path: Path) -> None:
+    content = make_docx("<w:p></w:p>" * 10_000_000)
+    start = time.process_time()
+    message = refusal(tmp_path, "a.docx", content)
+    assert "word/document.xml in it unpacks to more than 100 times its size" in message
+    assert time.process_time() - start < 20
+
+
+def test_deeply_nested_tables_take_linear_time(tmp_path: Path) -> None:
+    depth = 20_000
+    body = "<w:tbl>" * depth + p("Text.") * depth + "</w:tbl>" * depth
+    start = time.process_time()
+    assert len(shown(read(tmp_path, "a.docx", make_docx(body)))) == depth
+    assert time.process_time() - start < 5
+
+
+def test_a_long_namespace_address_is_not_repeated_per_element(tmp_path: Path) -> None:
+    body = f'<w:body xmlns:v="{"x" * 1_000_000}">{"<v:p></v:p>" * 20_000}</w:body>{p("Text.")}'
+    start = time.process_time()
+    assert shown(read(tmp_path, "a.docx", make_docx(body))) == [("sentence", "Text.")]
+    assert time.process_time() - start < 2
 
 
 def test_zip_bomb_is_stopped_while_unpacking(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from askline.errors import DataError, Problem
 from askline.text.readers import (
     MAX_FILE_BYTES,
     ParsedDocument,
+    files,
     find_files,
     iter_sentences,
     read_document,
@@ -222,6 +223,23 @@ def test_file_without_read_permission_is_a_problem(closed_folder: Path) -> None:
     ]
     read = [d for d in read_documents([closed_folder]) if isinstance(d, ParsedDocument)]
     assert [Path(document.path).name for document in read] == ["open.txt"]
+
+
+@pytest.mark.parametrize("error", [RecursionError("too deep"), ValueError("odd"), MemoryError()])
+def test_failure_of_a_reader_is_a_problem_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(_: str) -> None:
+        raise error
+
+    monkeypatch.setattr(files, "read_markdown", fail)
+    plant(tmp_path, "a.txt", "b.md", "c.txt")
+    found = list(read_documents([tmp_path]))
+    assert [type(each) for each in found] == [ParsedDocument, Problem, ParsedDocument]
+    [(name, message)] = problems(tmp_path)
+    assert name == "b.md"
+    is_memory = isinstance(error, MemoryError)
+    assert ("needs more memory" if is_memory else f"({type(error).__name__}: {error})") in message
 
 
 def test_standard_input_is_returned_once() -> None:

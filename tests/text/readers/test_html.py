@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import html
+import subprocess
+import sys
 import time
 from html.parser import HTMLParser
 from pathlib import Path
@@ -96,6 +98,24 @@ def test_time_is_linear_in_length(piece: str) -> None:
     start = time.process_time()
     read_html(piece * (200_000 // len(piece)))
     assert time.process_time() - start < 2
+
+
+def test_a_tag_of_a_million_attributes_takes_little_memory() -> None:
+    """Tracing would not see it: `re` allocates its stack by itself."""
+    program = (
+        "import resource\n"
+        "from askline.text.readers.html import read_html\n"
+        "source = '<p ' + 'a=\"b\" ' * 1_000_000 + '>Text.</p>'\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "assert read_html(source).text == 'Text.\\n'\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(done.stdout) < 50_000  # kilobytes; it took 600,000
+
+
+def test_a_title_with_an_endless_number_is_kept_as_it_is() -> None:
+    assert read_html(f"<title>&#{'1' * 5000};</title>Text.").title == f"&#{'1' * 5000};"
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60))

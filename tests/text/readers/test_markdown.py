@@ -130,9 +130,42 @@ def test_markdown_syntax(source: str, kinds: list[tuple[str, str]]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "piece", ["`", "`a``", "[", "](", "![a](", "*a ", "_a", "<a ", "> ", "- ", "|", "&", "\n<!--"]
+    ("before", "piece"),
+    [
+        *[("", piece) for piece in ("`", "`a``", "[", "](", "![a](", "*a ", "_a", "<a ", "> ")],
+        *[("", piece) for piece in ("- ", "|", "&", "\n<!--", "<!--", "<!--a-->", "> <!--a-->")],
+        ("", "<script></script>\n"),  # the whole source was converted to lowercase for each
+        ("# a", " "),
+        ("---\ntitle: a", " "),
+        ("[a](", " "),
+        ("a|b\n-", " "),
+        ("a|b\n-|-\n", "` `` ``` ```` ````` "),
+        ("", "~" * 50_000 + "\n"),  # the closing mark was compiled as a regular expression
+    ],
 )
-def test_time_is_linear_in_length(piece: str) -> None:
+def test_time_is_linear_in_length(before: str, piece: str) -> None:
     start = time.process_time()
-    read_markdown(piece * (100_000 // len(piece)))
+    read_markdown(before + piece * (100_000 // len(piece)) + "x")
     assert time.process_time() - start < 2
+
+
+def test_thousands_of_comments_on_one_line_are_skipped(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.md", "<!--a-->" * 490 + "Text.\n")
+    assert shown(document) == [("sentence", "Text.")]
+
+
+@pytest.mark.parametrize(
+    ("row", "cells"),
+    [
+        ("a`b|c`d | e", ["ab|cd", "e"]),
+        ("`a | b", ["`a", "b"]),
+        ("``a`b|c``d | e", ["a`b|cd", "e"]),
+        ("```a|b``c|d", ["```a|b``c", "d"]),
+        (r"a\|b|c", ["a|b", "c"]),
+        ("````|a", ["````", "a"]),
+        ("||a||", ["a"]),
+    ],
+)
+def test_bars_in_code_do_not_separate_cells(row: str, cells: list[str]) -> None:
+    content = read_markdown(f"a|b\n-|-\n{row}\n")
+    assert [content.text[block.start : block.end] for block in content.blocks][2:] == cells

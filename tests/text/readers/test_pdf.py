@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from askline.text.readers import Place, iter_sentences
+from askline.text.readers.pdf import _HYPHENATED_WORD
 
 from .samples import check, lines, make_pdf, read, refusal, shown
 
@@ -109,3 +111,9 @@ def test_columns_are_read_in_order(tmp_path: Path) -> None:
 )
 def test_unreadable_pdf_gives_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
     assert refusal(tmp_path, "a.pdf", content).startswith(message)
+
+
+def test_a_word_of_a_million_letters_takes_linear_time() -> None:
+    start = time.process_time()
+    assert _HYPHENATED_WORD.sub("", "a" * 1_000_000) == "a" * 1_000_000
+    assert time.process_time() - start < 2

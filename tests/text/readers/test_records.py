@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from askline.errors import DataError
 from askline.text.readers import ParsedDocument, iter_sentences, read_document
 from askline.text.readers.csv import read_csv
+from askline.text.readers.document import UnreadableError
 from askline.text.readers.jsonl import read_jsonl
 
 from .samples import check, originals, read, refusal, shown
@@ -152,3 +155,12 @@ def test_at_most_a_hundred_bad_rows_are_reported(tmp_path: Path) -> None:
         0,
         "1,134 more rows were left out.",
     )
+
+
+@pytest.mark.parametrize("piece", ['""', '"', ",", '"a""b",', 'x"y,'])
+def test_long_csv_rows_take_little_time_and_memory(piece: str) -> None:
+    source = 'text,id\n"' + piece * (1_000_000 // len(piece))
+    start = time.process_time()
+    with contextlib.suppress(UnreadableError):
+        read_csv(source)
+    assert time.process_time() - start < 4

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from askline.text.readers.text_encoding import decode
+
 from .samples import originals, read, refusal
 
 FRENCH = "Le fleuve prend sa source près de l'étang. Il traverse la forêt où l'on récoltait jadis."
@@ -67,3 +69,10 @@ def test_charset_declared_in_html_is_used(tmp_path: Path) -> None:
 )
 def test_unreadable_text_gives_the_reason(tmp_path: Path, content: bytes, message: str) -> None:
     assert refusal(tmp_path, "a.txt", content).startswith(message)
+
+
+@pytest.mark.parametrize("codec", ["punycode", "idna", "unicode_escape", "utf-7", "base64"])
+def test_codecs_that_are_not_character_encodings_are_ignored(codec: str) -> None:
+    page = f'<meta charset="{codec}"><p>{FRENCH}</p>'
+    text, found = decode(page.encode("cp1252"), use_declared=True)
+    assert (text, found) == (page, "cp1252")
