@@ -14,7 +14,7 @@ from .progress import step_logger
 
 if TYPE_CHECKING:
     from ..training.checkpoint import Epoch
-    from ..training.loop import Step, TrainingProgress
+    from ..training.loop import TrainingProgress, TrainingStep
 
 __all__ = [
     "batch_size_option",
@@ -111,7 +111,7 @@ def print_progress(*, epochs_to_stderr: bool = False) -> TrainingProgress:
     def on_epoch(name: str, epoch: Epoch) -> None:
         print_epoch(epoch, name, err=epochs_to_stderr)
 
-    def on_step(name: str, step: Step) -> None:
+    def on_step(name: str, step: TrainingStep) -> None:
         log(name, step.done, step.total)
 
     return TrainingProgress(on_epoch, on_step, lambda note: click.echo(note, err=True))

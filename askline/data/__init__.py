@@ -7,9 +7,9 @@ file has problems, one `DataError` reports every bad row, and nothing of the fil
 
 from __future__ import annotations
 
+from .datasets import dataset_names, load_dataset, load_paragraphs
 from .jsonl_questions import read_jsonl, read_pairs, write_jsonl
 from .natural_questions import read_asnq, read_natural_questions
-from .registry import dataset_names, load_dataset, load_paragraphs
 from .selqa import read_selqa
 from .squad import (
     AnswerSpan,

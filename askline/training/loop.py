@@ -30,9 +30,9 @@ from .optimizer import Optimizer, slanted_triangular
 
 __all__ = [
     "SeededOnceTask",
-    "Step",
     "TrainingProgress",
     "TrainingRecipe",
+    "TrainingStep",
     "TrainingTask",
     "check_not_negative",
     "check_positive",
@@ -96,7 +96,7 @@ def check_not_negative(recipe: object, *names: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class TrainingStep:
     """One step that has just been taken. All numbers count from 1."""
 
     epoch: int
@@ -119,7 +119,7 @@ class TrainingProgress:
     """Callbacks of a command that trains several networks; the first argument names the network."""
 
     on_epoch: Callable[[str, Epoch], None] = lambda _name, _epoch: None
-    on_step: Callable[[str, Step], None] = lambda _name, _step: None
+    on_step: Callable[[str, TrainingStep], None] = lambda _name, _step: None
     on_note: Callable[[str], None] = lambda _note: None
 
 
@@ -262,7 +262,7 @@ def run_training(
     checkpoint: Path | None = None,
     distributed: Distributed | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
-    on_step: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[TrainingStep], None] = lambda _: None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> tuple[Epoch, ...]:
     """
@@ -307,7 +307,7 @@ class _Loop:
         settings: str,
         evaluate: Callable[[], Mapping[str, float]] | None,
         distributed: Distributed,
-        on_step: Callable[[Step], None],
+        on_step: Callable[[TrainingStep], None],
         on_note: Callable[[str], None],
     ) -> None:
         self.tasks, self.settings, self.evaluate = tasks, settings, evaluate
@@ -361,7 +361,9 @@ class _Loop:
             losses.append(self._run_step(task, batch, factor, random))
             rate = recipe.learning_rate * factor
             whole = recipe.epochs * steps
-            self.on_step(Step(epoch + 1, number + 1, steps, done + 1, whole, losses[-1], rate))
+            self.on_step(
+                TrainingStep(epoch + 1, number + 1, steps, done + 1, whole, losses[-1], rate)
+            )
         return losses
 
     def _run_step(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..errors import InputError, require_extra
 from .checkpoint import Epoch
-from .loop import Step
+from .loop import TrainingStep
 
 __all__ = ["StepRecord", "StepRecorder", "TrainingLog", "check_plot_path", "plot_training_log"]
 
@@ -51,7 +51,7 @@ class StepRecorder:
     _losses: list[Tensor] = field(default_factory=list)
     _last: float = field(default_factory=lambda: time.perf_counter())
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: TrainingStep) -> None:
         """Count one step of the loop."""
         if step.step == 1:
             self._losses.clear()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .results import TuningResult
 from .schedule_fitting import tune
 from .score_tables import ScoreTable, score_set
+from .tuning_results import TuningResult
 
 __all__ = ["ScoreTable", "TuningResult", "score_set", "tune"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from .results import ALPHAS, LengthResult, TuningResult
 from .schedule_search import Trial
+from .tuning_results import ALPHAS, LengthResult, TuningResult
 
 __all__ = ["results_svg"]
 

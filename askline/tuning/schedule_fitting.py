@@ -26,10 +26,10 @@ from ..text.atomic_write import atomic_write
 from .candidate_lists import CandidateLists, concatenated, make_lists
 from .depth_calibration import calibrate, no_answer_threshold
 from .plot import results_svg
-from .results import ALPHAS, LengthResult, TuningResult
 from .schedule_search import Trial, measure, search
 from .score_tables import ScoreTable
 from .selection import Choice, TrialTable
+from .tuning_results import ALPHAS, LengthResult, TuningResult
 
 __all__ = [
     "COUNTS",

@@ -32,7 +32,7 @@ from askline.models.light_config import (
 from askline.models.word_vectors import WordVectors
 from askline.training.light.encoded_questions import PaddedTexts
 from askline.training.light.light_layers import PooledConvolution
-from askline.training.loop import SeededOnceTask, Step, TrainingRecipe, run_training
+from askline.training.loop import SeededOnceTask, TrainingRecipe, TrainingStep, run_training
 from askline.training.optimizer import AdamW, Optimizer, ParameterGroup
 from askline.types import QuestionSet
 
@@ -229,7 +229,7 @@ def fit(
     layout: FirstStageConfig,
     recipe: FilterRecipe,
     *,
-    on_step: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[TrainingStep], None] = lambda _: None,
 ) -> Filter:
     """
     Minimize the negative log of the share of a list's softmax that its answers have.

@@ -13,7 +13,13 @@ from torch import Tensor, nn
 
 from askline.errors import InputError
 from askline.training.checkpoint import Epoch
-from askline.training.loop import SeededOnceTask, Step, TrainingRecipe, TrainingTask, run_training
+from askline.training.loop import (
+    SeededOnceTask,
+    TrainingRecipe,
+    TrainingStep,
+    TrainingTask,
+    run_training,
+)
 from askline.training.optimizer import AdamW, Optimizer, ParameterGroup
 
 RECIPE = TrainingRecipe(epochs=4, learning_rate=0.1, batch_size=3, max_gradient_norm=1.0)
@@ -129,7 +135,7 @@ def test_a_checkpoint_with_other_settings_is_refused(tmp_path: Path) -> None:
 
 
 def test_steps_are_reported_with_their_place_and_learning_rate() -> None:
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
     run_training([_PerEpoch(_network(), RECIPE)], on_step=steps.append)
     assert [(step.epoch, step.step) for step in steps[:5]] == [
         (1, 1),
@@ -146,7 +152,7 @@ def test_steps_are_reported_with_their_place_and_learning_rate() -> None:
 
 
 def test_most_steps_end_the_run() -> None:
-    steps: list[Step] = []
+    steps: list[TrainingStep] = []
     recipe = replace(RECIPE, max_steps=6)
     run_training([_PerRun(_network(), recipe)], on_step=steps.append)
     assert len(steps) == 6

@@ -33,8 +33,8 @@ from .span_reading import SpanExamples
 
 __all__ = [
     "CandidateList",
-    "CandidateLists",
     "SampledCandidateLists",
+    "TrainingLists",
     "WholeCandidateLists",
     "answer_spans",
     "load_transfer_sets",
@@ -67,7 +67,7 @@ class CandidateList(NamedTuple):
         )
 
 
-class CandidateLists(Protocol):
+class TrainingLists(Protocol):
     """A set to draw candidate lists from."""
 
     name: str

@@ -19,8 +19,8 @@ from torch import Tensor
 
 from ..checkpoint import Epoch
 from ..loop import (
-    Step,
     TrainingRecipe,
+    TrainingStep,
     TrainingTask,
     check_not_negative,
     check_positive,
@@ -29,7 +29,7 @@ from ..loop import (
 from ..losses import CascadeObjective, ListLabels
 from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import PackedBatch, PairTemplate, Rows, TokenRange, TokenTable, pack
-from .cascade_examples import MAX_PAIR_LENGTH, CandidateList, CandidateLists
+from .cascade_examples import MAX_PAIR_LENGTH, CandidateList, TrainingLists
 from .cascade_network import CascadeDevSet, CascadeNetwork, measure, score_pairs
 from .span_reading import SpanBatch, SpanExamples, room_beside, span_loss
 
@@ -118,7 +118,7 @@ class TokenizedTexts(NamedTuple):
 class CascadePhase:
     """A training set and a recipe."""
 
-    lists: CandidateLists
+    lists: TrainingLists
     recipe: CascadeRecipe
     paragraphs: SpanExamples | None = None
     """For the reader. Their text numbers follow those of the lists."""
@@ -231,7 +231,7 @@ def train_cascade(
     dev: CascadeDevSet | None = None,
     checkpoint: Path | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
-    on_step: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[TrainingStep], None] = lambda _: None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> tuple[Epoch, ...]:
     """

@@ -31,9 +31,9 @@ from ...models.folder import ModelFolder, write_folder
 from ..checkpoint import Epoch
 from ..loop import (
     SeededOnceTask,
-    Step,
     TrainingProgress,
     TrainingRecipe,
+    TrainingStep,
     check_positive,
     run_training,
 )
@@ -217,7 +217,7 @@ def train_reader(
     teachers: Sequence[AdapterReader] = (),
     checkpoint: Path | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
-    on_step: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[TrainingStep], None] = lambda _: None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> AdapterReader:
     """Train in place on the labels and, if there are teachers, on the mean of their outputs."""

@@ -26,15 +26,15 @@ from .encoded_questions import PaddedTexts, QuestionBatch
 from .light_layers import Dropout, ListLayer, PooledConvolution
 
 __all__ = [
-    "CompareAggregate",
-    "Cosinet",
-    "RelationalCNN",
+    "TorchCompareAggregate",
+    "TorchCosinet",
+    "TorchRelationalCNN",
     "build_network",
     "parameter_count",
 ]
 
 
-class Cosinet(nn.Module):
+class TorchCosinet(nn.Module):
     """Convolutions over words with match channels; a pair is product and difference."""
 
     def __init__(self, config: CosinetConfig, *, dropout: float = 0.0) -> None:
@@ -60,7 +60,7 @@ class Cosinet(nn.Module):
         return scores
 
 
-class CompareAggregate(nn.Module):
+class TorchCompareAggregate(nn.Module):
     """Each word times its attention over the other text; convolutions of several widths."""
 
     def __init__(self, config: CompareAggregateConfig, *, dropout: float = 0.0) -> None:
@@ -163,7 +163,7 @@ class _Highest(torch.autograd.Function):
         return wins.mul_((gradient / count.clamp(min=1)).index_select(0, segment)), None
 
 
-class RelationalCNN(nn.Module):
+class TorchRelationalCNN(nn.Module):
     """Needs the channels `exact` and `exact_idf`, in this order."""
 
     def __init__(self, config: RelationalCNNConfig, *, dropout: float = 0.0) -> None:
@@ -204,11 +204,11 @@ class RelationalCNN(nn.Module):
 def build_network(config: LightConfig, *, dropout: float = 0.0) -> nn.Module:
     """The network of a config, with new weights."""
     if isinstance(config, CosinetConfig):
-        return Cosinet(config, dropout=dropout)
+        return TorchCosinet(config, dropout=dropout)
     if isinstance(config, CompareAggregateConfig):
-        return CompareAggregate(config, dropout=dropout)
+        return TorchCompareAggregate(config, dropout=dropout)
     if isinstance(config, RelationalCNNConfig):
-        return RelationalCNN(config, dropout=dropout)
+        return TorchRelationalCNN(config, dropout=dropout)
     raise TypeError(f"No network for {type(config).__name__}.")
 
 

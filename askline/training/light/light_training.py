@@ -29,7 +29,7 @@ from ...rankers.requests import sort_by_score
 from ...text.words import TOKENIZER_NAME
 from ...types import QuestionSet
 from ..checkpoint import Epoch
-from ..loop import Step, TrainingRecipe, TrainingTask, run_training
+from ..loop import TrainingRecipe, TrainingStep, TrainingTask, run_training
 from ..losses import LOSSES, Loss, list_loss, point_loss
 from ..model_card import ModelCard, data_license
 from ..optimizer import CpuThreads, Optimizer, ThreadedAdam, cpu_threads, split_in_halves
@@ -221,7 +221,7 @@ def train_light_ranker(
     start: Weights | None = None,
     checkpoint: Path | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
-    on_step: Callable[[Step], None] = lambda _: None,
+    on_step: Callable[[TrainingStep], None] = lambda _: None,
 ) -> TrainedLightRanker:
     """
     Train a network of this config. The caller's random state is left as it was.

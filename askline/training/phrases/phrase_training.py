@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ..checkpoint import Epoch
-from ..loop import SeededOnceTask, Step, TrainingRecipe, check_not_negative, run_training
+from ..loop import SeededOnceTask, TrainingRecipe, TrainingStep, check_not_negative, run_training
 from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..transformer.pair_network import autocast
 from .phrase_examples import prefetch
@@ -47,7 +47,7 @@ class TrainingCallbacks:
     """Functions that the loop calls, and the file to resume from."""
 
     on_epoch: Callable[[Epoch], None] = lambda _: None
-    on_step: Callable[[Step], None] = lambda _: None
+    on_step: Callable[[TrainingStep], None] = lambda _: None
     checkpoint: Path | None = None
 
 

@@ -24,7 +24,12 @@ from .transforms import filter_questions
 from .trecqa import read_trecqa, read_trecqa_all
 from .wikiqa import read_wikiqa
 
-__all__ = ["DATA_VARIABLE", "dataset_names", "load_dataset", "load_paragraphs"]
+__all__ = [
+    "DATA_VARIABLE",
+    "dataset_names",
+    "load_dataset",
+    "load_paragraphs",
+]
 
 
 class _Reader(Protocol):
