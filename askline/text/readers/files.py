@@ -26,6 +26,7 @@ from .jsonl import read_jsonl
 from .markdown import read_markdown
 from .offsets import line_starts
 from .pdf import read_pdf
+from .rst import read_rst
 from .text_encoding import decode
 
 __all__ = [
@@ -44,9 +45,10 @@ MAX_FILE_BYTES = 256 * 2**20
 SUFFIXES: dict[str, FileKind] = {
     ".txt": "text",
     ".text": "text",
-    ".rst": "text",
     ".md": "markdown",
     ".markdown": "markdown",
+    ".rst": "rst",
+    ".rest": "rst",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -185,6 +187,7 @@ def _parse(
     readers: dict[str, Callable[[str], Content]] = {
         "text": read_plain_text,
         "markdown": read_markdown,
+        "rst": read_rst,
         "html": read_html,
         "jsonl": partial(read_jsonl, text_field=text_field),
         "csv": partial(read_csv, text_field=text_field),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterator
 
 __all__ = [
     "Segments",
@@ -68,6 +69,34 @@ class Segments:
         """The span of `text[start:end]` in the original; an empty span stays empty."""
         first = self.start(start)
         return (first, self.end(end)) if end > start else (first, first)
+
+    def pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+        """The pieces of `text[start:end]`: their spans in the text, then in the original."""
+        at = max(bisect_right(self._text, start) - 1, 0)
+        while start < end:
+            following = at + 1
+            last = self._text[following] if following < len(self._text) else self._length
+            stop = min(end, last)
+            yield start, stop, *self.span(start, stop)
+            start, at = stop, following
+
+    def through(self, outer: Segments) -> Segments:
+        """
+        The same text mapped to the original of its original.
+
+        `outer` maps the text that these pieces were taken from to its own original.
+        """
+        result = Segments()
+        for first, last, start, end in self.pieces(0, self._length):
+            if start == end:
+                at = outer.end(start)
+                result.add(last - first, at, at)
+            elif end - start == last - first:
+                for left, right, *span in outer.pieces(start, end):
+                    result.add(right - left, *span)
+            else:
+                result.add(last - first, *outer.span(start, end))
+        return result
 
     def __len__(self) -> int:
         return len(self._text)

@@ -1,0 +1,222 @@
+"""
+What the readers of line-oriented markup share: lines, blocks made of lines, and inline marks.
+
+The readers find blocks line by line and give the spans of their lines to a `MarkupWriter`, which
+joins the lines with single spaces, removes the inline marks, and keeps the way back to the source.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+from .document import BlockKind, Blocks, Content
+from .offsets import TextBuilder, line_starts
+
+__all__ = [
+    "LineSpan",
+    "MarkupWriter",
+    "Replacement",
+    "SourceLines",
+    "paired_marks",
+]
+
+LineSpan = tuple[int, int]
+"""Start and end in the source, without the line end."""
+Replacement = tuple[int, int, str]
+"""Start, end, and the text to show instead."""
+FindMarks = Callable[[str], Iterable[Replacement]]
+
+_TERM_END = re.compile(r"[:;,.!?—–-]\Z")
+
+
+class SourceLines:
+    """The lines of a source by number, starting at 0; `starts` has their offsets."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.starts = line_starts(source)
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def span(self, number: int) -> LineSpan:
+        """The span of a line without its line end."""
+        start = self.starts[number]
+        if number + 1 == len(self.starts):
+            return start, len(self.source)
+        end = self.starts[number + 1] - 1
+        return start, end - (end > start and self.source[end - 1 : end + 1] == "\r\n")
+
+    def text(self, number: int) -> str:
+        """A line without its line end; empty if there is no such line."""
+        if not 0 <= number < len(self.starts):
+            return ""
+        start, end = self.span(number)
+        return self.source[start:end]
+
+    def indent(self, number: int) -> int:
+        """The number of white-space characters at the start of a line."""
+        line = self.text(number)
+        return len(line) - len(line.lstrip())
+
+    def spans(self, first: int, last: int) -> list[LineSpan]:
+        """The spans of the lines `first` to `last - 1`."""
+        return [self.span(number) for number in range(first, last)]
+
+    def is_blank(self, number: int) -> bool:
+        """Whether a line has only white space."""
+        return not self.text(number).strip()
+
+
+class MarkupWriter:
+    """
+    Collects the blocks of a document. Each format passes its own `find_marks`.
+
+    `find_marks` receives the text of a block and returns the spans that are not shown as they are,
+    in order and without overlaps.
+    """
+
+    def __init__(self, lines: SourceLines, find_marks: FindMarks) -> None:
+        self.blocks = Blocks()
+        self.title = ""
+        self._lines = lines
+        self._find_marks = find_marks
+        self._builder = TextBuilder()
+
+    def add(self, spans: Iterable[LineSpan], kind: BlockKind = "text") -> None:
+        """Append a block of lines. The first heading is the title unless there is one."""
+        block = TextBuilder()
+        self._join(block, spans)
+        start = self._builder.length
+        self._write(block)
+        self._end_block(start, kind)
+        if kind == "heading" and not self.title and self._builder.length > start:
+            self.title = self.visible(block.text())
+
+    def add_definition(self, terms: Sequence[LineSpan], spans: Iterable[LineSpan]) -> None:
+        """Append terms and what they mean as one block: `term, term: meaning`."""
+        start = self._builder.length
+        for number, term in enumerate(terms):
+            if number and self._builder.length > start:
+                self._builder.insert(", ", term[0])
+            block = TextBuilder()
+            self._join(block, [term])
+            self._write(block)
+        body = TextBuilder()
+        self._join(body, spans)
+        text = body.text()
+        shown = self.visible(text)
+        if self._builder.length > start and shown:
+            last = self.visible(self._lines.source[terms[-1][0] : terms[-1][1]])
+            self._builder.insert(" " if _TERM_END.search(last) else ": ", terms[-1][1])
+        self._write(body)
+        self._end_block(start, "text")
+
+    def add_code(self, first: int, last: int) -> None:
+        """Append the lines `first` to `last - 1` as they are, without blank lines at the ends."""
+        while first < last and self._lines.is_blank(last - 1):
+            last -= 1
+        while first < last and self._lines.is_blank(first):
+            first += 1
+        if first < last:
+            begin, end = self._lines.span(first)[0], self._lines.span(last - 1)[1]
+            start = self._builder.length
+            self._builder.add(self._lines.source[begin:end], begin, end)
+            self._end_block(start, "code")
+
+    def add_row(self, cells: Iterable[Sequence[LineSpan]], kind: BlockKind) -> None:
+        """
+        Append a table row. `kind` is that of its first cell: `row`, `table` or `columns`.
+
+        If its cells stand side by side over several lines, the row as a whole is mapped to its
+        lines, because the map must be monotone.
+        """
+        row = [cell for cell in cells if any(end > start for start, end in cell)]
+        spans = [span for cell in row for span in cell]
+        whole = None if spans == sorted(spans) else (min(spans)[0], max(end for _, end in spans))
+        blocks = len(self.blocks)
+        for cell in row:
+            cell_kind = kind if len(self.blocks) == blocks else "cell"
+            if whole is None:
+                self.add(cell, cell_kind)
+                continue
+            joined = " ".join(self._lines.source[start:end].strip() for start, end in cell)
+            text = self.visible(joined)
+            start = self._builder.length
+            at = whole[0] if len(self.blocks) == blocks else whole[1]
+            self._builder.add(text[:1], at, whole[1])
+            self._builder.add(text[1:], whole[1], whole[1])
+            self._end_block(start, cell_kind)
+
+    def visible(self, text: str) -> str:
+        """The text without inline marks and with single spaces."""
+        shown = []
+        position = 0
+        for start, end, replacement in self._find_marks(text):
+            shown += [text[position:start], replacement]
+            position = end
+        return " ".join("".join([*shown, text[position:]]).split())
+
+    def content(self) -> Content:
+        """The whole document."""
+        return Content(
+            self._builder.text(),
+            self.blocks,
+            "line",
+            self._lines.starts,
+            self.title,
+            self._builder.segments,
+        )
+
+    def _join(self, block: TextBuilder, spans: Iterable[LineSpan]) -> None:
+        """Append lines without white space at either end, joined by single spaces."""
+        for start, end in spans:
+            line = self._lines.source[start:end]
+            bare = line.strip()
+            if not bare:
+                continue
+            start += len(line) - len(line.lstrip())
+            if block.length:
+                block.add(" ", block.segments.end(block.length), start)
+            block.add(bare, start, start + len(bare))
+
+    def _write(self, block: TextBuilder) -> None:
+        text = block.text()
+        position = 0
+        for start, end, replacement in (*self._find_marks(text), (len(text), len(text), "")):
+            self._copy(block, text, position, start)
+            if replacement:
+                self._builder.add(replacement, *block.segments.span(start, end))
+            position = end
+
+    def _copy(self, block: TextBuilder, text: str, start: int, end: int) -> None:
+        """Copy a piece of a block; each join of two lines is a piece of its own."""
+        for first, last, left, right in block.segments.pieces(start, end):
+            self._builder.add(text[first:last], left, right)
+
+    def _end_block(self, start: int, kind: BlockKind) -> None:
+        if self._builder.length > start:
+            self.blocks.add(start, self._builder.length, kind)
+            at = self._builder.segments.end(self._builder.length)
+            self._builder.insert("\n", at)
+
+
+def paired_marks(text: str, marks: Iterable[tuple[int, int]]) -> list[Replacement]:
+    """
+    The marks that enclose a phrase, to be left out; all others are text.
+
+    `marks` has the spans of runs of equal characters in order. A mark opens a phrase if it follows
+    white space or punctuation and touches what comes after it, and closes one the other way round.
+    Equal marks pair with the nearest open one, so that the time is linear.
+    """
+    found: list[Replacement] = []
+    waiting: dict[str, tuple[int, int]] = {}
+    for start, end in marks:
+        mark = text[start:end]
+        before, after = text[start - 1 : start], text[end : end + 1]
+        if mark in waiting and before.strip() and not (after.isalnum() or after == "_"):
+            found += [(*waiting.pop(mark), ""), (start, end, "")]
+        elif after.strip() and not (before.isalnum() or before == "_"):
+            waiting[mark] = (start, end)
+    return sorted(found)

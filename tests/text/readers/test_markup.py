@@ -1,0 +1,90 @@
+"""What holds for every format of line-oriented markup."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from askline.text.readers import iter_sentences
+from askline.text.readers.document import Content
+from askline.text.readers.offsets import Segments, TextBuilder
+from askline.text.readers.rst import read_rst
+
+from . import test_rst
+from .samples import check, read
+
+PAGES = {"a.rst": test_rst.PAGE}
+READERS = {"rst": read_rst}
+ADVERSARIAL = {
+    "rst": ["`", "``a ", ":a:", ":a:`b", "*a ", "- ", "a_ ", "|a", "[a]_", ".. ", "+-", "= ", "\n"],
+}
+CASES = [(kind, piece) for kind, pieces in ADVERSARIAL.items() for piece in pieces]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_words_of_a_sentence_are_in_its_slice_of_the_source(tmp_path: Path, name: str) -> None:
+    document = read(tmp_path, name, PAGES[name])
+    check(document)
+    for sentence in iter_sentences(document):
+        span = document.span(sentence.start, sentence.end)
+        assert span is not None
+        original = PAGES[name][slice(*span)]
+        words = document.text[sentence.start : sentence.end].split()
+        assert all(word.strip(":,.") in original for word in words)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_offsets_hold_for_damaged_files(tmp_path: Path, name: str) -> None:
+    chance = random.Random(21)
+    page = PAGES[name]
+    for round_number in range(60):
+        lines = page.splitlines(keepends=True)
+        if round_number % 2:
+            chance.shuffle(lines)
+        else:
+            at = chance.randrange(len(page))
+            lines = [page[:at], chance.choice("`*_|[{\\=-+:/%.'\"\r\n \t<é𝄞"), page[at + 3 :]]
+        source = "x\n" + "".join(lines) + "\n\nend"
+        document = read(tmp_path, name, source)
+        check(document)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "piece"), CASES)
+@pytest.mark.parametrize("ending", ["", "\n"], ids=["one line", "lines"])
+def test_time_is_linear_in_length(kind: str, piece: str, ending: str) -> None:
+    piece += ending
+
+    def seconds(length: int) -> float:
+        start = time.process_time()
+        content: Content = READERS[kind](piece * (length // len(piece)))
+        assert len(content.text) <= 2 * length
+        return time.process_time() - start
+
+    seconds(1000)
+    short = min(seconds(40_000) for _ in range(2))
+    long = min(seconds(80_000) for _ in range(2))
+    assert long < 3 * short + 0.1
+
+
+def test_segments_compose() -> None:
+    outer = TextBuilder()
+    outer.add("ab", 10, 12)
+    outer.add("&", 12, 17)
+    outer.add("cd", 17, 19)
+    inner = TextBuilder()
+    inner.add("b&c", 1, 4)
+    inner.insert("\n", 4)
+    inner.add("d", 4, 5)
+    composed: Segments = inner.segments.through(outer.segments)
+    assert inner.text() == "b&c\nd"
+    assert [composed.span(at, at + 1) for at in range(5)] == [
+        (11, 12),
+        (12, 17),
+        (17, 18),
+        (18, 18),
+        (18, 19),
+    ]
