@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 __all__ = [
+    "QUESTION_SCHEMA",
     "DeadlineMs",
     "DocumentSchema",
     "ErrorSchema",
@@ -20,10 +21,12 @@ __all__ = [
     "ModelListResponse",
     "ModelSchema",
     "NotEmpty",
+    "PositiveInteger",
     "QuestionText",
     "Schema",
     "Text",
     "TextOrDocument",
+    "as_integer",
     "check_question",
     "document_text",
     "new_response_id",
@@ -46,20 +49,22 @@ def check_question(question: str) -> str:
     return question
 
 
-def _as_integer(value: object) -> object:
+def as_integer(value: object) -> object:
     """Return 2 for 2.0: JSON does not tell them apart."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Integer = Annotated[int, BeforeValidator(_as_integer)]
+Integer = Annotated[int, BeforeValidator(as_integer)]
+PositiveInteger = Annotated[int, Field(ge=1), BeforeValidator(as_integer)]
 NotEmpty = Field(json_schema_extra={"minItems": 1})
 """Of a list that must have an entry. The routes check this, with status 400."""
 Text = Annotated[str, AfterValidator(_replace_surrogates)]
 """A string. Clients that cut strings inside a surrogate pair are tolerated."""
+QUESTION_SCHEMA = Field(json_schema_extra={"minLength": 1, "pattern": r"\S"})
 QuestionText = Annotated[
     Text,
     AfterValidator(check_question),
-    Field(json_schema_extra={"minLength": 1, "pattern": r"\S"}),
+    QUESTION_SCHEMA,
 ]
 """A question. Every route refuses an empty one with status 422."""
 DeadlineMs = Annotated[

@@ -59,7 +59,7 @@ _MAX_EXPLAINED = 200  # candidates in the response with `explain`
 
 
 class NotFoundError(JobError):
-    """The document does not exist, or the service has no index."""
+    """The document or the ranker does not exist, or the service has no index."""
 
     status = 404
 

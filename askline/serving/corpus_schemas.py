@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from .common_schemas import DeadlineMs, Integer, NotEmpty, QuestionText, Schema, Text
+from .common_schemas import DeadlineMs, NotEmpty, QuestionText, Schema, Text, as_integer
 
 __all__ = [
     "AddRequest",
@@ -30,7 +30,21 @@ __all__ = [
 ]
 
 
-DocumentId = Annotated[Text, Field(min_length=1, max_length=1_000)]
+DocumentId = Annotated[
+    Text,
+    Field(
+        min_length=1,
+        max_length=1_000,
+        description="Without control characters and line breaks.",
+        # The corpus refuses these characters, whoever adds the document.
+        json_schema_extra={"pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$"},
+    ),
+]
+
+
+# The bounds come before the validator, so that they are part of the JSON Schema.
+_TopK = Annotated[int, Field(ge=1, le=100), BeforeValidator(as_integer)]
+_Retrieved = Annotated[int, Field(ge=1, le=1_000), BeforeValidator(as_integer)]
 
 
 class NamedText(Schema):
@@ -62,14 +76,9 @@ class AskRequest(Schema):
             ),
         ),
     ] = None
-    top_k: Annotated[Integer, Field(ge=1, le=100, description="Return the N best answers.")] = 3
+    top_k: Annotated[_TopK, Field(description="Return the N best answers.")] = 3
     retrieved: Annotated[
-        Integer,
-        Field(
-            ge=1,
-            le=1_000,
-            description="Number of sentences retrieved from the index for the ranker.",
-        ),
+        _Retrieved, Field(description="Number of sentences retrieved from the index.")
     ] = 100
     explain: Annotated[
         bool,

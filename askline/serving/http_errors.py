@@ -202,7 +202,7 @@ _DESCRIPTIONS = {
     400: "The body is not JSON, or a list in it is empty.",
     401: "An API key is needed.",
     403: "The API key may not change documents.",
-    404: "The document does not exist, or the service has no index.",
+    404: "The document or the ranker does not exist, or the service has no index.",
     408: "The body did not arrive in time.",
     413: "The request is larger than a limit of the service.",
     415: "The body is compressed, or not application/json.",

@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..corpus import Corpus
+from ..errors import SpecError
 from ..rankers.base import Ranker
 from ..rankers.registry import DEFAULT_SPEC
 from . import corpus_jobs, rank_jobs
@@ -132,7 +133,7 @@ class JobHandler:
             tokens = self._count_tokens(ranker, [text for pair in job.pairs for text in pair])
             return rank_jobs.score(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
         if isinstance(job, AskJob):
-            ranker = self._rankers.find(job.ranker)
+            ranker = self._find_ranker(job.ranker)
             if job.documents is None:
                 return corpus_jobs.ask_index(self._require_index(), ranker, job, deadline_ms)
             texts = [job.question, *(document.text for document in job.documents)]
@@ -155,6 +156,12 @@ class JobHandler:
             rank_jobs.rank_result(ranker, ranking, count)
             for ranking, count in zip(rankings, tokens, strict=True)
         ]
+
+    def _find_ranker(self, spec: str | None) -> Ranker:
+        try:
+            return self._rankers.find(spec)
+        except SpecError as error:
+            raise NotFoundError(str(error)) from None
 
     def _require_index(self) -> Corpus | RemoteRetriever:
         if self._index is None:

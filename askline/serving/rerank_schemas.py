@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
 
 from .common_schemas import (
+    QUESTION_SCHEMA,
     DeadlineMs,
     Integer,
     NotEmpty,
+    PositiveInteger,
     QuestionText,
     Schema,
     Text,
@@ -52,7 +55,7 @@ Model = Annotated[
     ),
 ]
 TopN = Annotated[
-    Integer | None, Field(ge=1, description="Return the N best results; default: all.")
+    PositiveInteger | None, Field(description="Return the N best results; default: all.")
 ]
 
 
@@ -64,7 +67,7 @@ class RerankRequestV2(Schema):
     documents: Annotated[list[Text], NotEmpty]
     top_n: TopN = None
     max_tokens_per_doc: Annotated[
-        Integer | None, Field(ge=1, description="Ignored: documents are never truncated.")
+        PositiveInteger | None, Field(description="Ignored: documents are never truncated.")
     ] = None
     priority: Integer | None = None
     deadline_ms: DeadlineMs = None
@@ -95,7 +98,7 @@ class RerankRequest(Schema):
         Field(description="Default: true for Jina clients, false for Cohere clients."),
     ] = None
     max_chunks_per_doc: Annotated[
-        Integer | None, Field(ge=1, description="Ignored: documents are never truncated.")
+        PositiveInteger | None, Field(description="Ignored: documents are never truncated.")
     ] = None
     deadline_ms: DeadlineMs = None
 
@@ -176,6 +179,22 @@ class RerankResponse(Schema):
 
 ScoreInput = Text | Annotated[list[Text], NotEmpty]
 _FIELD_PAIRS = (("queries", "documents"), ("text_1", "text_2"), ("data_1", "data_2"))
+_ONE_FIELD_PAIR: JsonDict = {
+    "oneOf": [
+        {
+            "required": list(pair),
+            "properties": {
+                name: {"not": {"type": "null"}} if name in pair else {"type": "null"}
+                for names in _FIELD_PAIRS
+                for name in names
+            },
+        }
+        for pair in _FIELD_PAIRS
+    ]
+}
+"""The part of the rule for the pairs that JSON Schema can express."""
+_ScoreQuestionText = Annotated[Text, QUESTION_SCHEMA]
+_ScoreQuestion = _ScoreQuestionText | Annotated[list[_ScoreQuestionText], NotEmpty]
 
 
 class ScoreRequest(Schema):
@@ -185,12 +204,14 @@ class ScoreRequest(Schema):
     Either one question for all texts, or as many questions as texts.
     """
 
+    model_config = ConfigDict(json_schema_extra=_ONE_FIELD_PAIR)
+
     model: Model = None
-    queries: ScoreInput | None = None
+    queries: _ScoreQuestion | None = None
     documents: ScoreInput | None = None
-    text_1: ScoreInput | None = None
+    text_1: _ScoreQuestion | None = None
     text_2: ScoreInput | None = None
-    data_1: ScoreInput | None = None
+    data_1: _ScoreQuestion | None = None
     data_2: ScoreInput | None = None
     deadline_ms: DeadlineMs = None
 
@@ -202,10 +223,13 @@ class ScoreRequest(Schema):
     def pairs(self) -> list[tuple[str, str]]:
         """Return (question, text) for each pair, or raise ValueError."""
         inputs = [(getattr(self, left), getattr(self, right)) for left, right in _FIELD_PAIRS]
-        given = [pair for pair in inputs if None not in pair]
-        if len(given) != 1:
+        given = [pair for pair in inputs if pair != (None, None)]
+        if len(given) != 1 or None in given[0]:
             names = " or ".join(f"{left} and {right}" for left, right in _FIELD_PAIRS)
-            raise ValueError(f"expected {names}, got {len(given)} of these pairs")
+            found = [
+                name for pair in _FIELD_PAIRS for name in pair if getattr(self, name) is not None
+            ]
+            raise ValueError(f"expected {names}, got {', '.join(found) or 'none of them'}")
         questions, texts = ([side] if isinstance(side, str) else side for side in given[0])
         for question in questions:
             check_question(question)

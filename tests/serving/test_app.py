@@ -201,3 +201,24 @@ def test_a_document_may_lack_some_of_the_fields_to_rank(server: Server) -> None:
     documents = [{"title": "a"}, {"title": "b", "text": ""}]
     body = {"query": "Emma", "documents": documents, "rank_fields": ["title", "text"]}
     assert server.post("/v1/rerank", body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            {"queries": ["a", "b"], "documents": ["c"] * 3},
+            "as many questions as texts, got 2 and 3",
+        ),
+        ({"queries": "a"}, "data_1 and data_2, got queries"),
+        ({}, "got none of them"),
+        ({"queries": "a", "documents": "b", "text_1": []}, "got queries, documents, text_1"),
+    ],
+    ids=["unequal", "half a pair", "nothing", "more than a pair"],
+)
+def test_questions_and_texts_to_score_must_match(
+    server: Server, body: dict[str, Any], message: str
+) -> None:
+    response = server.post("/v1/score", body)
+    assert response.status_code == 422
+    assert message in response.json()["message"]

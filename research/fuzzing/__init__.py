@@ -1,0 +1,1 @@
+"""Fuzzing: inputs made to break the readers, the splitter and the service."""
