@@ -42,7 +42,7 @@ __all__ = [
     "iter_sentences",
 ]
 
-FileKind = Literal["text", "markdown", "rst", "html", "pdf", "docx", "jsonl", "csv"]
+FileKind = Literal["text", "markdown", "rst", "asciidoc", "html", "pdf", "docx", "jsonl", "csv"]
 PlaceUnit = Literal["line", "page", "paragraph"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
 """

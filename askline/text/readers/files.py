@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
+from .asciidoc import read_asciidoc
 from .csv import read_csv
 from .document import Blocks, Content, FileKind, ParsedDocument, UnreadableError
 from .docx import read_docx
@@ -49,6 +50,8 @@ SUFFIXES: dict[str, FileKind] = {
     ".markdown": "markdown",
     ".rst": "rst",
     ".rest": "rst",
+    ".adoc": "asciidoc",
+    ".asciidoc": "asciidoc",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -188,6 +191,7 @@ def _parse(
         "text": read_plain_text,
         "markdown": read_markdown,
         "rst": read_rst,
+        "asciidoc": read_asciidoc,
         "html": read_html,
         "jsonl": partial(read_jsonl, text_field=text_field),
         "csv": partial(read_csv, text_field=text_field),

@@ -187,7 +187,10 @@ class MarkupWriter:
         for start, end, replacement in (*self._find_marks(text), (len(text), len(text), "")):
             self._copy(block, text, position, start)
             if replacement:
-                self._builder.add(replacement, *block.segments.span(start, end))
+                # The first character stands for the whole span, so that no two spans overlap.
+                left, right = block.segments.span(start, end)
+                self._builder.add(replacement[0], left, right)
+                self._builder.add(replacement[1:], right, right)
             position = end
 
     def _copy(self, block: TextBuilder, text: str, start: int, end: int) -> None:
