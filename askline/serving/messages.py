@@ -3,7 +3,8 @@ Messages between the web process and its worker processes.
 
 The web process sends one `WorkerConfig`, then a `JobRequest` per job, and a `CancelRequest` for a
 job whose result is no longer needed. The worker answers the configuration with `WorkerReady` or a
-`JobFailure`, and each job with a `JobReply`. Replies may come in any order. The web process also
+`JobFailure`, and each job with a `JobReply`. Replies may come in any order. Before it begins jobs,
+it names them in a `BeginReply`. The web process also
 sends `PingRequest`s, and replaces a worker that stops answering them with `PingReply`s.
 
 A message is a JSON object, preceded by its length in bytes as a big-endian 32-bit integer. It is
@@ -37,6 +38,7 @@ __all__ = [
     "AddJob",
     "AnyJob",
     "AskJob",
+    "BeginReply",
     "CancelRequest",
     "Job",
     "JobError",
@@ -289,6 +291,14 @@ class PingRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class BeginReply:
+    """The worker begins these jobs now. A job that it never named has had no effect."""
+
+    numbers: list[int]
+    type: Literal["begin"] = "begin"
+
+
+@dataclass(frozen=True, slots=True)
 class PingReply:
     """The answer to the ping with this number and to all pings before it."""
 
@@ -361,9 +371,9 @@ def decode_request(value: object) -> JobRequest | CancelRequest | PingRequest:
     return request
 
 
-def decode_reply(value: object) -> JobReply | PingReply:
+def decode_reply(value: object) -> JobReply | BeginReply | PingReply:
     """Return a decoded JSON value as a reply of a worker, or raise MessageError."""
-    reply: JobReply | PingReply = _validate(_replies(), value, "reply")
+    reply: JobReply | BeginReply | PingReply = _validate(_replies(), value, "reply")
     return reply
 
 
@@ -414,7 +424,7 @@ def _requests() -> TypeAdapter[Any]:
 
 @cache
 def _replies() -> TypeAdapter[Any]:
-    return TypeAdapter(Annotated[JobReply | PingReply, Field(discriminator="type")])
+    return TypeAdapter(Annotated[JobReply | BeginReply | PingReply, Field(discriminator="type")])
 
 
 @cache

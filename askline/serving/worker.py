@@ -27,6 +27,7 @@ from typing import BinaryIO
 
 from .job_handler import JobHandler
 from .messages import (
+    BeginReply,
     JobFailure,
     JobOutcome,
     JobReply,
@@ -93,7 +94,7 @@ class Worker:
             self._send(*self._execute(batch))
             request = request or self._queue.get()
 
-    def _send(self, *replies: JobReply | PingReply) -> None:
+    def _send(self, *replies: JobReply | BeginReply | PingReply) -> None:
         with self._sink_lock:
             for reply in replies:
                 self._sink.write(encode(reply))
@@ -138,17 +139,24 @@ class Worker:
         ]
 
     def _handle_batch(self, batch: list[JobRequest], outcomes: dict[int, JobOutcome]) -> None:
+        late = {request.number for request in batch if _is_late(request)}
+        outcomes |= dict.fromkeys(late, _DEADLINE_PASSED)
+        wanted = [request for request in self._not_cancelled(batch) if request.number not in late]
+        if wanted:
+            # Sent before the jobs can be cancelled, so that no message is cut off.
+            self._send(BeginReply([request.number for request in wanted]))
         with self._lock:
-            wanted = [request for request in batch if request.number not in self._cancelled]
+            wanted = [request for request in wanted if request.number not in self._cancelled]
             self._running = {request.number for request in wanted if not request.is_write}
             self._batches_begun += 1
-        late = {request.number for request in wanted if _is_late(request)}
-        outcomes |= dict.fromkeys(late, _DEADLINE_PASSED)
-        wanted = [request for request in wanted if request.number not in late]
         handled = self._handle(wanted) if wanted else []
         outcomes |= {
             request.number: outcome for request, outcome in zip(wanted, handled, strict=True)
         }
+
+    def _not_cancelled(self, batch: list[JobRequest]) -> list[JobRequest]:
+        with self._lock:
+            return [request for request in batch if request.number not in self._cancelled]
 
     def _finish_batch(self) -> None:
         with self._lock:

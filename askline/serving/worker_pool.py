@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import math
 import os
@@ -35,6 +34,7 @@ from .http_errors import (
 )
 from .messages import (
     AnyJob,
+    BeginReply,
     CancelRequest,
     Job,
     JobFailure,
@@ -179,22 +179,22 @@ class WorkerPool:
 
     async def _wait(self, queued: _QueuedJob, latest: float) -> tuple[JobReply, float]:
         """Wait for a reply until the job's deadline has passed or its time is up."""
-        if queued.deadline is None:
-            seconds = latest - time.monotonic()
-        else:
-            seconds = max(0.0, queued.deadline - time.monotonic()) + _GRACE_SECONDS
-        try:
-            return await asyncio.wait_for(asyncio.shield(queued.future), seconds)
-        except asyncio.TimeoutError:
-            has_begun = queued.worker is not None and queued.worker.is_running(queued)
-            if has_begun and queued.is_write:
-                return await queued.future
-            self._abandon(queued)
-            if queued.deadline is not None and queued.deadline < latest:
-                raise DeadlineError from None
-            if has_begun:
-                raise TimeLimitError(self._max_seconds) from None
-            raise NoWorkerFreeError(self._max_seconds, self._retry_after()) from None
+        end = latest if queued.deadline is None else queued.deadline
+        reply = await _wait_until(queued.future, end)
+        if reply is None and queued.has_begun:
+            if queued.is_write:
+                reply = await queued.future
+            elif queued.deadline is not None:
+                reply = await _wait_until(queued.future, end + _GRACE_SECONDS)
+        if reply is not None:
+            return reply
+        has_begun = queued.has_begun
+        self._abandon(queued)
+        if end < latest:
+            raise DeadlineError
+        if has_begun:
+            raise TimeLimitError(self._max_seconds)
+        raise NoWorkerFreeError(self._max_seconds, self._retry_after())
 
     def _dispatch(self) -> None:
         """Give queued jobs to workers that have room."""
@@ -235,7 +235,7 @@ class WorkerPool:
         if job in self._queue:
             self._queue.remove(job)
             self._update_gauges()
-        elif job.worker is not None and not job.is_write:
+        elif job.worker is not None:  # it ignores this for a job that writes and has begun
             job.worker.send_cancel(job)
 
     async def _supervise(self, worker: _WorkerProcess | None) -> None:
@@ -279,13 +279,10 @@ class WorkerPool:
         self._metrics.worker_restarts.inc()
         _log.error("A worker ended with exit code %s.", worker.process.returncode)
         for job in reversed(worker.jobs.values()):
-            has_begun = worker.is_running(job)
-            if not has_begun:
-                job.attempts -= 1
-            if has_begun and (job.is_write or job.attempts >= _MAX_ATTEMPTS):
+            if job.has_begun and (job.is_write or job.attempts >= _MAX_ATTEMPTS):
                 job.fail(WorkerLostError())
             elif not job.future.done():
-                job.worker = None
+                job.worker, job.has_begun = None, False
                 self._queue.appendleft(job)
         self._dispatch()
 
@@ -307,11 +304,23 @@ class _QueuedJob:
     queued_at: float = field(default_factory=time.monotonic)
     worker: _WorkerProcess | None = None
     number: int = 0
+    has_begun: bool = False
+    """Whether its worker has begun it."""
     attempts: int = 0
+    """How often a worker has begun it."""
 
     def fail(self, error: Exception) -> None:
         if not self.future.done():
             self.future.set_exception(error)
+
+
+async def _wait_until(
+    future: asyncio.Future[tuple[JobReply, float]], end: float
+) -> tuple[JobReply, float] | None:
+    """Return the result of the future, or None if there is none at a time on the clock."""
+    seconds = max(0.0, end - time.monotonic())
+    await asyncio.wait({future}, timeout=seconds)
+    return future.result() if future.done() else None
 
 
 class _WorkerProcess:
@@ -368,11 +377,6 @@ class _WorkerProcess:
         """Whether it can be expected to execute jobs."""
         return self.unanswered_pings < _RESPONSIVE_PINGS
 
-    def is_running(self, job: _QueuedJob) -> bool:
-        """Whether the job may have begun: it is among the first, as many as a batch has."""
-        first = itertools.islice(self.jobs.values(), self.description.batch_size)
-        return any(each is job for each in first)
-
     def send_ping(self) -> None:
         self._last_ping += 1
         self._send(PingRequest(self._last_ping))
@@ -386,7 +390,6 @@ class _WorkerProcess:
         """Send a job, with a number higher than all before."""
         self._last_number += 1
         job.number, job.worker = self._last_number, self
-        job.attempts += 1
         self.jobs[job.number] = job
         self._send(JobRequest(job.number, job.job, job.deadline, job.is_write))
 
@@ -402,6 +405,8 @@ class _WorkerProcess:
                 reply = decode_reply(await receive_message(self.process.stdout))
                 if isinstance(reply, PingReply):
                     self._last_answered_ping = reply.number
+                elif isinstance(reply, BeginReply):
+                    self._mark_begun(reply)
                 else:
                     on_reply(self.jobs.pop(reply.number), reply)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -410,6 +415,12 @@ class _WorkerProcess:
             _log.error("A worker sent a reply that cannot be read: %s", error)
             self.kill()
         await self.process.wait()
+
+    def _mark_begun(self, reply: BeginReply) -> None:
+        for number in reply.numbers:
+            job = self.jobs[number]
+            job.has_begun = True
+            job.attempts += 1
 
     async def stop(self) -> None:
         """Close the input of the process, which ends it; kill it if it does not end."""

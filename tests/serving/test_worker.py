@@ -8,11 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from typing import TypeVar
 
 import pytest
 
 from askline.serving.corpus_schemas import RemoveResponse
 from askline.serving.messages import (
+    BeginReply,
     CancelRequest,
     JobOutcome,
     JobReply,
@@ -20,11 +22,13 @@ from askline.serving.messages import (
     PingReply,
     PingRequest,
     RemoveJob,
-    decode,
+    decode_reply,
     encode,
     read_message,
 )
 from askline.serving.worker import Handle, Worker
+
+_ReplyT = TypeVar("_ReplyT", JobReply, PingReply)
 
 
 class CountingReader(io.BufferedReader):
@@ -49,6 +53,8 @@ class WorkerThread:
         reads, writes = os.pipe()
         back, out = os.pipe()
         self.exits: list[int] = []
+        self.begun: list[int] = []
+        """Numbers of the jobs that the worker has begun, as far as replies were read."""
         self._requests, self._replies = os.fdopen(writes, "wb"), os.fdopen(back, "rb")
         self._source, self._sink = CountingReader(io.FileIO(reads)), os.fdopen(out, "wb")
 
@@ -94,10 +100,19 @@ class WorkerThread:
             time.sleep(0.001)
 
     def reply(self) -> JobReply:
-        return decode(JobReply, read_message(self._replies))
+        """The next reply to a job."""
+        return self._next(JobReply)
 
     def ping_reply(self) -> PingReply:
-        return decode(PingReply, read_message(self._replies))
+        """The next reply to a ping."""
+        return self._next(PingReply)
+
+    def _next(self, kind: type[_ReplyT]) -> _ReplyT:
+        while True:
+            reply = decode_reply(read_message(self._replies))
+            if isinstance(reply, kind):
+                return reply
+            self.begun += reply.numbers if isinstance(reply, BeginReply) else []
 
     def failure_kind(self) -> str:
         failure = self.reply().failure
@@ -222,6 +237,7 @@ def test_a_waiting_job_is_cancelled_before_it_begins(start: Start) -> None:
     assert worker.reply().failure is None
     assert worker.failure_kind() == "cancelled"
     assert done == [1]
+    assert worker.begun == [1]
 
 
 def test_a_writing_job_is_not_cancelled(start: Start) -> None:

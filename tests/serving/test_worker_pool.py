@@ -123,7 +123,9 @@ def test_a_deadline_can_pass_in_the_queue(slow_server: Server, threads: ThreadPo
     _wait_until_idle(slow_server)
     busy = threads.submit(_post, slow_server, 1_500)
     _wait_for_jobs(slow_server, running=1)
+    start = time.perf_counter()
     assert _post(slow_server, 0, deadline_ms=50).status_code == 504
+    assert time.perf_counter() - start < 0.6  # without waiting for the worker
     assert busy.result().status_code == 200
 
 
