@@ -14,12 +14,12 @@ import sys
 from typing import IO, Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from .. import __version__
 from ..errors import AsklineError, InputError, MissingExtraError
 from .ask import ask
 from .compare import compare
-from .completion import completion
 from .data import data
 from .demo import demo
 from .eval import eval_
@@ -41,6 +41,27 @@ train = click.Group(
     [*light_commands(), transformer, cascade, reader, extractor, phrases],
     help="Train a network and write it as a model folder.",
 )
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """
+    Print a shell completion script.
+
+    Add one of these lines to the start-up file of your shell:
+
+    \b
+      bash:  eval "$(askline completion bash)"
+      zsh:   eval "$(askline completion zsh)"
+      fish:  askline completion fish | source
+    """
+    script = get_completion_class(shell)
+    assert script is not None  # click supports these three shells
+    group = ctx.find_root().command
+    click.echo(script(group, {}, "askline", "_ASKLINE_COMPLETE").source())
+
 
 _SECTIONS: dict[str, tuple[click.Command, ...]] = {
     "Answer questions": (demo, ask, index, status, serve),

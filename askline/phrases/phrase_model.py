@@ -33,8 +33,7 @@ from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_
 from ..models.folder import ModelFolder, write_folder
 from ..rankers.requests import check_question
 from .extraction import Decoding, decode_spans
-from .phrase_encoder import KeyValueCache, PhraseEncoder
-from .phrase_heads import PhraseHeads
+from .phrase_encoder import KeyValueCache, PhraseEncoder, PhraseHeads
 from .tokenization import (
     MAX_PHRASE_TOKENS,
     TokenWindow,
