@@ -14,7 +14,7 @@ import click
 
 from ..errors import CorpusError, InputError
 from .answer_output import print_answers
-from .options import POSITIVE_INTEGER, json_option, ranker_option
+from .options import POSITIVE_INTEGER, json_option, ranker_option, reading_options
 from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, print_problems, relative_path
 from .progress import progress_count
 
@@ -69,6 +69,7 @@ __all__ = ["ask"]
 @click.option("--nearest", is_flag=True, help="Answer with the nearest phrases and use no ranker.")
 @click.option("--explain", is_flag=True, help="Show sentences and milliseconds per stage.")
 @click.option("--no-cache", is_flag=True, help="Neither use nor write the cache.")
+@reading_options
 @json_option
 def ask(
     question: str,
@@ -84,6 +85,9 @@ def ask(
     nearest: bool,
     explain: bool,
     no_cache: bool,
+    follow_links: bool,
+    read_seconds: float,
+    read_megabytes: int,
     as_json: bool,
 ) -> None:
     """
@@ -124,7 +128,20 @@ def ask(
         # Load the ranker before reading any file, so that a wrong name fails at once.
         ranker = None if nearest else _load_ranker(spec)
         sources = paths or (() if folder else ("-",))
-        corpus, report = _open_corpus(sources, folder, ranker, use_cache=not no_cache)
+
+        def fill(corpus: Corpus) -> AddReport:
+            """Make the corpus hold these paths and nothing else."""
+            with progress_count("Files") as step:
+                return corpus.add(
+                    sources,
+                    on_file=lambda _: step(),
+                    only=True,
+                    follow_links=follow_links,
+                    read_seconds=read_seconds,
+                    read_megabytes=read_megabytes,
+                )
+
+        corpus, report = _open_corpus(sources, folder, ranker, fill, use_cache=not no_cache)
         with corpus:
             if phrases or nearest:
                 with progress_count("Documents encoded") as step:
@@ -185,7 +202,12 @@ def _load_ranker(spec: str | None) -> Ranker:
 
 
 def _open_corpus(
-    paths: Sequence[str], folder: str | None, ranker: Ranker | None, *, use_cache: bool
+    paths: Sequence[str],
+    folder: str | None,
+    ranker: Ranker | None,
+    fill: Callable[[Corpus], AddReport],
+    *,
+    use_cache: bool,
 ) -> tuple[Corpus, AddReport | None]:
     """Open the index in `folder`, or read the paths into a corpus and report on the files."""
     from ..corpus import Corpus
@@ -193,21 +215,17 @@ def _open_corpus(
 
     if folder is not None:
         return Corpus.open(folder, ranker=ranker, must_exist=True), None
-    with progress_count("Files") as step:
-        if use_cache and "-" not in paths:
-            try:
-                return _fill(Corpus.open(cached_index_folder(paths), ranker=ranker), paths, step)
-            except CorpusError as error:
-                click.echo(f"The cache cannot be used: {error}", err=True)
-        return _fill(Corpus.in_memory(ranker=ranker), paths, step)
+    if use_cache and "-" not in paths:
+        try:
+            return _filled(Corpus.open(cached_index_folder(paths), ranker=ranker), fill)
+        except CorpusError as error:
+            click.echo(f"The cache cannot be used: {error}", err=True)
+    return _filled(Corpus.in_memory(ranker=ranker), fill)
 
 
-def _fill(
-    corpus: Corpus, paths: Sequence[str], step: Callable[[], None]
-) -> tuple[Corpus, AddReport]:
-    """Make the corpus hold these paths and nothing else."""
+def _filled(corpus: Corpus, fill: Callable[[Corpus], AddReport]) -> tuple[Corpus, AddReport]:
     try:
-        return corpus, corpus.add(paths, on_file=lambda _: step(), only=True)
+        return corpus, fill(corpus)
     except BaseException:
         corpus.close()
         raise

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from .options import POSITIVE_NUMBER, json_option
+from .options import POSITIVE_NUMBER, json_option, reading_options
 from .output import EXIT_SOME_UNREADABLE, print_problems
 from .progress import progress_count
 
@@ -51,6 +52,7 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
     show_default=True,
     help="Seconds between two scans of --watch.",
 )
+@reading_options
 @json_option
 def index(
     paths: tuple[str, ...],
@@ -61,6 +63,9 @@ def index(
     remove: bool,
     watch: bool,
     seconds: float,
+    follow_links: bool,
+    read_seconds: float,
+    read_megabytes: int,
     as_json: bool,
 ) -> None:
     """
@@ -88,19 +93,25 @@ def index(
         if remove:
             _remove(corpus, paths)
             return
-        report = _add(corpus, paths)
+
+        def add() -> AddReport:
+            with progress_count("Files") as step:
+                return corpus.add(
+                    paths,
+                    on_file=lambda _: step(),
+                    follow_links=follow_links,
+                    read_seconds=read_seconds,
+                    read_megabytes=read_megabytes,
+                )
+
+        report = add()
         _print_report(report, as_json=as_json)
         if phrases or model or corpus.status().phrases is not None:
             _encode_phrases(corpus, model)
         if watch:
-            _watch(corpus, paths, seconds, as_json=as_json)
+            _watch(corpus, add, seconds, as_json=as_json)
     if report.problems:
         click.get_current_context().exit(EXIT_SOME_UNREADABLE)
-
-
-def _add(corpus: Corpus, paths: tuple[str, ...]) -> AddReport:
-    with progress_count("Files") as step:
-        return corpus.add(paths, on_file=lambda _: step())
 
 
 def _print_report(report: AddReport, *, as_json: bool) -> None:
@@ -120,13 +131,13 @@ def _encode_phrases(corpus: Corpus, model: str | None = None) -> None:
         corpus.encode_phrases(model, on_document=step)
 
 
-def _watch(corpus: Corpus, paths: tuple[str, ...], seconds: float, *, as_json: bool) -> None:
+def _watch(corpus: Corpus, add: Callable[[], AddReport], seconds: float, *, as_json: bool) -> None:
     """Scan again and again until Ctrl-C, which is the normal end."""
     pause = seconds
     try:
         while True:
             time.sleep(pause)
-            report = _add(corpus, paths)
+            report = add()
             if report.added or report.changed or report.removed:
                 _print_report(report, as_json=as_json)
                 if corpus.status().phrases is not None:

@@ -31,6 +31,7 @@ __all__ = [
     "out_option",
     "question_set_options",
     "ranker_option",
+    "reading_options",
     "require_torch",
     "seed_option",
     "transfer_option",
@@ -214,6 +215,33 @@ def question_set_options(function: _Function) -> _Function:
             default=0,
             show_default=True,
             help="Random seed for --pad-to.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def reading_options(function: _Function) -> _Function:
+    """Add `--follow-links`, `--read-seconds` and `--read-megabytes`, for `Corpus.add`."""
+    options = [
+        click.option(
+            "--follow-links", is_flag=True, help="Also read links that lead out of the PATHs."
+        ),
+        click.option(
+            "--read-seconds",
+            metavar="SECONDS",
+            type=POSITIVE_NUMBER,
+            default=30.0,
+            show_default=True,
+            help="Stop reading a file after SECONDS and report it.",
+        ),
+        click.option(
+            "--read-megabytes",
+            type=POSITIVE_INTEGER,
+            default=1024,
+            show_default=True,
+            help="Stop reading a file that needs more than N megabytes of memory and report it.",
         ),
     ]
     for option in reversed(options):

@@ -14,6 +14,7 @@ from ..errors import CorpusError, Problem
 from ..rankers.base import Ranker
 from ..rankers.requests import check_question
 from ..rankers.spec import load
+from ..text.readers.isolation import DEFAULT_LIMITS, ReadLimits
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
 from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .document_ids import absolute_path
@@ -85,6 +86,9 @@ class Corpus:
         *,
         on_file: OnFile | None = None,
         only: bool = False,
+        follow_links: bool = False,
+        read_seconds: float = DEFAULT_LIMITS.seconds,
+        read_megabytes: int = DEFAULT_LIMITS.megabytes,
     ) -> AddReport:
         """
         Add files and folders by their paths, or texts with ids of your own.
@@ -99,11 +103,15 @@ class Corpus:
         line break is an InputError, and a file with such a name is reported as failed.
 
         `on_file` is called with the report of each file or text once it is stored durably. A file
-        that cannot be read is reported and does not stop the others.
+        that cannot be read is reported and does not stop the others. Files are read in child
+        processes; one that takes longer than `read_seconds` or more memory than `read_megabytes` is
+        reported as failed, and is read again when the file or a limit has changed. A link that
+        leads out of the given folders is reported as failed, unless `follow_links` is true.
         """
         inputs = parse_inputs(source)
+        limits = ReadLimits(read_seconds, read_megabytes)
         with self._writing():
-            ingestion = Ingestion(self._store, on_file)
+            ingestion = Ingestion(self._store, on_file, limits=limits, follow_links=follow_links)
             if isinstance(inputs, list):
                 ingestion.add_paths(inputs, only=only)
             else:

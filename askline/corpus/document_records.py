@@ -1,7 +1,8 @@
 """
 From a file or a text to the record that the store keeps.
 
-`read_if_changed` reads a file only if it may differ from what is stored.
+`start_reading` reads a file only if it may differ from what is stored. A file is read in a child
+process while others are stored; `StartedFile.finish` waits for it.
 """
 
 from __future__ import annotations
@@ -11,18 +12,24 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DataError, MissingExtraError, Problem
 from ..text.readers import (
     CELL_SEPARATOR,
+    FileContent,
     ParsedDocument,
+    ReaderPool,
+    ReadLimitError,
+    ReadLimits,
     SentenceSpan,
     iter_sentences,
-    read_document,
+    read_content,
+    read_plain_text,
 )
-from ..text.readers.files import read_plain_text
 from .results import FileReport
 from .schema import SENTENCE_KINDS, DocumentRecord, FileState, RowRecord, SentenceRecord
 
@@ -30,9 +37,11 @@ __all__ = [
     "READER_VERSION",
     "STANDARD_INPUT",
     "NewDocument",
+    "StartedFile",
     "UnchangedFile",
     "failed_report",
-    "read_if_changed",
+    "read_standard_input",
+    "start_reading",
     "text_record",
 ]
 
@@ -60,30 +69,84 @@ class UnchangedFile(NamedTuple):
     report: FileReport
 
 
-def read_if_changed(
-    path: Path, name: str, stored: FileState | None
-) -> NewDocument | UnchangedFile | FileReport:
+@dataclass(frozen=True, slots=True)
+class StartedFile:
+    """A file that is being read, and its state when reading started."""
+
+    path: Path
+    name: str
+    state: os.stat_result
+    content: Future[FileContent]
+    limits: ReadLimits
+
+    def finish(self) -> NewDocument | FileReport:
+        """Wait until the file is read. A report alone means that it cannot be read now."""
+        try:
+            return self._to_document()
+        except MissingExtraError as error:
+            return failed_report(self.path, self.name, str(error))
+        except OSError as error:
+            return _os_error_report(self.path, self.name, error)
+
+    def _to_document(self) -> NewDocument | FileReport:
+        size, modified = self.state.st_size, _reliable_date(self.state)
+        try:
+            content = self.content.result()
+        except DataError as error:
+            after = self.path.stat()
+            if (after.st_size, after.st_mtime_ns) != (size, self.state.st_mtime_ns):
+                return FileReport(self.name, "failed", error.problems)  # it is being written
+            first = error.problems[0]
+            is_limit = isinstance(error, ReadLimitError)
+            record = DocumentRecord(
+                self.name,
+                sha256="",
+                reader_version=_limited_version(self.limits) if is_limit else READER_VERSION,
+                size=size,
+                modified=modified,
+                problem=first.message,
+                problem_line=first.line,
+            )
+            return NewDocument(record, (first,))
+        record = _to_record(content, self.name, size=size, modified=modified)
+        return NewDocument(record, content.document.problems)
+
+
+def start_reading(
+    path: Path, name: str, stored: FileState | None, pool: ReaderPool
+) -> StartedFile | UnchangedFile | FileReport:
     """
-    Read a file unless its size and date, or its content, are as stored.
+    Start to read a file unless its size and date, or its content, are as stored.
 
     Returns a report alone if there is nothing to write, or if the file cannot be read now. Problems
     name the path, which a user can open, and not the id.
     """
     try:
-        if name == STANDARD_INPUT:
-            return _read_standard_input(stored)
-        before = path.stat()
-        if stored is not None and stored.reader_version == READER_VERSION:
-            if (stored.size, stored.modified) == (before.st_size, before.st_mtime_ns):
+        state = path.stat()
+        versions = (READER_VERSION, _limited_version(pool.limits))
+        if stored is not None and stored.reader_version in versions:
+            if (stored.size, stored.modified) == (state.st_size, state.st_mtime_ns):
                 return _stored_report(path, name, stored)
             if stored.sha256 and stored.sha256 == _sha256(path):
                 report = _stored_report(path, name, stored)
-                return UnchangedFile(name, before.st_size, _reliable_date(before), report)
-        return _read_file(path, name, before)
-    except MissingExtraError as error:
-        return failed_report(path, name, str(error))
+                return UnchangedFile(name, state.st_size, _reliable_date(state), report)
+        path.open("rb").close()  # a missing permission is an OSError, not a problem of the content
+        return StartedFile(path, name, state, pool.submit(path), pool.limits)
     except OSError as error:
-        return failed_report(path, name, f"It cannot be read: {error.strerror or error}.")
+        return _os_error_report(path, name, error)
+
+
+def read_standard_input(stored: FileState | None) -> NewDocument | FileReport:
+    """Read standard input, which is plain text, in this process."""
+    try:
+        content = read_content(STANDARD_INPUT)
+    except DataError as error:
+        return FileReport(STANDARD_INPUT, "failed", error.problems)
+    document = content.document
+    current = (document.sha256, READER_VERSION)
+    if stored is not None and (stored.sha256, stored.reader_version) == current:
+        return FileReport(STANDARD_INPUT, "unchanged", document.problems)
+    return NewDocument(_to_record(content, STANDARD_INPUT, is_file=False), document.problems)
 
 
 def text_record(name: str, text: str) -> DocumentRecord:
@@ -93,7 +156,7 @@ def text_record(name: str, text: str) -> DocumentRecord:
     document = ParsedDocument(
         name, "text", name, text, digest, "utf-8", content.blocks, content.unit, content.starts
     )
-    return _to_record(document, name, is_file=False)
+    return _to_record((document, iter_sentences(document)), name, is_file=False)
 
 
 def failed_report(path: str | os.PathLike[str], name: str, message: str) -> FileReport:
@@ -101,48 +164,24 @@ def failed_report(path: str | os.PathLike[str], name: str, message: str) -> File
     return FileReport(name, "failed", (Problem(os.fspath(path), 0, message),))
 
 
-def _read_standard_input(stored: FileState | None) -> NewDocument | FileReport:
-    try:
-        document = read_document(STANDARD_INPUT)
-    except DataError as error:
-        return FileReport(STANDARD_INPUT, "failed", error.problems)
-    current = (document.sha256, READER_VERSION)
-    if stored is not None and (stored.sha256, stored.reader_version) == current:
-        return FileReport(STANDARD_INPUT, "unchanged", document.problems)
-    return NewDocument(_to_record(document, STANDARD_INPUT, is_file=False), document.problems)
+def _os_error_report(path: Path, name: str, error: OSError) -> FileReport:
+    return failed_report(path, name, f"It cannot be read: {error.strerror or error}.")
 
 
-def _read_file(path: Path, name: str, before: os.stat_result) -> NewDocument | FileReport:
-    size, modified = before.st_size, _reliable_date(before)
-    path.open("rb").close()  # a missing permission is an OSError, not a problem of the content
-    try:
-        document = read_document(path)
-    except DataError as error:
-        after = path.stat()
-        if (after.st_size, after.st_mtime_ns) != (size, before.st_mtime_ns):
-            return FileReport(name, "failed", error.problems)  # it is being written
-        first = error.problems[0]
-        record = DocumentRecord(
-            name,
-            sha256="",
-            reader_version=READER_VERSION,
-            size=size,
-            modified=modified,
-            problem=first.message,
-            problem_line=first.line,
-        )
-        return NewDocument(record, (first,))
-    return NewDocument(_to_record(document, name, size=size, modified=modified), document.problems)
+def _limited_version(limits: ReadLimits) -> str:
+    """The reader version of files that exceed these limits: with others, they are read again."""
+    return f"{READER_VERSION} within {limits.seconds:g} s and {limits.megabytes} MB"
 
 
 def _to_record(
-    document: ParsedDocument,
+    content: tuple[ParsedDocument, Iterable[SentenceSpan]],
     name: str,
     *,
     is_file: bool = True,
     size: int | None = None,
     modified: int | None = None,
 ) -> DocumentRecord:
+    document, sentences = content
     return DocumentRecord(
         name,
         document.sha256,
@@ -156,14 +195,19 @@ def _to_record(
         document.unit,
         len(document.text),
         skipped_rows=_skipped_rows(document.problems),
-        sentences=_sentence_records(document),
+        sentences=_sentence_records(document, sentences),
         rows=_row_records(document),
     )
 
 
-def _sentence_records(document: ParsedDocument) -> Iterator[SentenceRecord]:
+def _sentence_records(
+    document: ParsedDocument, sentences: Iterable[SentenceSpan]
+) -> Iterator[SentenceRecord]:
     kinds = {kind: number for number, kind in enumerate(SENTENCE_KINDS)}
-    for ordinal, span in enumerate(iter_sentences(document)):
+    given = heading = ""
+    for ordinal, span in enumerate(sentences):
+        if span.heading is not given:  # once per heading, because it can be very long
+            given, heading = span.heading, _replace_surrogates(span.heading)
         start, end = document.span(span.start, span.end) or (span.start, span.end)
         yield SentenceRecord(
             ordinal,
@@ -171,7 +215,7 @@ def _sentence_records(document: ParsedDocument) -> Iterator[SentenceRecord]:
             end,
             document.place(span.start).number,
             kinds[span.kind],
-            _replace_surrogates(span.heading),
+            heading,
             _replace_surrogates(_sentence_text(document, span)),
         )
 

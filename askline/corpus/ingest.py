@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import InputError, Problem
-from ..text.readers import find_files
+from ..text.readers import ReaderPool, ReadLimits, SkippedLink, find_files
 from .document_ids import FileIds, absolute_path, id_problem
 from .document_records import (
     STANDARD_INPUT,
+    NewDocument,
+    StartedFile,
     UnchangedFile,
     failed_report,
-    read_if_changed,
+    read_standard_input,
+    start_reading,
     text_record,
 )
 from .results import AddReport, FileReport, Outcome
@@ -48,14 +51,34 @@ OnFile = Callable[[FileReport], None]
 _BATCH_CHARACTERS = 4_000_000
 _BATCH_FILES = 500
 _BATCH_SECONDS = 2.0
+# Files that are read ahead, while others are written.
+_AHEAD_FILES_PER_PROCESS = 4
+_AHEAD_BYTES = 32 * 2**20
+
+
+class _StartedEntry(NamedTuple):
+    file: StartedFile
+    path: str
+    is_known: bool
 
 
 class Ingestion:
     """One call of `Corpus.add`: documents that wait to be written, and the counts of its report."""
 
-    def __init__(self, store: Store, on_file: OnFile | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        on_file: OnFile | None,
+        *,
+        limits: ReadLimits | None = None,
+        follow_links: bool = False,
+    ) -> None:
         self._store = store
         self._on_file = on_file
+        self._limits = limits or ReadLimits()
+        self._follow_links = follow_links
+        self._started_files: deque[_StartedEntry] = deque()
+        self._started_bytes = 0
         self._waiting: list[tuple[DocumentRecord, FileReport]] = []
         self._touched: list[UnchangedFile] = []
         self._characters = 0
@@ -70,24 +93,27 @@ class Ingestion:
         ids = FileIds(self._store, (path for path in given if path != STANDARD_INPUT))
         seen: set[str] = set()
         unreachable: list[str] = []
-        for found in find_files(given):
-            if isinstance(found, Problem):
-                unreachable.append(absolute_path(found.path))
-                self._finish(FileReport(found.path, "failed", (found,)))
-                continue
-            if str(found) == STANDARD_INPUT:
-                path, name = None, STANDARD_INPUT
-            else:
-                path = absolute_path(found)
-                if problem := id_problem(path):
+        links: list[str] = []
+        with ReaderPool(self._limits) as pool:
+            for found in find_files(given, follow_links=self._follow_links):
+                if isinstance(found, Problem):
+                    places = links if isinstance(found, SkippedLink) else unreachable
+                    places.append(absolute_path(found.path))
+                    self._finish(FileReport(found.path, "failed", (found,)))
+                elif str(found) == STANDARD_INPUT:
+                    seen.add(STANDARD_INPUT)
+                    self._add_standard_input()
+                elif problem := id_problem(path := absolute_path(found)):
                     reason = f"Its name {problem}. Rename it."
                     self._finish(failed_report(found, str(found), reason))
-                    continue
-                name = self._store.name_at(path) or ids.choose(path, seen)
-            seen.add(name)
-            self._add_file(found, name, path)
+                else:
+                    name = self._store.name_at(path) or ids.choose(path, seen)
+                    seen.add(name)
+                    self._add_file(found, name, path, pool)
+            while self._started_files:
+                self._finish_reading()
         self.flush()
-        self._remove_missing(given, seen, unreachable, only=only)
+        self._remove_missing(given, seen, unreachable, links, only=only)
 
     def add_texts(self, texts: Iterable[tuple[str, str]], *, only: bool = False) -> None:
         """Add texts by their ids. With `only`, everything else is removed."""
@@ -105,7 +131,7 @@ class Ingestion:
             self._flush_if_due()
         self.flush()
         if only:
-            self._remove_missing([], seen, [], only=True)
+            self._remove_missing([], seen, [], [], only=True)
 
     def flush(self) -> None:
         """Write the waiting documents, then report them."""
@@ -136,18 +162,42 @@ class Ingestion:
             seconds=time.monotonic() - self._started,
         )
 
-    def _add_file(self, found: Path, name: str, path: str | None) -> None:
-        """Add the file `found` under an id. The store remembers the absolute path."""
+    def _add_standard_input(self) -> None:
+        stored = self._store.file_state(STANDARD_INPUT)
+        self._add_result(read_standard_input(stored), None, is_known=stored is not None)
+
+    def _add_file(self, found: Path, name: str, path: str, pool: ReaderPool) -> None:
+        """Start to add the file `found` under an id. The store remembers the absolute path."""
         stored = self._store.file_state(name)
-        result = read_if_changed(found, name, stored)
+        started = start_reading(found, name, stored, pool)
+        if isinstance(started, UnchangedFile):
+            self._touched.append(started)
+            self._flush_if_due()
+        elif isinstance(started, FileReport):
+            self._finish(started)
+            self._flush_if_due()
+        else:
+            self._started_files.append(_StartedEntry(started, path, stored is not None))
+            self._started_bytes += started.state.st_size
+        most = _AHEAD_FILES_PER_PROCESS * pool.processes
+        while len(self._started_files) > most or self._started_bytes > _AHEAD_BYTES:
+            self._finish_reading()
+
+    def _finish_reading(self) -> None:
+        """Wait for the file that was started first."""
+        entry = self._started_files.popleft()
+        self._started_bytes -= entry.file.state.st_size
+        self._add_result(entry.file.finish(), entry.path, is_known=entry.is_known)
+
+    def _add_result(
+        self, result: NewDocument | FileReport, path: str | None, *, is_known: bool
+    ) -> None:
         if isinstance(result, FileReport):
             self._finish(result)
-        elif isinstance(result, UnchangedFile):
-            self._touched.append(result)
         else:
             record, problems = result
-            outcome: Outcome = "failed" if record.problem else "changed" if stored else "added"
-            self._put(replace(record, path=path), FileReport(name, outcome, problems))
+            outcome: Outcome = "failed" if record.problem else "changed" if is_known else "added"
+            self._put(replace(record, path=path), FileReport(record.name, outcome, problems))
         self._flush_if_due()
 
     def _put(self, record: DocumentRecord, report: FileReport) -> None:
@@ -160,9 +210,19 @@ class Ingestion:
             self.flush()
 
     def _remove_missing(
-        self, given: Iterable[str], seen: set[str], unreachable: list[str], *, only: bool
+        self,
+        given: Iterable[str],
+        seen: set[str],
+        unreachable: list[str],
+        links: list[str],
+        *,
+        only: bool,
     ) -> None:
-        """Remove stored files that are gone from the added folders; with `only`, all not seen."""
+        """
+        Remove stored files that are gone from the added folders; with `only`, all not seen.
+
+        Files that were once read through a link that is now skipped are removed too.
+        """
         if only:
             missing = set(self._store.names()) - seen
         else:
@@ -171,7 +231,7 @@ class Ingestion:
                 name
                 for folder in folders
                 for name, path in self._store.files(prefix=os.path.join(folder, ""))
-                if name not in seen and _is_deleted(path, unreachable)
+                if name not in seen and (_is_below(path, links) or _is_deleted(path, unreachable))
             }
         if missing:
             self._store.remove(sorted(missing))
@@ -188,8 +248,12 @@ class Ingestion:
 
 def _is_deleted(path: str, unreachable: Iterable[str]) -> bool:
     """Whether a file is gone; a file below an unreachable folder may still exist."""
-    is_hidden = any(path == each or path.startswith(os.path.join(each, "")) for each in unreachable)
-    return not is_hidden and not os.path.exists(path)
+    return not _is_below(path, unreachable) and not os.path.exists(path)
+
+
+def _is_below(path: str, places: Iterable[str]) -> bool:
+    """Whether a path is one of the places or inside one."""
+    return any(path == each or path.startswith(os.path.join(each, "")) for each in places)
 
 
 def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[str, str]]:

@@ -76,9 +76,8 @@ def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
 @pytest.mark.slow
 def test_ask_uses_the_cache(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("ask", QUESTION, "notes")
-    monkeypatch.setattr(
-        "askline.corpus.document_records.read_document", None
-    )  # calling it would fail
+    # Calling it would fail.
+    monkeypatch.setattr("askline.text.readers.isolation.ReaderPool.submit", None)
     again = run("ask", QUESTION, "notes")
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1

@@ -13,6 +13,7 @@ import pytest
 from askline.corpus import Corpus
 from askline.corpus.lock import writer_lock
 
+from ..text.readers.samples import make_slow_pdf
 from .conftest import Run
 
 
@@ -40,6 +41,27 @@ def test_index_prints_counts(run: Run, notes: Path) -> None:
     (notes / "bread.txt").unlink()
     again = run("index", "notes", "--out", "index")
     assert again.stdout.startswith("1 removed, 1 unchanged: 0 sentences in ")
+
+
+def test_index_stops_reading_at_the_limits(run: Run, notes: Path) -> None:
+    (notes / "slow.pdf").write_bytes(make_slow_pdf())
+    limits = ("--read-seconds", "0.5", "--read-megabytes", "2000")
+    result = run("index", "notes", "--out", "index", *limits)
+    assert result.exit_code == 3
+    assert result.stdout.startswith("2 added, 1 failed: 3 sentences in ")
+    assert "slow.pdf: Reading took longer than 0.5 seconds. " in result.stderr
+
+
+def test_index_follows_links_out_of_the_folder_only_on_request(run: Run, notes: Path) -> None:
+    outside = notes.parent / "outside.txt"
+    _write(outside, "The key is under the stone.")
+    (notes / "key.txt").symlink_to(outside)
+    result = run("index", "notes", "--out", "index")
+    assert result.exit_code == 3
+    assert "key.txt: It is a link to a place outside the given folders" in result.stderr
+    result = run("index", "notes", "--out", "index", "--follow-links")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("1 added, 2 unchanged: ")
 
 
 def test_index_json_is_the_report(run: Run) -> None:

@@ -13,10 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from askline.corpus.bm25 import Stemmer
-from askline.corpus.document_records import READER_VERSION, NewDocument, read_if_changed
+from askline.corpus.document_records import (
+    READER_VERSION,
+    NewDocument,
+    StartedFile,
+    start_reading,
+)
 from askline.corpus.passages import split_passages
 from askline.corpus.schema import DocumentRecord, SentenceRecord
 from askline.corpus.search_index import FORMAT
+from askline.text.readers import ReaderPool
 from askline.text.words import split_words
 
 from ..text.readers.samples import lines, make_docx, make_pdf
@@ -61,10 +67,13 @@ def _rows(tmp_path: Path) -> Iterator[DocumentRecord]:
     body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in ("One. Two.", "Three"))
     write(tmp_path / "page.docx", make_docx(body))
     write(tmp_path / "page.pdf", make_pdf([lines("A line that", "goes on. Next."), lines("Two.")]))
-    for path in sorted(tmp_path.iterdir()):
-        found = read_if_changed(path, path.name, None)
-        assert isinstance(found, NewDocument), found
-        yield found.record
+    with ReaderPool() as pool:
+        for path in sorted(tmp_path.iterdir()):
+            started = start_reading(path, path.name, None, pool)
+            assert isinstance(started, StartedFile), started
+            found = started.finish()
+            assert isinstance(found, NewDocument), found
+            yield found.record
 
 
 def _digest(value: object) -> str:

@@ -12,8 +12,9 @@ from askline.corpus import Corpus, FileReport, document_records, ingest
 from askline.corpus.results import AddReport
 from askline.corpus.schema import DocumentRecord
 from askline.errors import InputError
-from askline.text.readers import read_document
+from askline.text.readers import ReaderPool
 
+from ..text.readers.samples import make_slow_pdf
 from .conftest import write
 
 
@@ -31,10 +32,10 @@ def _sums(report: AddReport) -> tuple[int, int, int, int, int]:
 def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make reading a file an error; looking at its size and date is allowed."""
 
-    def refuse(path: Path) -> None:
+    def refuse(pool: ReaderPool, path: Path) -> None:
         raise AssertionError(f"{path} was read again")
 
-    monkeypatch.setattr(document_records, "read_document", refuse)
+    monkeypatch.setattr(ReaderPool, "submit", refuse)
 
 
 def test_every_file_is_reported_once_and_counted(corpus: Corpus, pages: Path) -> None:
@@ -53,13 +54,12 @@ def test_a_report_comes_after_its_file_is_stored(corpus: Corpus, pages: Path) ->
     corpus.add(pages, on_file=check)
 
 
-@pytest.mark.usefixtures("no_reading")
-def test_unchanged_files_are_not_read_again(pages: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as allowed, Corpus.in_memory() as corpus:
-        allowed.setattr(document_records, "read_document", read_document)
-        corpus.add(pages)
-        allowed.undo()
-        assert _sums(corpus.add(pages)) == (0, 0, 3, 0, 0)
+def test_unchanged_files_are_not_read_again(
+    corpus: Corpus, pages: Path, request: pytest.FixtureRequest
+) -> None:
+    corpus.add(pages)
+    request.getfixturevalue("no_reading")
+    assert _sums(corpus.add(pages)) == (0, 0, 3, 0, 0)
 
 
 def test_a_new_date_alone_is_not_a_change(corpus: Corpus, pages: Path) -> None:
@@ -136,7 +136,7 @@ def test_a_bad_file_is_reported_again_and_not_read_again(
 ) -> None:
     bad = write(pages / "bad.txt", b"\x00\x01\x02")
     first = corpus.add(pages)
-    monkeypatch.setattr(document_records, "read_document", None)  # calling it would fail
+    monkeypatch.setattr(ReaderPool, "submit", None)  # calling it would fail
     again = corpus.add(pages)
     assert again.problems == first.problems
     assert again.failed == 1
@@ -156,12 +156,13 @@ def test_a_file_that_becomes_unreadable_no_longer_answers(corpus: Corpus, pages:
 def test_a_file_deleted_while_it_is_read_is_a_problem(
     corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(path: Path) -> object:
+    def read(pool: ReaderPool, path: Path) -> object:
         if path.name == "bread.txt":
             path.unlink()
-        return read_document(path)
+        return submit(pool, path)
 
-    monkeypatch.setattr(document_records, "read_document", read)
+    submit = ReaderPool.submit
+    monkeypatch.setattr(ReaderPool, "submit", read)
     report = corpus.add(pages)
     assert _sums(report) == (2, 0, 0, 0, 1)
     assert "bread.txt: It cannot be read: No such file" in str(report.problems[0])
@@ -309,3 +310,65 @@ def test_files_and_texts_are_read_again_when_the_reader_version_changes(
     assert corpus.add(pages).changed == 3
     assert corpus.add({"note": "The lift is out of order."}).changed == 1
     assert corpus.add({"note": "The lift is out of order."}).unchanged == 1
+
+
+def test_a_file_over_a_limit_is_reported_and_read_again_when_the_limit_changes(
+    corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = write(pages / "slow.pdf", make_slow_pdf())
+    report = corpus.add(pages, read_seconds=0.5)
+    assert _sums(report) == (3, 0, 0, 0, 1)
+    [problem] = report.problems
+    assert problem.path == str(slow)
+    assert problem.message.startswith("Reading took longer than 0.5 seconds. ")
+    assert [each.message for each in corpus.status().unreadable] == [problem.message]
+
+    submitted: list[str] = []
+    submit = ReaderPool.submit
+
+    def record(pool: ReaderPool, path: Path) -> object:
+        submitted.append(path.name)
+        return submit(pool, path)
+
+    monkeypatch.setattr(ReaderPool, "submit", record)
+    assert corpus.add(pages, read_seconds=0.5).problems == (problem,)
+    assert submitted == []
+    [problem] = corpus.add(pages, read_seconds=0.75).problems
+    assert problem.message.startswith("Reading took longer than 0.75 seconds. ")
+    assert submitted == ["slow.pdf"]
+
+
+def test_comments_by_the_thousand_do_not_stop_the_indexing_of_their_folder(
+    corpus: Corpus, pages: Path
+) -> None:
+    write(pages / "comments.md", "<!--a-->" * 490)
+    report = corpus.add(pages)
+    assert _sums(report) == (3, 0, 0, 0, 1)
+    assert "comments.md: It is empty or has no text" in str(report.problems[0])
+
+
+def test_links_out_of_the_folder_are_skipped_and_reported(corpus: Corpus, tmp_path: Path) -> None:
+    outside = write(tmp_path / "outside" / "key.txt", "The key is under the stone.")
+    folder = tmp_path / "pages"
+    write(folder / "a.txt", "Salt is cheap.")
+    (folder / "file.txt").symlink_to(outside)
+    (folder / "folder").symlink_to(outside.parent)
+    (folder / "same.txt").symlink_to(folder / "a.txt")
+    (folder / "program.py").symlink_to(outside)  # would not be read without the link either
+    report = corpus.add(folder)
+    assert _sums(report) == (1, 0, 0, 0, 2)
+    assert [Path(each.path).name for each in report.problems] == ["file.txt", "folder"]
+    assert "It is a link to a place outside the given folders" in report.problems[0].message
+    assert [each.name for each in corpus.documents()] == ["a.txt"]
+
+    assert _sums(corpus.add(folder, follow_links=True)) == (1, 0, 1, 0, 0)
+    assert [each.name for each in corpus.documents()] == ["a.txt", "file.txt"]
+    assert _sums(corpus.add(folder)) == (0, 0, 1, 1, 2)
+    assert [each.name for each in corpus.documents()] == ["a.txt"]
+    assert _sums(corpus.add([folder, outside.parent])) == (1, 0, 1, 0, 0)
+
+
+def test_a_given_link_is_followed(corpus: Corpus, tmp_path: Path) -> None:
+    write(tmp_path / "pages" / "a.txt", "Salt is cheap.")
+    (tmp_path / "link").symlink_to(tmp_path / "pages")
+    assert corpus.add(tmp_path / "link").added == 1

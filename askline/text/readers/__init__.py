@@ -2,8 +2,9 @@
 Read files and folders into text with exact offsets back into the original.
 
 `find_files` walks folders, `read_document` reads one file, `read_documents` does both, and
-`iter_sentences` splits a document into candidates. One module per file format; a format that needs
-a library imports it on first use.
+`iter_sentences` splits a document into candidates. `ReaderPool` does the reading and splitting in
+child processes, within limits of time and memory. One module per file format; a format that needs a
+library imports it on first use.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from .document import (
     DocumentPart,
     ParsedDocument,
     Place,
+    Sentences,
     SentenceSpan,
     TextBlock,
     iter_sentences,
@@ -20,23 +22,32 @@ from .document import (
 from .files import (
     MAX_FILE_BYTES,
     SUFFIXES,
+    SkippedLink,
     find_files,
     read_document,
     read_documents,
     read_plain_text,
 )
+from .isolation import FileContent, ReaderPool, ReadLimitError, ReadLimits, read_content
 
 __all__ = [
     "CELL_SEPARATOR",
     "MAX_FILE_BYTES",
     "SUFFIXES",
     "DocumentPart",
+    "FileContent",
     "ParsedDocument",
     "Place",
+    "ReadLimitError",
+    "ReadLimits",
+    "ReaderPool",
     "SentenceSpan",
+    "Sentences",
+    "SkippedLink",
     "TextBlock",
     "find_files",
     "iter_sentences",
+    "read_content",
     "read_document",
     "read_documents",
     "read_plain_text",

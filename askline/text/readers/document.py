@@ -37,6 +37,7 @@ __all__ = [
     "Place",
     "PlaceUnit",
     "SentenceSpan",
+    "Sentences",
     "TextBlock",
     "UnreadableError",
     "iter_sentences",
@@ -56,6 +57,7 @@ CELL_SEPARATOR = " | "
 """Put between the cells of a row that is shown on one line. In the text, each cell is a line."""
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
+_SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
 _TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
 _MAX_ROW_CHARACTERS = 500
 """The cells of a longer row are split as text: tables are also used for page layout."""
@@ -137,6 +139,32 @@ class Blocks:
         return isinstance(other, Blocks) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+class Sentences:
+    """Sentences in order, in 13 bytes each and one string per heading."""
+
+    def __init__(self, spans: Iterable[SentenceSpan] = ()) -> None:
+        self._bounds = array("I")
+        self._kinds = bytearray()
+        self._headings = [""]
+        self._heading_of = array("I")
+        for span in spans:
+            self._bounds.extend((span.start, span.end))
+            self._kinds.append(_SENTENCE_KINDS.index(span.kind))
+            if span.heading is not self._headings[-1]:
+                self._headings.append(span.heading)
+            self._heading_of.append(len(self._headings) - 1)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def __iter__(self) -> Iterator[SentenceSpan]:
+        bounds = iter(self._bounds)
+        for start, end, kind, heading in zip(
+            bounds, bounds, self._kinds, self._heading_of, strict=True
+        ):
+            yield SentenceSpan(start, end, _SENTENCE_KINDS[kind], self._headings[heading])
 
 
 @dataclass(frozen=True, slots=True)

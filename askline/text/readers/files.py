@@ -33,6 +33,7 @@ from .text_encoding import decode
 __all__ = [
     "MAX_FILE_BYTES",
     "SUFFIXES",
+    "SkippedLink",
     "file_kind",
     "find_files",
     "read_document",
@@ -69,7 +70,15 @@ Paths = Iterable[str | os.PathLike[str]]
 _STDIN = "-"
 _STREAM_CHUNK_BYTES = 2**20
 _SKIPPED_FOLDERS = frozenset(("node_modules", "__pycache__", "CVS"))
+_OUTSIDE = (
+    "It is a link to a place outside the given folders and was skipped. Add that place too, or "
+    "follow links (--follow-links)."
+)
 _VENV_MARKER = "pyvenv.cfg"  # every Python virtual environment has this file
+
+
+class SkippedLink(Problem):
+    """A link that leads out of the given folders and is not followed."""
 
 
 def file_kind(path: str | os.PathLike[str]) -> FileKind | None:
@@ -78,7 +87,11 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind | None:
 
 
 def find_files(
-    paths: Paths, *, include_hidden: bool = False, all_suffixes: bool = False
+    paths: Paths,
+    *,
+    include_hidden: bool = False,
+    all_suffixes: bool = False,
+    follow_links: bool = False,
 ) -> Iterator[Path | Problem]:
     """
     The files under the paths, each once, sorted by name within a folder, and what is unreachable.
@@ -87,16 +100,21 @@ def find_files(
     hidden names, version control, virtual environments and installed packages are skipped.
     `include_hidden` takes hidden names too; `all_suffixes` takes every file, to be read as plain
     text. Links are followed, also in circles, because each folder and file is identified by its
-    real path. `-` is returned unchanged.
+    real path. A link that leads out of the paths is a `SkippedLink`, unless `follow_links` is true.
+    `-` is returned unchanged.
     """
     seen: set[str] = set()
-    for given in paths:
+    given_paths = list(paths)
+    roots = None
+    if not follow_links:
+        roots = {os.path.realpath(Path(given).expanduser()) for given in given_paths}
+    for given in given_paths:
         if os.fspath(given) == _STDIN:
             if _STDIN not in seen:
                 seen.add(_STDIN)
                 yield Path(_STDIN)
             continue
-        yield from _walk(Path(given).expanduser(), seen, include_hidden, all_suffixes)
+        yield from _walk(Path(given).expanduser(), seen, include_hidden, all_suffixes, roots)
 
 
 def read_documents(
@@ -235,7 +253,7 @@ def _too_large(size: int, max_bytes: int) -> UnreadableError:
 
 
 def _walk(
-    path: Path, seen: set[str], include_hidden: bool, all_suffixes: bool
+    path: Path, seen: set[str], include_hidden: bool, all_suffixes: bool, roots: set[str] | None
 ) -> Iterator[Path | Problem]:
     stack = [path]  # no recursion: folders may be nested deeper than Python's call stack allows
     while stack:
@@ -244,6 +262,10 @@ def _walk(
             mode = here.stat().st_mode
             real = os.path.realpath(here)
             if real in seen:
+                continue
+            if roots is not None and here is not path and not _is_inside(real, roots):
+                if all_suffixes or file_kind(here) or stat.S_ISDIR(mode):
+                    yield SkippedLink(str(here), 0, _OUTSIDE)
                 continue
             seen.add(real)
             if stat.S_ISDIR(mode):
@@ -260,6 +282,16 @@ def _walk(
             yield here
         elif given or file_kind(here):
             yield Problem(str(here), 0, "It is a device or a pipe, not a file. Use - for a pipe.")
+
+
+def _is_inside(path: str, roots: set[str]) -> bool:
+    """Whether a real path is one of the roots or below one."""
+    while path not in roots:
+        above = os.path.dirname(path)
+        if above == path:
+            return False
+        path = above
+    return True
 
 
 def _folder_entries(folder: Path, include_hidden: bool) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -117,3 +118,21 @@ def make_docx(body: str, **parts: str) -> bytes:
         for name, content in parts.items():
             archive.writestr(name.replace("_", "/", 1) + ".xml", content)
     return packed.getvalue()
+
+
+def make_slow_pdf(operators: int = 1_000_000) -> bytes:
+    """A PDF of less than a kilobyte, compressed twice, whose page takes ten seconds to read."""
+    page = b"BT/F1 1 Tf " + b"(ab)Tj 0 1 Td " * (operators // 2) + b"ET"
+    stream = zlib.compress(zlib.compress(page, 9), 9)
+    head = (
+        b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+        b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+        b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R"
+        b"/Resources<</Font<</F1 5 0 R>>>>>>endobj\n"
+        b"5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\n"
+    )
+    contents = (
+        b"4 0 obj<</Length %d/Filter[/FlateDecode/FlateDecode]>>stream\n%b\nendstream endobj\n"
+        % (len(stream), stream)
+    )
+    return head + contents + b"trailer<</Root 1 0 R/Size 6>>\n%%EOF\n"

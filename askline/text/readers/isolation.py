@@ -1,0 +1,469 @@
+"""
+Read files in child processes, within limits of time and memory.
+
+A damaged or hostile file can make a reader run for hours, use all memory, or crash the process.
+`ReaderPool` reads each file in one of a few child processes that are reused. A child that exceeds a
+limit or crashes is killed and replaced, and only its file fails, with a `ReadLimitError`.
+
+A child sends its results as a pickle, which could run code in this process if a crafted file took
+control of the child. It is therefore loaded by an unpickler that creates the classes of a read file
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import pickle
+import queue
+import signal
+import stat
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import IO, Any, ClassVar, NamedTuple
+
+from ...errors import DataError, InputError, MissingExtraError, Problem
+from .document import (
+    Blocks,
+    DocumentPart,
+    ParsedDocument,
+    Sentences,
+    iter_sentences,
+)
+from .files import MAX_FILE_BYTES, file_kind, read_document
+from .offsets import Segments
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "FileContent",
+    "ReadLimitError",
+    "ReadLimits",
+    "ReaderPool",
+    "read_content",
+]
+
+_MAX_PROCESSES = 4
+_START_SECONDS = 60.0  # to start Python and import this module, also on a busy machine
+_WATCH_SECONDS = 0.05
+_ALARM_GRACE_SECONDS = 5  # after which a child whose parent has been killed ends itself
+_SMALL_BYTES = 2**16
+_HEADER = struct.Struct("<Q")
+_READY = b"ready"
+_MEGABYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLimits:
+    """What reading one file may cost."""
+
+    seconds: float = 30.0
+    megabytes: int = 1024
+    """Memory on top of that of an idle reader process. Enforced on Linux and other Unix systems."""
+    max_bytes: int = MAX_FILE_BYTES
+    """Size of the file, and of what a packed format unpacks to."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.seconds < math.inf:
+            raise InputError(f"`read_seconds` must be a positive number, got {self.seconds!r}.")
+        if self.megabytes < 1:
+            raise InputError(f"`read_megabytes` must be a positive integer, got {self.megabytes}.")
+
+
+DEFAULT_LIMITS = ReadLimits()
+
+
+class ReadLimitError(DataError):
+    """Reading exceeded a limit or ended the child process; with other limits it may succeed."""
+
+
+class FileContent(NamedTuple):
+    """A document, and its sentences as `iter_sentences` returns them."""
+
+    document: ParsedDocument
+    sentences: Sentences
+
+
+def read_content(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> FileContent:
+    """Read and split a file in this process; raises DataError like `read_document`."""
+    document = read_document(path, max_bytes=max_bytes)
+    try:
+        return FileContent(document, Sentences(iter_sentences(document)))
+    except Exception as error:  # see read_document
+        message = f"Its text cannot be split into sentences ({type(error).__name__}: {error})."
+        raise DataError([Problem(document.path, 0, message)]) from error
+
+
+class ReaderPool:
+    """
+    Child processes that read files, started when needed and ended by `close`.
+
+    Every process is killed on `close`, also when it is still reading. Processes are started with
+    `subprocess`, so a program that uses the pool needs no `if __name__ == "__main__"`.
+    """
+
+    def __init__(
+        self, limits: ReadLimits = DEFAULT_LIMITS, *, processes: int | None = None
+    ) -> None:
+        self.limits = limits
+        self.processes = processes or min(_MAX_PROCESSES, _usable_cores())
+        self._idle: queue.LifoQueue[_ReaderProcess] = queue.LifoQueue()
+        self._all: set[_ReaderProcess] = set()
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._threads: ThreadPoolExecutor | None = None
+
+    def submit(self, path: str | os.PathLike[str]) -> Future[FileContent]:
+        """
+        Read a file; the result raises DataError if it cannot be read.
+
+        It raises OSError if a reader process cannot be started. Problems name the path as given;
+        the file is opened by its absolute path. A small file of plain text is read at once in this
+        process: its reader takes linear time, and for a few notes the start of a process would take
+        longer than reading them.
+        """
+        if self._closed.is_set():
+            raise RuntimeError("The pool is closed.")
+        if _is_small_text(path):
+            return _read_now(path, self.limits.max_bytes)
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self.processes, "askline-reader")
+            threading.Thread(target=self._watch, name="askline-reader-watch", daemon=True).start()
+        name = os.fspath(path)
+        return self._threads.submit(self._read, name, os.path.abspath(os.path.expanduser(name)))
+
+    def close(self) -> None:
+        """Kill the processes and wait until they have ended."""
+        self._closed.set()
+        with self._lock:
+            processes = list(self._all)
+        for process in processes:
+            process.kill()
+        if self._threads is not None:
+            self._threads.shutdown(wait=True, cancel_futures=True)
+        for process in processes:
+            process.end()
+
+    def __enter__(self) -> ReaderPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _read(self, name: str, path: str) -> FileContent:
+        try:
+            process = self._idle.get_nowait()
+        except queue.Empty:
+            process = self._start()
+        try:
+            reply = process.read(_Job(name, path), self.limits.seconds)
+        except _ReaderEndedError as error:
+            self._discard(process)
+            raise self._limit_error(name, str(error)) from error
+        if reply.is_last:
+            self._discard(process)
+        else:
+            self._idle.put(process)
+        if reply.out_of_memory:
+            raise self._limit_error(
+                name, f"Reading it needs more than {self.limits.megabytes:,} MB of memory."
+            )
+        if reply.missing_extra is not None:
+            raise MissingExtraError(*reply.missing_extra)
+        if reply.content is None:
+            raise DataError(reply.problems)
+        return reply.content
+
+    def _start(self) -> _ReaderProcess:
+        process = _ReaderProcess(self.limits)
+        with self._lock:
+            self._all.add(process)
+        if self._closed.is_set():
+            process.kill()
+        try:
+            process.wait_until_ready()
+        except _ReaderEndedError as error:
+            self._discard(process)
+            raise OSError("the reader process did not start") from error
+        return process
+
+    def _discard(self, process: _ReaderProcess) -> None:
+        process.kill()
+        process.end()
+        with self._lock:
+            self._all.discard(process)
+
+    @staticmethod
+    def _limit_error(name: str, reason: str) -> ReadLimitError:
+        advice = "Leave it out, or raise the limits (--read-seconds, --read-megabytes)."
+        return ReadLimitError([Problem(name, 0, f"{reason} {advice}")])
+
+    def _watch(self) -> None:
+        """Kill processes that exceed the time; the thread that waits for one then continues."""
+        while not self._closed.wait(_WATCH_SECONDS):
+            now = time.monotonic()
+            with self._lock:
+                processes = list(self._all)
+            for process in processes:
+                process.kill_if_overdue(now)
+
+
+def _is_small_text(path: str | os.PathLike[str]) -> bool:
+    if file_kind(path) not in (None, "text"):
+        return False
+    try:
+        state = os.stat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(state.st_mode) and state.st_size <= _SMALL_BYTES
+
+
+def _read_now(path: str | os.PathLike[str], max_bytes: int) -> Future[FileContent]:
+    future: Future[FileContent] = Future()
+    try:
+        future.set_result(read_content(path, max_bytes=max_bytes))
+    except DataError as error:
+        future.set_exception(error)
+    return future
+
+
+class _Job(NamedTuple):
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    content: FileContent | None = None
+    problems: tuple[Problem, ...] = ()
+    out_of_memory: bool = False
+    missing_extra: tuple[str, str] | None = None
+    is_last: bool = False
+    """Whether the child ends itself, because its memory may be in a bad state."""
+
+
+class _ReaderEndedError(Exception):
+    """The child was killed or crashed; the message says why."""
+
+
+class _ReaderProcess:
+    """One child process, used by one thread at a time."""
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self._limits = limits
+        self._deadline: float | None = None
+        self._overdue = False
+        # The child gets this process's module search path, which a script may have changed.
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from {__name__} import run_reader; "
+            f"run_reader({limits.seconds!r}, {limits.megabytes!r}, {limits.max_bytes!r})"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def wait_until_ready(self) -> None:
+        """Wait until the child has imported its modules, which does not count as reading."""
+        with self._time_limit(_START_SECONDS):
+            assert self._process.stdout is not None
+            if self._process.stdout.read(len(_READY)) != _READY:
+                raise self._ended()
+
+    def read(self, job: _Job, seconds: float) -> _Reply:
+        """Read one file; raises _ReaderEndedError if the child did not survive it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._time_limit(seconds):
+            try:
+                _send(self._process.stdin, pickle.dumps(tuple(job)))
+                message = _receive(self._process.stdout, self._limits.megabytes * 4 * _MEGABYTE)
+            except (OSError, EOFError, ValueError) as error:
+                raise self._ended() from error
+        try:
+            reply = _ReplyUnpickler(io.BytesIO(message)).load()
+        except Exception as error:
+            raise _ReaderEndedError("The reader process sent a damaged result.") from error
+        if not isinstance(reply, _Reply):
+            raise _ReaderEndedError("The reader process sent a damaged result.")
+        return reply
+
+    def kill_if_overdue(self, now: float) -> None:
+        deadline = self._deadline
+        if deadline is not None and now > deadline:
+            self._overdue = True
+            self.kill()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> None:
+        """Wait for the end of a killed process and close its pipes."""
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    @contextlib.contextmanager
+    def _time_limit(self, seconds: float) -> Iterator[None]:
+        self._deadline = time.monotonic() + seconds
+        try:
+            yield
+        finally:
+            self._deadline = None
+
+    def _ended(self) -> _ReaderEndedError:
+        if self._overdue:
+            limit = f"{self._limits.seconds:g} second{'s' * (self._limits.seconds != 1)}"
+            return _ReaderEndedError(f"Reading took longer than {limit}.")
+        self._process.kill()
+        code = self._process.wait()
+        try:
+            reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        except ValueError:
+            reason = f"signal {-code}"
+        return _ReaderEndedError(
+            f"Reading it ended the reader process ({reason}). It may be damaged, or need more than "
+            f"{self._limits.megabytes:,} MB of memory."
+        )
+
+
+class _ReplyUnpickler(pickle.Unpickler):
+    """Creates the classes of a reply and refuses all others."""
+
+    _ALLOWED: ClassVar[dict[tuple[str, str], Any]] = {
+        (cls.__module__, cls.__qualname__): cls
+        for cls in (
+            _Reply,
+            FileContent,
+            ParsedDocument,
+            Sentences,
+            Blocks,
+            Segments,
+            DocumentPart,
+            Problem,
+        )
+    }
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = self._ALLOWED.get((module, name))
+        if found is not None:
+            return found
+        if (module, name) in (("array", "_array_reconstructor"), ("array", "array")):
+            return super().find_class(module, name)
+        if (module, name) == ("builtins", "bytearray"):
+            return bytearray
+        raise pickle.UnpicklingError(f"{module}.{name} is not part of a reply.")
+
+
+def _send(stream: IO[bytes], message: bytes) -> None:
+    stream.write(_HEADER.pack(len(message)))
+    stream.write(message)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes], max_bytes: int) -> bytes:
+    header = stream.read(_HEADER.size)
+    if len(header) < _HEADER.size:
+        raise EOFError
+    (length,) = _HEADER.unpack(header)
+    if length > max_bytes:
+        raise ValueError(f"{length:,} bytes")
+    message = stream.read(length)
+    if len(message) < length:
+        raise EOFError
+    return message
+
+
+def _usable_cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
+
+
+# The child process
+
+
+def run_reader(seconds: float, megabytes: int, max_bytes: int) -> None:
+    """Read the files that the parent names on standard input until it closes that."""
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever a library prints must not mix with the results
+    jobs = sys.stdin.buffer
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the child
+    _limit_memory(megabytes)
+    results.write(_READY)
+    results.flush()
+    while True:
+        try:
+            name, path = pickle.loads(_receive(jobs, 2**20))
+        except EOFError:
+            return
+        with _alarm(seconds):
+            reply = _read_for_parent(name, path, max_bytes)
+        try:
+            message = pickle.dumps(reply, protocol=5)
+        except MemoryError:
+            reply = _Reply(out_of_memory=True, is_last=True)
+            message = pickle.dumps(reply, protocol=5)
+        _send(results, message)
+        if reply.is_last:
+            return
+
+
+def _read_for_parent(name: str, path: str, max_bytes: int) -> _Reply:
+    try:
+        document, sentences = read_content(path, max_bytes=max_bytes)
+        document = replace(document, path=name, problems=_rename(document.problems, name))
+        return _Reply(FileContent(document, sentences))
+    except DataError as error:
+        is_memory = isinstance(error.__cause__, MemoryError)
+        return _Reply(None, _rename(error.problems, name), is_memory, is_last=is_memory)
+    except MissingExtraError as error:
+        return _Reply(missing_extra=error.__reduce__()[1])
+    except MemoryError:
+        return _Reply(out_of_memory=True, is_last=True)
+
+
+def _rename(problems: Iterable[Problem], name: str) -> tuple[Problem, ...]:
+    return tuple(Problem(name, each.line, each.message) for each in problems)
+
+
+@contextlib.contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """End this process if reading takes too long and the parent, which should kill it, is gone."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(math.ceil(seconds) + _ALARM_GRACE_SECONDS)
+    yield
+    if hasattr(signal, "alarm"):
+        signal.alarm(0)
+
+
+def _limit_memory(megabytes: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    limit = _address_space() + megabytes * _MEGABYTE
+    with contextlib.suppress(ValueError, OSError):  # refused by the system, as on macOS
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _address_space() -> int:
+    """The bytes of address space in use; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as stream:
+            return int(stream.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
