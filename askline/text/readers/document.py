@@ -43,7 +43,9 @@ __all__ = [
     "iter_sentences",
 ]
 
-FileKind = Literal["text", "markdown", "rst", "asciidoc", "html", "pdf", "docx", "jsonl", "csv"]
+FileKind = Literal[
+    "text", "markdown", "rst", "asciidoc", "org", "html", "pdf", "docx", "jsonl", "csv"
+]
 PlaceUnit = Literal["line", "page", "paragraph"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
 """

@@ -26,6 +26,7 @@ from .html import read_html
 from .jsonl import read_jsonl
 from .markdown import read_markdown
 from .offsets import line_starts
+from .org import read_org
 from .pdf import read_pdf
 from .rst import read_rst
 from .text_encoding import decode
@@ -53,6 +54,7 @@ SUFFIXES: dict[str, FileKind] = {
     ".rest": "rst",
     ".adoc": "asciidoc",
     ".asciidoc": "asciidoc",
+    ".org": "org",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -210,6 +212,7 @@ def _parse(
         "markdown": read_markdown,
         "rst": read_rst,
         "asciidoc": read_asciidoc,
+        "org": read_org,
         "html": read_html,
         "jsonl": partial(read_jsonl, text_field=text_field),
         "csv": partial(read_csv, text_field=text_field),

@@ -12,18 +12,21 @@ from askline.text.readers import iter_sentences
 from askline.text.readers.asciidoc import read_asciidoc
 from askline.text.readers.document import Content
 from askline.text.readers.offsets import Segments, TextBuilder
+from askline.text.readers.org import read_org
 from askline.text.readers.rst import read_rst
 
-from . import test_asciidoc, test_rst
+from . import test_asciidoc, test_org, test_rst
 from .samples import check, read
 
 PAGES = {
     "a.rst": test_rst.PAGE,
     "a.adoc": test_asciidoc.PAGE,
+    "a.org": test_org.PAGE,
 }
 READERS = {
     "rst": read_rst,
     "asciidoc": read_asciidoc,
+    "org": read_org,
 }
 ADVERSARIAL = {
     "rst": ["`", "``a ", ":a:", ":a:`b", "*a ", "- ", "a_ ", "|a", "[a]_", ".. ", "+-", "= ", "\n"],
@@ -40,6 +43,19 @@ ADVERSARIAL = {
         "a::\n",
         "* ",
         "----\n",
+    ],
+    "org": [
+        "*a ",
+        "=a ",
+        "[[a",
+        "<<a",
+        "- ",
+        "- a :: ",
+        "| a ",
+        ":a:",
+        "#+begin_src\n",
+        "{{{",
+        "* ",
     ],
 }
 CASES = [(kind, piece) for kind, pieces in ADVERSARIAL.items() for piece in pieces]
