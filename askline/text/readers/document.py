@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 FileKind = Literal[
-    "text", "markdown", "rst", "asciidoc", "org", "html", "pdf", "docx", "jsonl", "csv"
+    "text", "markdown", "rst", "asciidoc", "org", "latex", "html", "pdf", "docx", "jsonl", "csv"
 ]
 PlaceUnit = Literal["line", "page", "paragraph"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]

@@ -24,6 +24,7 @@ from .document import Blocks, Content, FileKind, ParsedDocument, UnreadableError
 from .docx import read_docx
 from .html import read_html
 from .jsonl import read_jsonl
+from .latex import read_latex
 from .markdown import read_markdown
 from .offsets import line_starts
 from .org import read_org
@@ -55,6 +56,8 @@ SUFFIXES: dict[str, FileKind] = {
     ".adoc": "asciidoc",
     ".asciidoc": "asciidoc",
     ".org": "org",
+    ".tex": "latex",
+    ".latex": "latex",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -213,6 +216,7 @@ def _parse(
         "rst": read_rst,
         "asciidoc": read_asciidoc,
         "org": read_org,
+        "latex": read_latex,
         "html": read_html,
         "jsonl": partial(read_jsonl, text_field=text_field),
         "csv": partial(read_csv, text_field=text_field),

@@ -8,25 +8,29 @@ from pathlib import Path
 
 import pytest
 
+from askline.errors import DataError
 from askline.text.readers import iter_sentences
 from askline.text.readers.asciidoc import read_asciidoc
 from askline.text.readers.document import Content
+from askline.text.readers.latex import read_latex
 from askline.text.readers.offsets import Segments, TextBuilder
 from askline.text.readers.org import read_org
 from askline.text.readers.rst import read_rst
 
-from . import test_asciidoc, test_org, test_rst
+from . import test_asciidoc, test_latex, test_org, test_rst
 from .samples import check, read
 
 PAGES = {
     "a.rst": test_rst.PAGE,
     "a.adoc": test_asciidoc.PAGE,
     "a.org": test_org.PAGE,
+    "a.tex": test_latex.PAGE,
 }
 READERS = {
     "rst": read_rst,
     "asciidoc": read_asciidoc,
     "org": read_org,
+    "latex": read_latex,
 }
 ADVERSARIAL = {
     "rst": ["`", "``a ", ":a:", ":a:`b", "*a ", "- ", "a_ ", "|a", "[a]_", ".. ", "+-", "= ", "\n"],
@@ -57,6 +61,23 @@ ADVERSARIAL = {
         "{{{",
         "* ",
     ],
+    "latex": [
+        "{",
+        "}",
+        "[",
+        "\\a[",
+        "\\label{",
+        "\\(",
+        "$a",
+        "$",
+        "\\verb|",
+        "%",
+        "\\section{",
+        "\\begin{a}",
+        "\\item[",
+        " ",
+        "\\title{",
+    ],
 }
 CASES = [(kind, piece) for kind, pieces in ADVERSARIAL.items() for piece in pieces]
 
@@ -75,18 +96,23 @@ def test_words_of_a_sentence_are_in_its_slice_of_the_source(tmp_path: Path, name
 
 @pytest.mark.parametrize("name", PAGES)
 def test_offsets_hold_for_damaged_files(tmp_path: Path, name: str) -> None:
-    chance = random.Random(21)
+    generator = random.Random(21)
     page = PAGES[name]
     for round_number in range(60):
         lines = page.splitlines(keepends=True)
         if round_number % 2:
-            chance.shuffle(lines)
+            generator.shuffle(lines)
         else:
-            at = chance.randrange(len(page))
-            lines = [page[:at], chance.choice("`*_|[{\\=-+:/%.'\"\r\n \t<é𝄞"), page[at + 3 :]]
+            at = generator.randrange(len(page))
+            lines = [page[:at], generator.choice("`*_|[{\\=-+:/%.'\"\r\n \t<é𝄞"), page[at + 3 :]]
         source = "x\n" + "".join(lines) + "\n\nend"
-        document = read(tmp_path, name, source)
-        check(document)
+        try:
+            document = read(tmp_path, name, source)
+        except DataError as error:
+            if "no text" not in str(error):
+                raise
+        else:
+            check(document)
 
 
 @pytest.mark.slow
@@ -102,8 +128,8 @@ def test_time_is_linear_in_length(kind: str, piece: str, ending: str) -> None:
         return time.process_time() - start
 
     seconds(1000)
-    short = min(seconds(40_000) for _ in range(2))
-    long = min(seconds(80_000) for _ in range(2))
+    short = min(seconds(20_000) for _ in range(2))
+    long = min(seconds(40_000) for _ in range(2))
     assert long < 3 * short + 0.1
 
 
