@@ -123,9 +123,9 @@ def _log_softmax(scores: Floats) -> Floats:
     """Along the last axis; rows that are -inf throughout stay so."""
     top = scores.max(-1, keepdims=True, initial=-np.inf)
     top = np.where(np.isfinite(top), top, 0)
-    with np.errstate(divide="ignore"):
-        total = np.log(np.exp(scores - top).sum(-1, keepdims=True))
-    return np.where(np.isfinite(scores), scores - top - total, -np.inf).astype(np.float32)
+    total = np.exp(scores - top).sum(-1, keepdims=True)
+    log_total = np.log(np.where(total > 0, total, 1))  # -inf minus -inf would not be a number
+    return (scores - top - log_total).astype(np.float32)
 
 
 Ints = NDArray[np.integer[Any]]

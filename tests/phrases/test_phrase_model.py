@@ -140,3 +140,10 @@ def test_the_model_that_comes_along_answers() -> None:
     coded, asked = model.encode(text), model.encode_question("Who wrote Emma?")
     scores = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
     assert coded.phrases[int(scores.argmax())].text == "Jane Austen"
+
+
+def test_a_word_longer_than_any_phrase_causes_no_numpy_warning() -> None:
+    """No phrase can start at this word, because none can end in it; warnings fail the tests."""
+    text = f"Key: {'qzxjkv' * 16} ends here. The lamp was lit."
+    phrases = PhraseModel.load().extract(text, limit=20)
+    assert {"lamp", "The lamp"} & {phrase.text for phrase in phrases}
