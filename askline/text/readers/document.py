@@ -44,9 +44,21 @@ __all__ = [
 ]
 
 FileKind = Literal[
-    "text", "markdown", "rst", "asciidoc", "org", "latex", "html", "pdf", "docx", "jsonl", "csv"
+    "text",
+    "markdown",
+    "rst",
+    "asciidoc",
+    "org",
+    "latex",
+    "notebook",
+    "subtitles",
+    "html",
+    "pdf",
+    "docx",
+    "jsonl",
+    "csv",
 ]
-PlaceUnit = Literal["line", "page", "paragraph"]
+PlaceUnit = Literal["line", "page", "paragraph", "cell"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
 """
 In a table, the first cell of each row has the kind `row`, except in the first row: there it is
@@ -68,7 +80,7 @@ _CHUNK_CHARACTERS = 2**16  # split at a time, so that memory stays small compare
 
 
 class Place(NamedTuple):
-    """A line, page or paragraph of the original; numbers start at 1."""
+    """A line, page, paragraph or notebook cell of the original; numbers start at 1."""
 
     unit: PlaceUnit
     number: int

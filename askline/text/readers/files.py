@@ -26,10 +26,12 @@ from .html import read_html
 from .jsonl import read_jsonl
 from .latex import read_latex
 from .markdown import read_markdown
+from .notebook import read_notebook
 from .offsets import line_starts
 from .org import read_org
 from .pdf import read_pdf
 from .rst import read_rst
+from .subtitles import read_subtitles
 from .text_encoding import decode
 
 __all__ = [
@@ -58,6 +60,9 @@ SUFFIXES: dict[str, FileKind] = {
     ".org": "org",
     ".tex": "latex",
     ".latex": "latex",
+    ".ipynb": "notebook",
+    ".srt": "subtitles",
+    ".vtt": "subtitles",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -217,6 +222,8 @@ def _parse(
         "asciidoc": read_asciidoc,
         "org": read_org,
         "latex": read_latex,
+        "notebook": read_notebook,
+        "subtitles": read_subtitles,
         "html": read_html,
         "jsonl": partial(read_jsonl, text_field=text_field),
         "csv": partial(read_csv, text_field=text_field),

@@ -13,6 +13,7 @@ from .records import Piece, RowsBuilder, choose_field
 
 __all__ = [
     "read_jsonl",
+    "string_pieces",
 ]
 
 _WHITE_SPACE = re.compile(r"[ \t\r\n]*")
@@ -47,7 +48,7 @@ def _add_row(
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
         raise UnreadableError(f"{name!r} has half of a surrogate pair. Write the file again.")
     part_id, title = (_label(members.get(key, ("", 0, 0))[0]) for key in ("id", "title"))
-    rows.add(_pieces(line, start + 1, end - 1, offset), part_id, title, number)
+    rows.add(string_pieces(line, start + 1, end - 1, offset), part_id, title, number)
 
 
 def _label(value: object) -> str:
@@ -100,7 +101,7 @@ def _skip_space(line: str, at: int) -> int:
     return _WHITE_SPACE.match(line, at).end()  # type: ignore[union-attr]
 
 
-def _pieces(line: str, start: int, end: int, offset: int) -> Iterator[Piece]:
+def string_pieces(line: str, start: int, end: int, offset: int) -> Iterator[Piece]:
     """The content of a string literal, each escape as a piece; the line starts at `offset`."""
     for escape in _ESCAPE.finditer(line, start, end):
         if escape.start() > start:

@@ -113,6 +113,12 @@ class MarkupWriter:
         self._write(body)
         self._end_block(start, "text")
 
+    def add_joined(self, block: TextBuilder, kind: BlockKind = "text") -> None:
+        """Append a block whose lines the caller has joined."""
+        start = self._builder.length
+        self._write(block)
+        self._end_block(start, kind)
+
     def add_code(self, first: int, last: int) -> None:
         """Append the lines `first` to `last - 1` as they are, without blank lines at the ends."""
         while first < last and self._lines.is_blank(last - 1):

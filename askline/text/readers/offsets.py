@@ -89,7 +89,7 @@ class Segments:
         result = Segments()
         for first, last, start, end in self.pieces(0, self._length):
             if start == end:
-                at = outer.end(start)
+                at = outer.end(start) if start else outer.start(0)
                 result.add(last - first, at, at)
             elif end - start == last - first:
                 for left, right, *span in outer.pieces(start, end):
