@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import POSITIVE_NUMBER, json_option, reading_options
-from .output import EXIT_SOME_UNREADABLE, print_problems
+from .output import EXIT_SOME_UNREADABLE, print_problems, replace_controls
 from .progress import progress_count
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
 
 
 @click.command(short_help="Build or update an index of files and folders.")
-@click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path())
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
 @click.option(
     "--out", "folder", metavar="DIR", type=click.Path(), required=True, help="Folder of the index."
 )
@@ -42,6 +42,11 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
     "[default: the installed model]",
 )
 @click.option("--remove", is_flag=True, help="Remove the PATHs from the index.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="First check every document for damage, and read the files of damaged ones again.",
+)
 @click.option("--watch", is_flag=True, help="Keep running and follow changes until Ctrl-C.")
 @click.option(
     "--every",
@@ -61,6 +66,7 @@ def index(
     phrases: bool,
     model: str | None,
     remove: bool,
+    verify: bool,
     watch: bool,
     seconds: float,
     follow_links: bool,
@@ -78,21 +84,28 @@ def index(
     Examples:
       askline index notes/ papers/ --out DIR
       askline ask 'Who wrote Emma?' --index DIR
+      askline index --verify --out DIR
 
-    Exit codes: 0 done, 3 done but some files could not be read.
+    Exit codes: 0 done, 3 done but some files could not be read, or damaged documents have no file
+    to read again.
     """
     from ..corpus import Corpus
 
-    if remove and watch:
-        raise click.UsageError("--remove and --watch cannot be used together.")
+    if remove and (watch or verify):
+        raise click.UsageError("--remove cannot be used with --watch or --verify.")
+    if not paths and (watch or not verify):
+        raise click.UsageError("Give PATHs to index, or --verify.")
     if model:
         from ..phrases import PhraseModel
 
         PhraseModel.load(model)  # before reading any file, so that a wrong folder fails at once
-    with Corpus.open(folder, must_exist=remove) as corpus:
+    with Corpus.open(folder, must_exist=remove or not paths, check=not verify) as corpus:
         if remove:
             _remove(corpus, paths)
             return
+        is_complete = not verify or _verify(corpus, as_json=as_json)
+        if not paths:
+            click.get_current_context().exit(0 if is_complete else EXIT_SOME_UNREADABLE)
 
         def add() -> AddReport:
             with progress_count("Files") as step:
@@ -110,8 +123,28 @@ def index(
             _encode_phrases(corpus, model)
         if watch:
             _watch(corpus, add, seconds, as_json=as_json)
-    if report.problems:
+    if report.problems or not is_complete:
         click.get_current_context().exit(EXIT_SOME_UNREADABLE)
+
+
+def _verify(corpus: Corpus, *, as_json: bool) -> bool:
+    """Print what was damaged; return False if documents were lost."""
+    with progress_count("Documents checked") as step:
+        report = corpus.verify(on_document=step)
+    if as_json:
+        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+        return not report.lost
+    counts = [f"{report.documents:,} checked", f"{len(report.damaged):,} damaged"]
+    if report.damaged:
+        counts += [f"{len(report.restored):,} read again", f"{len(report.lost):,} lost"]
+    if report.checksums_added:
+        counts.append(f"{report.checksums_added:,} without checksums before")
+    rebuilt = {"the store": report.store_rebuilt, "the search index": report.search_rebuilt}
+    counts += [f"{name} was rebuilt" for name, is_rebuilt in rebuilt.items() if is_rebuilt]
+    click.echo(f"{', '.join(counts)}: {report.seconds:.1f} s")
+    for name in report.lost:
+        click.echo(f"  {replace_controls(name)}: Lost. Add it again.", err=True)
+    return not report.lost
 
 
 def _print_report(report: AddReport, *, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from .results import (
     DocumentSentence,
     FileReport,
     RetrievedSentence,
+    VerifyReport,
 )
 from .retrieval import HasNeighbors, Retriever
 
@@ -32,6 +33,7 @@ __all__ = [
     "HasNeighbors",
     "RetrievedSentence",
     "Retriever",
+    "VerifyReport",
     "answer",
     "connect",
 ]

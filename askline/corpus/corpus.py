@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -20,16 +21,24 @@ from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .document_ids import absolute_path
 from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
 from .lock import LOCK_NAME, lock_holder, writer_lock
-from .results import AddReport, Answers, CorpusStatus, DocumentInfo, DocumentSentence
+from .results import (
+    AddReport,
+    Answers,
+    CorpusStatus,
+    DocumentInfo,
+    DocumentSentence,
+    VerifyReport,
+)
 from .retrieval import LexicalRetriever, Retriever
 from .search_index import SEARCH_FOLDER, SearchIndex, sync_folder_index, synced_search_index
 from .storage_errors import SearchIndexDamagedError
-from .store import Store
+from .store import REBUILD_SUFFIX, Store
+from .verification import verify_store
 
 __all__ = ["Corpus"]
 
 STORE_NAME = "store.sqlite"
-_STORE_FILES = {STORE_NAME, f"{STORE_NAME}-wal", f"{STORE_NAME}-shm"}
+_STORE_FILES = {f"{STORE_NAME}{suffix}" for suffix in ("", "-wal", "-shm", REBUILD_SUFFIX)}
 _OWN_FILES = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER}
 
 _LOCK_TIMEOUT_SECONDS = 2.0  # enough for a process that only updates the search index
@@ -63,9 +72,14 @@ class Corpus:
         *,
         ranker: str | Ranker | None = DEFAULT_RANKER,
         must_exist: bool = False,
+        check: bool = True,
     ) -> Corpus:
         """
         The corpus in a folder; a new one if the folder is missing or empty.
+
+        An existing one is checked for damage, which takes milliseconds: all pages of a small store,
+        or a sample of documents of a large one. CorpusError if it is damaged; with `check=False` it
+        is opened all the same, for `verify`.
 
         `ranker` is a ranker or its spec text, which is loaded at the first question. With None,
         answers are in the order of the retrieval.
@@ -78,6 +92,12 @@ class Corpus:
             with writer_lock(path, timeout=_LOCK_TIMEOUT_SECONDS):
                 store = Store.open(path / STORE_NAME, may_migrate=True)
         assert store is not None  # it has been migrated
+        if check and exists and (problem := store.quick_problem()):
+            store.close()
+            raise CorpusError(
+                f"{path / STORE_NAME} is damaged: {' '.join(problem.split()).rstrip('.')}. "
+                f"Run: askline index --verify --out {shlex.quote(str(path))}"
+            )
         return cls(store, path, ranker)
 
     def add(
@@ -232,6 +252,33 @@ class Corpus:
         """
         self._phrases.encode(model, on_document)
 
+    def verify(self, *, on_document: Callable[[], None] | None = None) -> VerifyReport:
+        """
+        Check every document against its checksums, and repair what is damaged.
+
+        The files of damaged documents are read again. A damaged text, or a document whose file is
+        gone, becomes an unreadable document: it is in `status().unreadable`, gives no answers, and
+        is restored when it is added again. A damaged search index is rebuilt. `on_document` is
+        called after each document.
+        """
+        started = time.monotonic()
+        with self._writing():
+            found = verify_store(self._store, on_document)
+            rebuild_search = found.rebuilt or not self._is_search_intact()
+            if rebuild_search and self._folder is not None:
+                sync_folder_index(self._store, self._folder, rebuild=True)
+        restored = set(found.restored)
+        return VerifyReport(
+            documents=found.documents,
+            damaged=tuple(found.damaged),
+            restored=tuple(found.restored),
+            lost=tuple(name for name in found.damaged if name not in restored),
+            checksums_added=found.checksums_added,
+            store_rebuilt=found.rebuilt,
+            search_rebuilt=rebuild_search,
+            seconds=time.monotonic() - started,
+        )
+
     def status(self) -> CorpusStatus:
         """What the corpus contains; nothing is changed."""
         documents, sentences, characters = self._store.counts()
@@ -291,12 +338,21 @@ class Corpus:
             yield
             self._search = sync_folder_index(self._store, self._folder)
 
+    def _is_search_intact(self) -> bool:
+        """True if there is no search index yet; it is built when it is needed."""
+        if self._folder is None or not (self._folder / SEARCH_FOLDER).exists():
+            return True
+        search = SearchIndex.open(self._folder / SEARCH_FOLDER)
+        return search is not None and search.is_intact()
+
     def _matching(self, given: str) -> list[str]:
         """The documents with this id or path, and those inside this folder."""
         path = absolute_path(given)
         inside = [name for name, _ in self._store.files(prefix=os.path.join(path, ""))]
-        own = given if self._store.file_state(given) else None
-        return [name for name in (own, self._store.name_at(path)) if name] + inside
+        file = self._store.file_at(path)
+        by_path = [file[0]] if file else []
+        by_id = [given] if self._store.file_state(given) else []
+        return by_id + by_path + inside
 
 
 def _reopen(cls: type[Corpus], folder: str, ranker: str | Ranker | None) -> Corpus:

@@ -247,6 +247,8 @@ def _stored_report(path: Path, name: str, stored: FileState) -> FileReport:
 
 def _replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which JSON can carry and UTF-8 cannot; the length stays the same."""
+    if text.isascii():  # the usual case, and faster than encoding
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -31,7 +31,7 @@ from .document_records import (
     text_record,
 )
 from .results import AddReport, FileReport, Outcome
-from .schema import DocumentRecord
+from .schema import DocumentRecord, FileState
 from .store import Store
 
 __all__ = [
@@ -54,6 +54,14 @@ _BATCH_SECONDS = 2.0
 # Files that are read ahead, while others are written.
 _AHEAD_FILES_PER_PROCESS = 4
 _AHEAD_BYTES = 32 * 2**20
+
+
+class _FoundFile(NamedTuple):
+    found: Path
+    name: str
+    path: str
+    """The absolute path, which the store remembers."""
+    stored: FileState | None
 
 
 class _StartedEntry(NamedTuple):
@@ -107,9 +115,10 @@ class Ingestion:
                     reason = f"Its name {problem}. Rename it."
                     self._finish(failed_report(found, str(found), reason))
                 else:
-                    name = self._store.name_at(path) or ids.choose(path, seen)
+                    known = self._store.file_at(path)
+                    name, stored = known or (ids.choose(path, seen), None)
                     seen.add(name)
-                    self._add_file(found, name, path, pool)
+                    self._add_file(_FoundFile(found, name, path, stored), pool)
             while self._started_files:
                 self._finish_reading()
         self.flush()
@@ -166,10 +175,9 @@ class Ingestion:
         stored = self._store.file_state(STANDARD_INPUT)
         self._add_result(read_standard_input(stored), None, is_known=stored is not None)
 
-    def _add_file(self, found: Path, name: str, path: str, pool: ReaderPool) -> None:
-        """Start to add the file `found` under an id. The store remembers the absolute path."""
-        stored = self._store.file_state(name)
-        started = start_reading(found, name, stored, pool)
+    def _add_file(self, file: _FoundFile, pool: ReaderPool) -> None:
+        """Start to add a file."""
+        started = start_reading(file.found, file.name, file.stored, pool)
         if isinstance(started, UnchangedFile):
             self._touched.append(started)
             self._flush_if_due()
@@ -177,7 +185,7 @@ class Ingestion:
             self._finish(started)
             self._flush_if_due()
         else:
-            self._started_files.append(_StartedEntry(started, path, stored is not None))
+            self._started_files.append(_StartedEntry(started, file.path, file.stored is not None))
             self._started_bytes += started.state.st_size
         most = _AHEAD_FILES_PER_PROCESS * pool.processes
         while len(self._started_files) > most or self._started_bytes > _AHEAD_BYTES:

@@ -47,7 +47,7 @@ class PhraseRetriever:
                 break
             passage_id = PassageId.parse(hit.document)
             if hit.document not in passages:
-                passages[hit.document] = self._store.sentences(*passage_id)
+                passages[hit.document] = self._store.unchecked_sentences(*passage_id)
             sentence, phrase = _locate(hit, passages[hit.document])
             if sentence is None or sentence.is_heading:
                 continue

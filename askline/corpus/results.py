@@ -26,6 +26,7 @@ __all__ = [
     "FileReport",
     "Outcome",
     "RetrievedSentence",
+    "VerifyReport",
 ]
 
 Outcome = Literal["added", "changed", "unchanged", "removed", "failed"]
@@ -233,6 +234,26 @@ class AddReport:
     sentences: int
     """Sentences of the files that were added or changed."""
     problems: tuple[Problem, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What `Corpus.verify` found, and what it did about it."""
+
+    documents: int
+    """Documents that were checked."""
+    damaged: tuple[str, ...]
+    """Ids of documents that differed from their checksums."""
+    restored: tuple[str, ...]
+    """Ids of damaged documents whose files were read again."""
+    lost: tuple[str, ...]
+    """Ids of damaged documents that have no file to read; they answer no longer."""
+    checksums_added: int
+    """Documents of an earlier version that have checksums now."""
+    store_rebuilt: bool
+    """Whether the structure of the store was damaged, and the store was written anew."""
+    search_rebuilt: bool
     seconds: float
 
 

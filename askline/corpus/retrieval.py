@@ -91,7 +91,7 @@ class LexicalRetriever:
         pairs = [
             (hit, sentence)
             for hit in self._search.search(list(weights), passages)
-            for sentence in self._store.sentences(hit.document_id, hit.first, hit.last)
+            for sentence in self._store.unchecked_sentences(hit.document_id, hit.first, hit.last)
             if not sentence.is_heading
         ]
         texts = (sentence.text[:MAX_SENTENCE_CHARACTERS] for _, sentence in pairs)
@@ -150,7 +150,11 @@ def to_retrieved_sentence(
 
 
 def find_neighbors(store: Store, sentence: RetrievedSentence) -> tuple[str, str]:
-    """The sentence before and the sentence after, in the same document and the same row."""
+    """
+    The sentence before and the sentence after, in the same document and the same row.
+
+    All three are checked: DamagedDocumentError if one differs from what was stored.
+    """
     document_id = store.document_id(sentence.document)
     if document_id is None:
         return "", ""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ..errors import CorpusError
 
 __all__ = [
+    "CHECKED_COLUMNS",
     "DOCUMENT_COLUMNS",
     "MIGRATIONS",
     "SENTENCE_KINDS",
@@ -40,6 +41,12 @@ DOCUMENT_COLUMNS: dict[str, str] = {
     "left_out": "skipped_rows",
 }
 """Columns of the table `documents`, and the field of `DocumentRecord` that fills each."""
+CHECKED_COLUMNS = (
+    *(name for name in DOCUMENT_COLUMNS if name not in ("size", "modified")),
+    "sentences",
+    "table_rows",
+)
+"""Columns in the checksum of a document: all that do not change while it is stored."""
 
 
 class SentenceRecord(NamedTuple):
@@ -193,7 +200,22 @@ CREATE INDEX documents_by_path ON documents (path) WHERE path IS NOT NULL;
 CREATE TABLE roots (path TEXT NOT NULL UNIQUE, own_names INTEGER NOT NULL);
 """
 
-MIGRATIONS: tuple[str, ...] = (_CREATE_TABLES, _ADD_RECORDS, _ADD_LEFT_OUT, _ADD_PATHS)
+# NULL in documents that were stored before, up to the id `unchecked_until`.
+_ADD_CHECKSUMS = """
+ALTER TABLE documents ADD COLUMN table_rows INTEGER;
+ALTER TABLE documents ADD COLUMN checksum INTEGER;
+ALTER TABLE sentences ADD COLUMN checksum INTEGER;
+ALTER TABLE records ADD COLUMN checksum INTEGER;
+INSERT INTO settings SELECT 'unchecked_until', coalesce(max(id), 0) FROM documents;
+"""
+
+MIGRATIONS: tuple[str, ...] = (
+    _CREATE_TABLES,
+    _ADD_RECORDS,
+    _ADD_LEFT_OUT,
+    _ADD_PATHS,
+    _ADD_CHECKSUMS,
+)
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str] = MIGRATIONS) -> None:

@@ -9,7 +9,10 @@ document are deleted before they are added.
 
 from __future__ import annotations
 
+import json
 import shutil
+import struct
+import zlib
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -40,6 +43,8 @@ FORMAT = 1
 SEARCH_FOLDER = "search"
 _WRITER_BYTES = 24_000_000  # with 64 MB, indexing took 30 MB more and was hardly faster
 _ANALYZER = "askline"
+_FOOTER_CONSTANT = 1337
+_FILES_WITHOUT_FOOTER = (".json", ".lock")
 
 
 def synced_search_index(
@@ -200,6 +205,11 @@ class SearchIndex:
             for (score, _), document_id, first, last in zip(hits, *columns, strict=True)
         ]
 
+    def is_intact(self) -> bool:
+        """Whether the files have the checksums that tantivy wrote at their ends."""
+        files = self.folder.iterdir() if self.folder is not None else ()
+        return all(map(_has_own_checksum, files))
+
     # Writing
 
     def update(self, store: Store) -> None:
@@ -229,15 +239,32 @@ class SearchIndex:
             self._index.reload()
 
 
+def _has_own_checksum(file: Path) -> bool:
+    """
+    Compare a file with its footer: JSON with the CRC-32, its length, and a constant.
+
+    True for a file without a footer, such as the list of segments. Tantivy itself notices if the
+    footer of a segment is missing.
+    """
+    data = file.read_bytes()
+    length, constant = struct.unpack("<II", data[-8:]) if len(data) >= 8 else (0, 0)
+    if constant != _FOOTER_CONSTANT:
+        return file.suffix in _FILES_WITHOUT_FOOTER
+    try:
+        expected = json.loads(data[-8 - length : -8])["crc"]
+    except (ValueError, KeyError, TypeError):
+        return False
+    return bool(zlib.crc32(data[: -8 - length]) == expected)
+
+
 def _add_document(writer: tantivy.IndexWriter, store: Store, document_id: int) -> None:
     """Replace the passages of a document; each also contains the words of the title."""
     writer.delete_documents_by_term("document", document_id)
     header = store.document(document_id)
-    title = header.title if header else ""
+    title = split_words(header.title) if header else []
     for first, last, text in split_passages(store.iter_sentences(document_id)):
         # Line by line: most lines are pure ASCII, which is split three times as fast.
-        lines = (title, *text.splitlines())
-        indexed = " ".join(chain.from_iterable(map(split_words, lines)))
+        indexed = " ".join(chain(title, *map(split_words, text.splitlines())))
         writer.add_document(
             tantivy.Document(document=document_id, first=first, last=last, text=indexed)
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import AsklineError, CorpusError
 
 __all__ = [
+    "DamagedDocumentError",
     "SearchIndexDamagedError",
     "search_read_errors",
     "search_write_errors",
@@ -39,9 +40,24 @@ def store_errors(path: Path | None) -> Iterator[None]:
         message = str(error)
         advice = next((text for key, text in _ADVICE.items() if message.startswith(key)), None)
         if advice is None:
-            advice = "It is damaged. Restore a copy, or index the documents into a new folder."
+            advice = (
+                "It is damaged. Run `askline index --verify --out DIR`. If that fails too, restore "
+                "a copy, or index the documents into a new folder."
+            )
         name = path or "The store in memory"
         raise CorpusError(f"{name}: {message.rstrip('.')}. {advice}") from error
+
+
+class DamagedDocumentError(CorpusError):
+    """What is stored of a document differs from what was written."""
+
+    @classmethod
+    def of(cls, name: str) -> DamagedDocumentError:
+        """The error for the document of that name. It does not name the folder of the index."""
+        return cls(
+            f"The document {name!r} is damaged in the index, so no answer is given from it. Run "
+            "`askline index --verify --out DIR`, which reads its file again."
+        )
 
 
 class SearchIndexDamagedError(CorpusError):

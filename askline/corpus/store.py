@@ -9,15 +9,19 @@ no lock and goes on during writes, because the file is in WAL mode.
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ..errors import CorpusError
+from .checksums import document_checksum, heading_checksum, row_checksum, sentence_checksum
 from .schema import (
+    CHECKED_COLUMNS,
     DOCUMENT_COLUMNS,
     DocumentHeader,
     DocumentRecord,
@@ -27,16 +31,40 @@ from .schema import (
     is_current,
     migrate,
 )
-from .storage_errors import store_errors
+from .storage_errors import DamagedDocumentError, store_errors
 
-__all__ = ["Store"]
+__all__ = ["REBUILD_SUFFIX", "DocumentState", "Store"]
 
+REBUILD_SUFFIX = "-rebuild"
+DocumentState = Literal["intact", "unchecked", "damaged"]
+"""`unchecked`: stored by an earlier version, without checksums."""
+
+_QUICK_CHECK_BYTES = 8 * 2**20  # about 15 ms; a sample of a larger store takes 3 ms
+_SAMPLED_DOCUMENTS = 50
+_SAMPLED_SENTENCES = 10
+_DOCUMENT_TABLES = {
+    "documents": "id",
+    "headings": "document",
+    "sentences": "document",
+    "records": "document",
+}
 _SENTENCES_PER_QUERY = 10_000
+_STATE_COLUMNS = "size, modified, sha256, reading, problem, problem_line, left_out"
+_SELECT_HEADER = f"SELECT {', '.join(CHECKED_COLUMNS)}, checksum FROM documents WHERE id = ?"
 _SELECT_SENTENCES = """
-SELECT ordinal, first, last, place, kind, coalesce(h.text, ''), s.text
+SELECT ordinal, first, last, place, kind, {heading}, {text}
 FROM sentences s LEFT JOIN headings h ON h.document = s.document AND h.number = s.heading
 WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
 """
+_SELECT_UNCHECKED = _SELECT_SENTENCES.format(
+    heading="coalesce(h.text, '')", text="CAST(coalesce(s.text, '') AS TEXT)"
+)
+_SELECT_CHECKED = _SELECT_SENTENCES.format(
+    heading="coalesce(h.text, '')", text="s.text, s.checksum"
+)
+_SELECT_BYTES = _SELECT_SENTENCES.format(
+    heading="CAST(coalesce(h.text, '') AS BLOB)", text="CAST(coalesce(s.text, '') AS BLOB)"
+)
 
 
 class Store:
@@ -103,21 +131,17 @@ class Store:
 
     def file_state(self, name: str) -> FileState | None:
         """The state in which the file of that name was last read; None if it is not stored."""
-        row = self._one(
-            "SELECT size, modified, sha256, reading, problem, problem_line, left_out "
-            "FROM documents WHERE name = ?",
-            name,
-        )
+        row = self._one(f"SELECT {_STATE_COLUMNS} FROM documents WHERE name = ?", name)
         return FileState(*row) if row else None
 
     def names(self) -> list[str]:
         """Names of all documents, sorted, unreadable files included."""
         return [row[0] for row in self._all("SELECT name FROM documents ORDER BY name")]
 
-    def name_at(self, path: str) -> str | None:
-        """The name of the document that was read from an absolute path."""
-        row = self._one("SELECT name FROM documents WHERE path = ?", path)
-        return str(row[0]) if row else None
+    def file_at(self, path: str) -> tuple[str, FileState] | None:
+        """The name and the state of the document that was read from an absolute path."""
+        row = self._one(f"SELECT name, {_STATE_COLUMNS} FROM documents WHERE path = ?", path)
+        return (row[0], FileState(*row[1:])) if row else None
 
     def source_path(self, name: str) -> str | None:
         """The absolute path that a document was read from; None for a text."""
@@ -159,9 +183,15 @@ class Store:
         )
 
     def document(self, document_id: int) -> DocumentHeader | None:
-        """The header of a document; None if it has been removed."""
-        row = self._one("SELECT name, title, unit, kind FROM documents WHERE id = ?", document_id)
-        return DocumentHeader(*row) if row else None
+        """The header of a document; None if it has been removed. Its checksum is checked."""
+        with self._document_errors(document_id):
+            row = self._one(_SELECT_HEADER, document_id)
+        if row is None:
+            return None
+        *header, checksum = row
+        self._compare(document_id, checksum, document_checksum, document_id, header)
+        columns = dict(zip(CHECKED_COLUMNS, header, strict=True))
+        return DocumentHeader(*(columns[field] for field in DocumentHeader._fields))
 
     def document_id(self, name: str) -> int | None:
         """The id of the document of that name."""
@@ -169,26 +199,54 @@ class Store:
         return int(row[0]) if row else None
 
     def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
-        """The sentences `first` to `last` of a document, both included."""
-        rows = self._all(_SELECT_SENTENCES, document_id, first, last)
+        """
+        The sentences `first` to `last` of a document, both included.
+
+        DamagedDocumentError if one of them differs from its checksum.
+        """
+        with self._document_errors(document_id):
+            rows = self._all(_SELECT_CHECKED, document_id, first, last)
+        sentences = []
+        for *columns, checksum in rows:
+            sentence = SentenceRecord(*columns)
+            self._compare(document_id, checksum, _full_checksum, document_id, sentence)
+            sentences.append(sentence)
+        return sentences
+
+    def unchecked_sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
+        """
+        Like `sentences`, but faster, and damaged sentences are returned too.
+
+        For searching: a damaged document does not stop questions that others answer.
+        """
+        try:
+            rows = self._all(_SELECT_UNCHECKED, document_id, first, last)
+        except CorpusError as error:
+            if not _is_decoding_error(error):
+                raise
+            rows = [
+                (*columns, heading.decode("utf-8", "replace"), text.decode("utf-8", "replace"))
+                for *columns, heading, text in self._all(_SELECT_BYTES, document_id, first, last)
+            ]
         return [SentenceRecord(*row) for row in rows]
 
     def iter_sentences(self, document_id: int) -> Iterator[SentenceRecord]:
-        """Every sentence of a document in order, read in parts to save memory."""
-        first = 0
-        while part := self.sentences(document_id, first, first + _SENTENCES_PER_QUERY - 1):
+        """Every sentence of a document in order, unchecked, read in parts to save memory."""
+        first, step = 0, _SENTENCES_PER_QUERY
+        while part := self.unchecked_sentences(document_id, first, first + step - 1):
             yield from part
-            first += _SENTENCES_PER_QUERY
+            first += step
 
     def row_at(self, document_id: int, offset: int) -> RowRecord | None:
         """The csv or jsonl row that contains a character of the original; None in other files."""
-        row = self._one(
-            "SELECT first, row, id FROM records WHERE document = ? AND first <= ? "
-            "ORDER BY first DESC LIMIT 1",
-            document_id,
-            offset,
-        )
-        return RowRecord(*row) if row else None
+        with self._document_errors(document_id):
+            found = self._one(
+                "SELECT first, row, id, checksum FROM records WHERE document = ? AND first <= ? "
+                "ORDER BY first DESC LIMIT 1",
+                document_id,
+                offset,
+            )
+        return self._checked_row(document_id, *found) if found else None
 
     def changes(self, since: int) -> tuple[list[int], list[int]]:
         """Ids of documents removed and ids of documents added after a generation."""
@@ -236,6 +294,187 @@ class Store:
                 "UPDATE settings SET value = ? WHERE name = 'removals_from'", (until,)
             )
 
+    # Verification
+
+    def quick_problem(self) -> str | None:
+        """
+        What a check with a bounded cost finds; None if nothing is wrong.
+
+        SQLite checks all pages of a small store. Of a large one, documents are sampled.
+        """
+        try:
+            if self._page_bytes() <= _QUICK_CHECK_BYTES:
+                (result,) = self._one("PRAGMA quick_check(1)")
+                return None if result == "ok" else str(result)
+            last = self._one("SELECT max(id) FROM documents")[0] or 0
+            for _ in range(_SAMPLED_DOCUMENTS):
+                found = self._one(
+                    "SELECT id, sentences FROM documents WHERE id >= ? LIMIT 1",
+                    random.randint(1, max(1, last)),
+                )
+                if found is not None and self.document(found[0]) is not None:
+                    first = random.randint(0, max(0, found[1] - 1))
+                    self.sentences(found[0], first, first + _SAMPLED_SENTENCES)
+        except CorpusError as error:
+            return str(error)
+        return None
+
+    def has_sound_structure(self) -> bool:
+        """Whether SQLite finds all of its pages and indexes consistent; reads the whole file."""
+        try:
+            result = self._one("PRAGMA integrity_check(1)")[0]
+            return bool(result == "ok" and self._settings())
+        except CorpusError:
+            return False
+
+    def document_ids(self) -> list[int]:
+        """The ids of all documents, in order; in a damaged table, those that can be read."""
+        try:
+            return [row[0] for row in self._all("SELECT id FROM documents ORDER BY id")]
+        except CorpusError:
+            return [number for number in range(1, self._last_id() + 1) if self._is_stored(number)]
+
+    def check_document(self, document_id: int) -> DocumentState:
+        """Read a whole document, and compare it with its checksums."""
+        try:
+            if self.document(document_id) is None:
+                return "damaged"  # its id is in an index only
+            sentences, table_rows, checksum = self._one(
+                "SELECT sentences, table_rows, checksum FROM documents WHERE id = ?", document_id
+            )
+            for first in range(0, sentences, _SENTENCES_PER_QUERY):
+                self.sentences(document_id, first, first + _SENTENCES_PER_QUERY - 1)
+            # Searching a damaged tree can lead to rows of other documents.
+            keys = self._all(
+                "SELECT document, ordinal FROM sentences WHERE document = ?", document_id
+            )
+            rows = self._all(
+                "SELECT first, row, id, checksum FROM records WHERE document = ?", document_id
+            )
+            for row in rows:
+                self._checked_row(document_id, *row)
+        except CorpusError:
+            return "damaged"
+        if keys != [(document_id, ordinal) for ordinal in range(sentences)]:
+            return "damaged"
+        if table_rows not in (None, len(rows)):
+            return "damaged"
+        return "intact" if checksum is not None else "unchecked"
+
+    def origin(self, document_id: int) -> tuple[str, str | None, bool]:
+        """The name and the path of a document that may be damaged, and whether they are intact."""
+        name, path, is_intact = self._readable_name(document_id), None, False
+        with suppress(CorpusError):
+            found = self._one("SELECT path FROM documents WHERE id = ?", document_id)
+            path = found[0] if found else None
+            is_intact = self.document(document_id) is not None
+        return name, path, is_intact
+
+    def add_checksums(self, document_id: int) -> None:
+        """Add checksums to a document of an earlier version, as it is stored now."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE sentences SET checksum = ? WHERE document = ? AND ordinal = ?",
+                [
+                    (
+                        _full_checksum(document_id, each),
+                        document_id,
+                        each.ordinal,
+                    )
+                    for each in self.iter_sentences(document_id)
+                ],
+            )
+            rows = self._all("SELECT first, row, id FROM records WHERE document = ?", document_id)
+            connection.executemany(
+                "UPDATE records SET checksum = ? WHERE document = ? AND first = ?",
+                [(row_checksum(document_id, RowRecord(*row)), document_id, row[0]) for row in rows],
+            )
+            connection.execute(
+                "UPDATE documents SET table_rows = ? WHERE id = ?", (len(rows), document_id)
+            )
+            *columns, _ = self._one(_SELECT_HEADER, document_id)
+            connection.execute(
+                "UPDATE documents SET checksum = ? WHERE id = ?",
+                (document_checksum(document_id, columns), document_id),
+            )
+
+    def forget_states(self, paths: Iterable[str]) -> None:
+        """Make the next `Corpus.add` read the files at these paths, also if they are unchanged."""
+        with self._transaction() as connection:
+            connection.executemany(
+                "UPDATE documents SET size = NULL, modified = NULL, sha256 = '', checksum = NULL "
+                "WHERE path = ?",
+                ((path,) for path in paths),
+            )
+
+    def finish_adding_checksums(self) -> None:
+        """Record that all documents have checksums now, so that a missing one is damage."""
+        with self._transaction() as connection:
+            connection.execute("UPDATE settings SET value = 0 WHERE name = 'unchecked_until'")
+        self.__dict__.pop("_unchecked_until", None)
+
+    def discard(self, document_ids: Sequence[int]) -> None:
+        """Remove documents by id, because their names may be damaged."""
+        with self._change() as (connection, generation):
+            for document_id in document_ids:
+                connection.execute(
+                    "INSERT OR REPLACE INTO removals VALUES (?, ?)", (document_id, generation)
+                )
+                connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
+
+    def rebuild(self, document_ids: Sequence[int]) -> None:
+        """
+        Write the file anew with these documents only, because its pages are damaged.
+
+        The new content replaces the old one in one transaction. Search indexes must be rebuilt.
+        """
+        assert self.path is not None  # memory is not checked
+        copy = self.path.with_name(f"{self.path.name}{REBUILD_SUFFIX}")
+        copy.unlink(missing_ok=True)
+        target = _connect(str(copy))
+        try:
+            migrate(target)
+            with self._lock, store_errors(self.path):
+                self._copy_to(target, document_ids)
+                target.backup(self._connection)
+        finally:
+            target.close()
+            copy.unlink(missing_ok=True)
+
+    def _copy_to(self, target: sqlite3.Connection, document_ids: Sequence[int]) -> None:
+        target.execute("BEGIN")
+        with suppress(CorpusError):  # without them, it is a store of a new identity
+            settings = self._settings()
+            settings["generation"] = settings["removals_from"] = self.generation + 1
+            for name, value in settings.items():
+                target.execute("UPDATE settings SET value = ? WHERE name = ?", (value, name))
+        with suppress(CorpusError):
+            target.executemany("INSERT INTO roots VALUES (?, ?)", self.roots())
+        for document_id in document_ids:
+            for table, key in _DOCUMENT_TABLES.items():
+                found = self._all(f"SELECT {key}, * FROM {table} WHERE {key} = ?", document_id)
+                rows = [row for own_id, *row in found if own_id == document_id]
+                if rows:
+                    marks = ", ".join("?" * len(rows[0]))
+                    target.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)
+        # Ids are never used again, because other indexes refer to them.
+        with suppress(CorpusError):
+            target.execute(
+                "UPDATE sqlite_sequence SET seq = ? WHERE name = 'documents'",
+                (max(self._last_id(), *document_ids, 0),),
+            )
+        target.execute("COMMIT")
+
+    def _is_stored(self, document_id: int) -> bool:
+        try:
+            return self._one("SELECT 1 FROM documents WHERE id = ?", document_id) is not None
+        except CorpusError:
+            return True  # and damaged
+
+    def _page_bytes(self) -> int:
+        pages, size = self._one("PRAGMA page_count")[0], self._one("PRAGMA page_size")[0]
+        return int(pages * size)
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock, store_errors(self.path):
@@ -275,29 +514,116 @@ class Store:
             f"VALUES ({', '.join('?' * len(values))}, 0, ?)",
             [*values, generation],
         ).lastrowid
-        headings: dict[str, int] = {}
+        assert document_id is not None  # a row was inserted
+        headings: dict[str, tuple[int | None, int]] = {
+            "": (None, heading_checksum(document_id, ""))
+        }
 
         def sentence_rows() -> Iterator[tuple[Any, ...]]:
-            for *columns, heading, text in document.sentences:
-                heading_id = headings.setdefault(heading, len(headings)) if heading else None
-                yield document_id, *columns, heading_id, text
+            for sentence in document.sentences:
+                ordinal, start, end, number, kind, heading, text = sentence
+                if heading not in headings:
+                    own_checksum = heading_checksum(document_id, heading)
+                    headings[heading] = len(headings) - 1, own_checksum
+                heading_id, own_checksum = headings[heading]
+                checksum = sentence_checksum(sentence, own_checksum)
+                yield document_id, ordinal, start, end, number, kind, heading_id, text, checksum
 
-        insert = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+        insert = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
         count = connection.executemany(insert, sentence_rows()).rowcount
         connection.executemany(
             "INSERT INTO headings VALUES (?, ?, ?)",
-            ((document_id, heading_id, text) for text, heading_id in headings.items()),
+            ((document_id, number, text) for text, (number, _) in headings.items() if text),
         )
-        connection.executemany(
-            "INSERT INTO records VALUES (?, ?, ?, ?)",
-            ((document_id, *row) for row in document.rows),
+        table_rows = connection.executemany(
+            "INSERT INTO records VALUES (?, ?, ?, ?, ?)",
+            ((document_id, *row, row_checksum(document_id, row)) for row in document.rows),
+        ).rowcount
+        # SQLite counts -1 if there was nothing to insert.
+        count, table_rows = max(count, 0), max(table_rows, 0)
+        fields = dict(zip(DOCUMENT_COLUMNS, values, strict=True))
+        fields |= {"sentences": count, "table_rows": table_rows}
+        checksum = document_checksum(document_id, (fields[name] for name in CHECKED_COLUMNS))
+        connection.execute(
+            "UPDATE documents SET sentences = ?, table_rows = ?, checksum = ? WHERE id = ?",
+            (count, table_rows, checksum, document_id),
         )
-        count = max(count, 0)  # SQLite counts -1 if there was nothing to insert
-        connection.execute("UPDATE documents SET sentences = ? WHERE id = ?", (count, document_id))
         return count
 
+    def _checked_row(
+        self, document_id: int, start: int, row: int, own_id: str, checksum: int | None
+    ) -> RowRecord:
+        record = RowRecord(start, row, own_id)
+        self._compare(document_id, checksum, row_checksum, document_id, record)
+        return record
+
+    def _compare(
+        self,
+        document_id: int,
+        stored: int | None,
+        checksum: Callable[..., int],
+        *arguments: Any,
+    ) -> None:
+        """Compare a stored checksum with that of the arguments; DamagedDocumentError if unequal."""
+        if stored is None and document_id <= self._unchecked_until:
+            return
+        try:
+            if checksum(*arguments) == stored:
+                return
+        except (AttributeError, TypeError):  # even the types of the columns are damaged
+            pass
+        raise self._damaged(document_id)
+
+    @cached_property
+    def _unchecked_until(self) -> int:
+        """Documents up to this id may have no checksums. Their number can only fall."""
+        try:
+            return int(self._setting("unchecked_until"))
+        except CorpusError:
+            return 0  # the table is damaged, and verification says so
+
+    @contextmanager
+    def _document_errors(self, document_id: int) -> Iterator[None]:
+        """Name the document if what is stored of it is not text any more."""
+        try:
+            yield
+        except CorpusError as error:
+            if not _is_decoding_error(error):
+                raise
+            raise self._damaged(document_id) from error
+
+    def _damaged(self, document_id: int) -> DamagedDocumentError:
+        return DamagedDocumentError.of(self._readable_name(document_id))
+
+    def _readable_name(self, document_id: int) -> str:
+        """The name of a document, which may itself be damaged."""
+        try:
+            row = self._one("SELECT CAST(name AS BLOB) FROM documents WHERE id = ?", document_id)
+        except CorpusError:
+            row = None
+        return bytes(row[0]).decode("utf-8", "replace") if row else f"number {document_id}"
+
+    def _last_id(self) -> int:
+        found = self._one("SELECT seq FROM sqlite_sequence WHERE name = 'documents'")
+        return int(found[0]) if found else 0
+
+    def _settings(self) -> dict[str, str | int]:
+        """All settings; CorpusError if one is missing or has another type."""
+        settings: dict[str, str | int] = {"identity": self.identity}
+        for name in ("generation", "removals_from", "unchecked_until"):
+            settings[name] = self._setting(name)
+        if not all(isinstance(value, (str, int)) for value in settings.values()):
+            raise CorpusError(f"{self.path}: The settings are damaged.")
+        return settings
+
     def _setting(self, name: str) -> Any:
-        return self._one("SELECT value FROM settings WHERE name = ?", name)[0]
+        found = self._one("SELECT value FROM settings WHERE name = ?", name)
+        if found is None:
+            raise CorpusError(
+                f"{self.path}: The setting {name} is missing. It is damaged. Run `askline index "
+                "--verify --out DIR`."
+            )
+        return found[0]
 
     def _one(self, query: str, *values: Any) -> Any:
         with self._lock, store_errors(self.path):
@@ -306,6 +632,15 @@ class Store:
     def _all(self, query: str, *values: Any) -> list[Any]:
         with self._lock, store_errors(self.path):
             return self._connection.execute(query, values).fetchall()
+
+
+def _full_checksum(document_id: int, sentence: SentenceRecord) -> int:
+    return sentence_checksum(sentence, heading_checksum(document_id, sentence.heading))
+
+
+def _is_decoding_error(error: CorpusError) -> bool:
+    """Whether SQLite found a text that is not UTF-8."""
+    return str(error.__cause__).startswith("Could not decode")
 
 
 def _connect_file(path: Path) -> sqlite3.Connection:

@@ -85,6 +85,39 @@ def test_index_remove(run: Run, notes: Path) -> None:
     assert run("index", "x", "--out", "nowhere", "--remove").exit_code == 1
 
 
+def _damage(index: str, text: bytes) -> None:
+    """Flip a bit of a text in the store."""
+    store = Path(index, "store.sqlite")
+    data = bytearray(store.read_bytes())
+    data[data.index(text)] ^= 1
+    store.write_bytes(data)
+
+
+def test_index_verify_reads_damaged_files_again(run: Run) -> None:
+    run("index", "notes", "--out", "index")
+    assert run("index", "--verify", "--out", "index").stdout.startswith("2 checked, 0 damaged: ")
+    _damage("index", b"Yeast makes")
+    result = run("index", "--verify", "--out", "index")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("2 checked, 1 damaged, 1 read again, 0 lost: ")
+
+
+def test_index_verify_lists_lost_documents_and_adds_paths(run: Run, notes: Path) -> None:
+    run("index", "notes", "--out", "index")
+    (notes / "bread.txt").rename(notes / "loaf.txt")
+    _damage("index", b"Yeast makes")
+    result = run("index", "notes", "--verify", "--out", "index", "--json")
+    verified, added = map(json.loads, result.stdout.splitlines())
+    assert result.exit_code == 3
+    assert (verified["lost"], added["added"], added["removed"]) == (["bread.txt"], 1, 1)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--watch", "--verify"], ["x", "--verify", "--remove"]])
+def test_index_refuses_options_that_do_not_fit(run: Run, arguments: list[str]) -> None:
+    assert run("index", *arguments, "--out", "index").exit_code == 2
+    assert not Path("index").exists()
+
+
 def test_index_names_the_process_that_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("askline.corpus.corpus._LOCK_TIMEOUT_SECONDS", 0.0)
     Corpus.open("index").close()

@@ -71,4 +71,4 @@ def test_every_older_store_becomes_the_newest(connection: sqlite3.Connection, ha
     migrate(connection, MIGRATIONS[:have])
     migrate(connection)
     assert is_current(connection)
-    assert _columns(connection, "records") == ["document", "first", "row", "id"]
+    assert _columns(connection, "records") == ["document", "first", "row", "id", "checksum"]

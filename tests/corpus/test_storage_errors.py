@@ -158,7 +158,7 @@ def test_a_damaged_store_is_reported(index: Path) -> None:
     data[4096:] = b"\xa5" * (len(data) - 4096)
     store.write_bytes(data)
     with (
-        pytest.raises(CorpusError, match=r"store\.sqlite: .*damaged"),
+        pytest.raises(CorpusError, match=r"store\.sqlite is damaged: .*--verify"),
         Corpus.open(index) as corpus,
     ):
         corpus.ask(QUESTION)
