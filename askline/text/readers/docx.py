@@ -87,7 +87,16 @@ class _Package:
         parser.EndElementHandler = lambda name: handler.end(_local_name(name))
         parser.CharacterDataHandler = handler.characters
         # The archive may state any size, also one larger than itself.
-        packed_bytes = min(self._archive.getinfo(name).compress_size, self._packed_bytes)
+        info = self._archive.getinfo(name)
+        max_unpacked = max(
+            _MIN_RATIO_BYTES, min(info.compress_size, self._packed_bytes) * _MAX_RATIO
+        )
+        too_large = UnreadableError(
+            f"{name} in it unpacks to more than {_MAX_RATIO} times its size, as no Word file does, "
+            "and is refused for safety."
+        )
+        if info.file_size > max_unpacked:  # before any of it is parsed
+            raise too_large
         try:
             with self._archive.open(name) as stream:
                 fed = waiting = 0
@@ -98,11 +107,8 @@ class _Package:
                     parser.Parse(chunk)
                     fed += len(chunk)
                     waiting = fed - max(parser.CurrentByteIndex, 0)
-                    if fed > max(_MIN_RATIO_BYTES, packed_bytes * _MAX_RATIO):
-                        raise UnreadableError(
-                            f"{name} in it unpacks to more than {_MAX_RATIO} times its size, as no "
-                            "Word file does, and is refused for safety."
-                        )
+                    if fed > max_unpacked:
+                        raise too_large
                     if waiting > _MAX_TAG_BYTES:
                         raise UnreadableError(
                             f"{name} in it has a tag of more than {_MAX_TAG_BYTES:,} bytes, as no "
