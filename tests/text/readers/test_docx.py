@@ -106,7 +106,7 @@ def test_unreadable_docx_gives_the_reason(tmp_path: Path, content: bytes, messag
 
 
 def test_a_tag_of_millions_of_bytes_is_refused_quickly(tmp_path: Path) -> None:
-    content = make_docx(f'<w:p w:a="{"x" * 100_000_000}"/>' + p("Text."))
+    content = make_docx(f'<w:p w:a="{"x" * 20_000_000}"/>' + p("Text."))
     start = time.process_time()
     message = refusal(tmp_path, "a.docx", content)
     assert "word/document.xml in it has a tag of more than 16,777,216 bytes" in message
@@ -118,7 +118,7 @@ def test_a_file_of_empty_paragraphs_is_refused_quickly(tmp_path: Path) -> None:
     start = time.process_time()
     message = refusal(tmp_path, "a.docx", content)
     assert "word/document.xml in it unpacks to more than 100 times its size" in message
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 2, "refused by its stated size"
 
 
 def test_deeply_nested_tables_take_linear_time(tmp_path: Path) -> None:
