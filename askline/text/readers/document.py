@@ -52,13 +52,15 @@ FileKind = Literal[
     "latex",
     "notebook",
     "subtitles",
+    "manpage",
+    "mail",
     "html",
     "pdf",
     "docx",
     "jsonl",
     "csv",
 ]
-PlaceUnit = Literal["line", "page", "paragraph", "cell"]
+PlaceUnit = Literal["line", "page", "paragraph", "cell", "message"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
 """
 In a table, the first cell of each row has the kind `row`, except in the first row: there it is
@@ -80,7 +82,7 @@ _CHUNK_CHARACTERS = 2**16  # split at a time, so that memory stays small compare
 
 
 class Place(NamedTuple):
-    """A line, page, paragraph or notebook cell of the original; numbers start at 1."""
+    """A line, page, paragraph, notebook cell or message of the original, counted from 1."""
 
     unit: PlaceUnit
     number: int
@@ -98,7 +100,7 @@ class TextBlock(NamedTuple):
 
 
 class DocumentPart(NamedTuple):
-    """A document inside a file: a row of CSV or JSONL. Its text is `text[start:end]`."""
+    """A row of CSV or JSONL or a message of a mailbox. Its text is `text[start:end]`."""
 
     start: int
     end: int
@@ -106,7 +108,10 @@ class DocumentPart(NamedTuple):
     """The row's own id, or empty."""
     title: str
     row: int
-    """In CSV counted as in a spreadsheet, where the header is row 1; in JSONL, the line."""
+    """
+    In CSV counted as in a spreadsheet, where the header is row 1; in JSONL, the line; in a mailbox,
+    the message.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +198,13 @@ class ParsedDocument:
     sha256: str
     """Of the bytes of the file, in hexadecimal."""
     encoding: str | None
-    """The codec that decodes the file into the original; None for PDF and DOCX."""
+    """The codec that decodes the file into the original; None for PDF, DOCX and e-mail."""
     blocks: Blocks
     unit: PlaceUnit
     starts: array[int]
     """Offsets at which lines start in the original, or pages or paragraphs in the text."""
     segments: Segments | None = None
-    """Maps the text to the original; None if they are equal, and for PDF and DOCX."""
+    """Maps the text to the original; None if they are equal, and for PDF, DOCX and e-mail."""
     parts: tuple[DocumentPart, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Rows that could not be read, if others could."""
@@ -210,7 +215,7 @@ class ParsedDocument:
         return Place(self.unit, max(bisect_right(self.starts, at), 1))
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """The offsets of `text[start:end]` in the original; None for PDF and DOCX."""
+        """The offsets of `text[start:end]` in the original; None for PDF, DOCX and e-mail."""
         if self.encoding is None:
             return None
         return self.segments.span(start, end) if self.segments else (start, end)

@@ -25,6 +25,8 @@ from .docx import read_docx
 from .html import read_html
 from .jsonl import read_jsonl
 from .latex import read_latex
+from .mail import read_mail
+from .manpage import read_manpage
 from .markdown import read_markdown
 from .notebook import read_notebook
 from .offsets import line_starts
@@ -63,6 +65,10 @@ SUFFIXES: dict[str, FileKind] = {
     ".ipynb": "notebook",
     ".srt": "subtitles",
     ".vtt": "subtitles",
+    ".man": "manpage",
+    **{f".{section}": "manpage" for section in range(1, 9)},
+    ".eml": "mail",
+    ".mbox": "mail",
     ".html": "html",
     ".htm": "html",
     ".xhtml": "html",
@@ -209,9 +215,11 @@ def _failure(error: Exception) -> str:
 def _parse(
     data: bytes, kind: FileKind, text_field: str | None, max_bytes: int
 ) -> tuple[Content, str | None]:
-    """The content and the character encoding, which PDF and DOCX do not have."""
+    """The content and the character encoding, which PDF, DOCX and e-mail do not have."""
     if kind == "pdf":
         return read_pdf(data), None
+    if kind == "mail":
+        return read_mail(data), None
     if kind == "docx":
         return read_docx(data, max_bytes=max_bytes), None
     text, encoding = decode(data, use_declared=kind == "html")
@@ -224,6 +232,7 @@ def _parse(
         "latex": read_latex,
         "notebook": read_notebook,
         "subtitles": read_subtitles,
+        "manpage": read_manpage,
         "html": read_html,
         "jsonl": partial(read_jsonl, text_field=text_field),
         "csv": partial(read_csv, text_field=text_field),

@@ -1,0 +1,182 @@
+"""
+Read e-mail: single messages (EML) and mailboxes (mbox).
+
+The subject is the title, and in a mailbox each message is a part of the document. Of a message with
+alternatives, the plain text is read, or else the HTML. Headers, attachments, signatures and quoted
+replies are left out. Parts are encoded for transport, each with its own charset, so that there are
+no offsets into the file: places are paragraphs of a message, or messages of a mailbox.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from email import policy
+from email.message import EmailMessage
+from email.parser import BytesParser
+
+from .document import Blocks, Content, DocumentPart, PlaceUnit, UnreadableError
+from .html import read_html
+
+__all__ = [
+    "read_mail",
+]
+
+_SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")
+_ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)
+_QUOTED = re.compile(r"[ \t]*(?:>|\|[ \t])")
+_ATTRIBUTION = re.compile(
+    r"(?:On|Am|Le|El|Op|Il)\b.{4,300}(?:wrote|writes|schrieb|écrit|escribió|schreef|scritto)"
+    r"[^\n]{0,80}:\s*\Z",
+    re.DOTALL,
+)
+_SHORT_ATTRIBUTION = re.compile(r".{2,120}\b(?:wrote|writes):\s*\Z")
+_REPLY_HEADER = re.compile(
+    r"-{2,}[ ]?(?:Original|Forwarded|Ursprüngliche)[^\n]*-{2,}|_{20,}\s*\Z|From:[ \t].*@"
+)
+_SIGNATURE = re.compile(r"--[ ]?\Z")
+_PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_PGP = re.compile(r"-----(BEGIN|END) PGP (?P<what>[A-Z ]+)-----|Hash: \S+\s*\Z")
+
+
+def read_mail(data: bytes) -> Content:
+    """Text, blocks, title and, for a mailbox, one part per message."""
+    separators = [match.span() for match in _SEPARATOR.finditer(data)]
+    mail = _Mail()
+    if not separators or separators[0][0] != 0:
+        title = mail.add_message(_parse(data))
+        return mail.content("paragraph", title)
+    parts = []
+    ends = [start for start, _ in separators[1:]] + [len(data)]
+    for number, ((_, start), end) in enumerate(zip(separators, ends, strict=True), 1):
+        message = _parse(_ESCAPED_FROM.sub(b"", data[start:end]))
+        first = mail.start_message()
+        title = mail.add_message(message)
+        if mail.length > first:
+            identifier = _header(message, "Message-ID").strip("<>")
+            parts.append(DocumentPart(first, mail.length, identifier, title, number))
+    return mail.content("message", "", tuple(parts))
+
+
+def _parse(data: bytes) -> EmailMessage:
+    try:
+        message = BytesParser(policy=policy.default).parsebytes(data)
+    except (RecursionError, ValueError, LookupError) as error:
+        raise UnreadableError("It is not an e-mail message, or it is damaged.") from error
+    assert isinstance(message, EmailMessage)
+    return message
+
+
+class _Mail:
+    """Collects the text of messages."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._pieces: list[str] = []
+        self._blocks = Blocks()
+        self._paragraphs = array("I")
+        self._messages = array("I")
+
+    def content(self, unit: PlaceUnit, title: str, parts: tuple[DocumentPart, ...] = ()) -> Content:
+        starts = self._messages if unit == "message" else self._paragraphs
+        return Content("".join(self._pieces), self._blocks, unit, starts, title, parts=parts)
+
+    def start_message(self) -> int:
+        """Record where a message starts, and return it."""
+        self._messages.append(self.length)
+        return self.length
+
+    def add_message(self, message: EmailMessage) -> str:
+        """Append the text of a message and return its subject."""
+        for part in _text_parts(message):
+            text = _decode(part)
+            if part.get_content_subtype() == "html":
+                self._add_content(read_html(text))
+            else:
+                for paragraph in _PARAGRAPH_END.split(_own_text(text)):
+                    self._add_paragraph(paragraph.strip("\n"))
+        return " ".join(_header(message, "Subject").split())
+
+    def _add_content(self, content: Content) -> None:
+        base = self.length
+        for block in content.blocks:
+            self._paragraphs.append(base + block.start)
+            self._blocks.add(base + block.start, base + block.end, block.kind)
+        self._pieces.append(content.text)
+        self.length += len(content.text)
+
+    def _add_paragraph(self, text: str) -> None:
+        if text.strip():
+            self._paragraphs.append(self.length)
+            self._blocks.add(self.length, self.length + len(text), "text")
+            self._pieces += (text, "\n\n")
+            self.length += len(text) + 2
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    try:
+        return str(message.get(name, ""))
+    except (ValueError, IndexError, LookupError, AttributeError):  # a malformed header
+        return ""
+
+
+def _text_parts(message: EmailMessage) -> Iterator[EmailMessage]:
+    """The parts to read, in order. Of alternatives, the first that has text is one of them."""
+    stack = [message]  # no recursion: parts may be nested
+    while stack:
+        part = stack.pop()
+        if part.get_content_disposition() == "attachment":
+            continue
+        if part.is_multipart():
+            parts = [item for item in part.get_payload() if isinstance(item, EmailMessage)]
+            if part.get_content_subtype() == "alternative":
+                plain = [item for item in parts if item.get_content_type() == "text/plain"]
+                plain = [item for item in plain if _decode(item).strip()]
+                parts = plain[:1] or parts[-1:]
+            stack += reversed(parts)
+        elif part.get_content_type() in ("text/plain", "text/html"):
+            yield part
+
+
+def _decode(part: EmailMessage) -> str:
+    payload = part.get_payload(decode=True)
+    data = payload if isinstance(payload, bytes) else b""
+    for charset in (part.get_content_charset() or "utf-8", "utf-8"):
+        try:
+            return data.decode(charset).replace("\r\n", "\n")
+        except (UnicodeDecodeError, LookupError):
+            continue
+    return data.decode("cp1252", errors="replace").replace("\r\n", "\n")
+
+
+def _own_text(text: str) -> str:
+    """The text without quoted replies, what introduces them, and the signature."""
+    kept: list[str] = []
+    in_signature = False  # of OpenPGP
+    for line in text.split("\n"):
+        pgp = _PGP.match(line)
+        if pgp:
+            in_signature = pgp["what"] == "SIGNATURE" and line.startswith("-----BEGIN")
+        elif in_signature:
+            continue
+        elif _QUOTED.match(line):
+            _drop_attribution(kept)
+        elif _SIGNATURE.match(line) or _REPLY_HEADER.match(line):
+            break
+        else:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _drop_attribution(kept: list[str]) -> None:
+    """Remove a line such as `On Monday, Jane wrote:` above a quote; it may take two lines."""
+    while kept and not kept[-1].strip():
+        kept.pop()
+    for count in (2, 1):
+        if _ATTRIBUTION.match("\n".join(kept[-count:])):
+            del kept[-count:]
+            break
+    if kept and _SHORT_ATTRIBUTION.match(kept[-1]):
+        kept.pop()
+    kept.append("")

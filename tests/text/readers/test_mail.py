@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from askline.text.readers import iter_sentences
+from askline.text.readers.mail import read_mail
+
+from .samples import check, read, shown
+
+PLAIN = """\
+From: Jane <jane@example.org>
+To: John <john@example.org>
+Subject: =?utf-8?q?Lamps_=C3=A9?=
+Date: Mon, 5 Jan 2026 10:00:00 +0000
+Message-ID: <1@example.org>
+Content-Type: text/plain; charset="utf-8"
+Content-Transfer-Encoding: quoted-printable
+
+The lamp caf=C3=A9 is lit. It is a very long line that is =
+wrapped.
+
+On Monday, 4 January 2026,
+John wrote:
+> Is it lit?
+> Tell me.
+
+Yes.
+
+--=20
+Jane, Lamp Company
+"""
+MULTIPART = """\
+Subject: Parts
+MIME-Version: 1.0
+Content-Type: multipart/mixed; boundary="b"
+
+--b
+Content-Type: multipart/alternative; boundary="c"
+
+--c
+Content-Type: text/plain
+
+Plain text.
+--c
+Content-Type: text/html
+
+<p>HTML <b>text</b>.</p>
+--c--
+--b
+Content-Type: text/html; charset=latin-1
+Content-Transfer-Encoding: base64
+
+PHA+T25seSA8Yj5IVE1MPC9iPi48L3A+
+--b
+Content-Type: text/plain
+Content-Disposition: attachment; filename="a.txt"
+
+Attached. Not read.
+--b--
+"""
+
+
+def test_own_text_is_read_without_headers_quotes_and_signature(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.eml", PLAIN)
+    assert (document.kind, document.title, document.encoding) == ("mail", "Lamps é", None)
+    assert shown(document) == [
+        ("sentence", "The lamp café is lit."),
+        ("sentence", "It is a very long line that is wrapped."),
+        ("sentence", "Yes."),
+    ]
+    assert [str(document.place(s.start)) for s in iter_sentences(document)][-1] == "paragraph 2"
+    assert document.span(0, 3) is None
+    check(document)
+
+
+def test_parts_are_decoded_and_attachments_are_ignored(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.eml", MULTIPART)
+    assert shown(document) == [("sentence", "Plain text."), ("sentence", "Only HTML.")]
+    check(document)
+
+
+def test_mailbox_has_one_part_per_message(tmp_path: Path) -> None:
+    separator = "From jane@example.org Mon Jan  5 10:00:00 2026\n"
+    source = f"{separator}{PLAIN}\n{separator}{MULTIPART}\n{separator}Subject: Third\n\n>From me.\n"
+    document = read(tmp_path, "a.mbox", source)
+    assert [(part.id, part.title, part.row) for part in document.parts] == [
+        ("1@example.org", "Lamps é", 1),
+        ("", "Parts", 2),
+        ("", "Third", 3),
+    ]
+    sentences = list(iter_sentences(document))
+    assert [s.heading for s in sentences] == ["Lamps é"] * 3 + ["Parts"] * 2 + ["Third"]
+    assert str(document.place(sentences[-1].start)) == "message 3"
+    assert shown(document)[-1] == ("sentence", "From me.")
+    check(document)
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("Text.\n\n-----Original Message-----\nFrom: a\n\nOld.", "Text."),
+        ("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA1\n\nText.\n"
+         "-----BEGIN PGP SIGNATURE-----\nabc\n-----END PGP SIGNATURE-----", "Text."),
+        ("John Doe wrote:\n\n> quoted\n\nReply.", "Reply."),
+    ],
+)  # fmt: skip
+def test_what_is_not_own_text(tmp_path: Path, body: str, text: str) -> None:
+    document = read(tmp_path, "a.eml", f"Subject: x\n\n{body}\n")
+    assert [found for _, found in shown(document)] == [text]
+
+
+def test_unknown_charset_is_read(tmp_path: Path) -> None:
+    source = b"Content-Type: text/plain; charset=unknown-8bit\n\nCaf\xe9 text.\n"
+    assert shown(read(tmp_path, "a.eml", source)) == [("sentence", "Café text.")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("piece", ["> a\n", "On a wrote:\n", "\n", "From a 10:00\n\n", "a: b\n"])
+def test_time_is_linear_in_length(piece: str) -> None:
+    def seconds(length: int) -> float:
+        start = time.process_time()
+        read_mail(b"Subject: x\n\n" + piece.encode() * (length // len(piece)))
+        return time.process_time() - start
+
+    short, long = seconds(50_000), seconds(100_000)
+    assert long < 3 * short + 0.2
