@@ -93,8 +93,9 @@ def ask(
     """
     Answer a question from files and folders, an index, or a server.
 
-    Reads txt, md, html, pdf, docx, jsonl and csv files. PATH - is standard input. The text is kept
-    in your cache folder, and a file is read again only after it has changed.
+    Reads txt, md, rst, adoc, org, tex, html, pdf, docx, ipynb, csv, jsonl, eml, mbox, srt and vtt
+    files and manual pages. PATH - is standard input. The text is kept in your cache folder, and a
+    file is read again only after it has changed.
 
     The word before a probability means: sure, at least 90%; likely, at least 70%; perhaps, at least
     40%; doubtful, less.
@@ -234,8 +235,8 @@ def _filled(corpus: Corpus, fill: Callable[[Corpus], AddReport]) -> tuple[Corpus
 def _no_text_error(paths: Sequence[str]) -> InputError:
     names = ", ".join(path for path in paths if path != "-") or "standard input"
     return InputError(
-        f"No text was found in {names}. Name files, or folders with txt, md, html, pdf, docx, csv "
-        "or jsonl files in them."
+        f"No text was found in {names}. Name files, or folders with txt, md, html, pdf, docx or "
+        "other files that `askline ask --help` lists."
     )
 
 

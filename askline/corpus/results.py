@@ -52,10 +52,10 @@ class RetrievedSentence:
     text: str
     start: int
     end: int
-    """Characters of the decoded file; of the extracted text for pdf and docx."""
+    """Characters of the decoded file; of the extracted text for pdf, docx and e-mail."""
     unit: PlaceUnit
     number: int
-    """The line, page or paragraph, from 1."""
+    """The line, page, paragraph, notebook cell or message, from 1."""
     heading: str
     """The nearest heading above; empty if there is none."""
     title: str
@@ -85,10 +85,10 @@ class Answer:
     title: str
     start: int
     end: int
-    """Characters of the decoded file; of the extracted text for pdf and docx."""
+    """Characters of the decoded file; of the extracted text for pdf, docx and e-mail."""
     unit: PlaceUnit
     number: int
-    """The line, page or paragraph, from 1."""
+    """The line, page, paragraph, notebook cell or message, from 1."""
     heading: str
     before: str
     after: str
@@ -206,7 +206,7 @@ class DocumentSentence:
     start: int
     end: int
     number: int
-    """The line, page or paragraph, from 1."""
+    """The line, page, paragraph, notebook cell or message, from 1."""
     heading: str
     is_heading: bool
 

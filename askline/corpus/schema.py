@@ -58,7 +58,7 @@ class SentenceRecord(NamedTuple):
     end: int
     """Characters of the original."""
     number: int
-    """The line, page or paragraph, from 1."""
+    """The line, page, paragraph, notebook cell or message, from 1."""
     kind: int
     """The position in SENTENCE_KINDS."""
     heading: str

@@ -95,7 +95,11 @@ class SourceSchema(Schema):
     start: int
     end: int
     unit: Annotated[
-        str, Field(description="What `number` counts: `line`, `page`, `paragraph` or `document`.")
+        str,
+        Field(
+            description="What `number` counts: `line`, `page`, `paragraph`, `cell`, `message` or "
+            "`document`."
+        ),
     ]
     number: int
     heading: str

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from email import policy
-from email.message import EmailMessage
-from email.parser import BytesParser
+from typing import TYPE_CHECKING, cast
 
 from .document import Blocks, Content, DocumentPart, PlaceUnit, UnreadableError
 from .html import read_html
+
+if TYPE_CHECKING:
+    from email.message import EmailMessage
 
 __all__ = [
     "read_mail",
@@ -60,12 +61,14 @@ def read_mail(data: bytes) -> Content:
 
 
 def _parse(data: bytes) -> EmailMessage:
+    from email import policy  # imported here because most files do not need it
+    from email.parser import BytesParser
+
     try:
         message = BytesParser(policy=policy.default).parsebytes(data)
     except (RecursionError, ValueError, LookupError) as error:
         raise UnreadableError("It is not an e-mail message, or it is damaged.") from error
-    assert isinstance(message, EmailMessage)
-    return message
+    return cast("EmailMessage", message)
 
 
 class _Mail:
@@ -129,7 +132,7 @@ def _text_parts(message: EmailMessage) -> Iterator[EmailMessage]:
         if part.get_content_disposition() == "attachment":
             continue
         if part.is_multipart():
-            parts = [item for item in part.get_payload() if isinstance(item, EmailMessage)]
+            parts = cast("list[EmailMessage]", part.get_payload())
             if part.get_content_subtype() == "alternative":
                 plain = [item for item in parts if item.get_content_type() == "text/plain"]
                 plain = [item for item in plain if _decode(item).strip()]
