@@ -65,7 +65,7 @@ class FileIds:
 
     def choose(self, path: str, taken: Container[str]) -> str:
         """An id for the file at an absolute path: unused in the store, and not in `taken`."""
-        names = PurePath(path).parts[1:]
+        names = path.split(os.sep)[1:]  # without the root of the file system, or the drive
         count = self._parts_in_root(path) or self._parts_as_given(path)
         while count <= len(names):
             chosen = "/".join(names[-count:])
@@ -78,7 +78,7 @@ class FileIds:
         """How many of the last names of a path form its id, by the first root that contains it."""
         for root, own_names in self._roots:
             if path.startswith(root):
-                return own_names + len(PurePath(path[len(root) :]).parts)
+                return own_names + path.count(os.sep, len(root)) + 1
         return None
 
     def _parts_as_given(self, path: str) -> int:

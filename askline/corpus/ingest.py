@@ -111,7 +111,7 @@ class Ingestion:
                 elif str(found) == STANDARD_INPUT:
                     seen.add(STANDARD_INPUT)
                     self._add_standard_input()
-                elif problem := id_problem(path := absolute_path(found)):
+                elif problem := id_problem(path := os.path.abspath(found)):
                     reason = f"Its name {problem}. Rename it."
                     self._finish(failed_report(found, str(found), reason))
                 else:

@@ -497,11 +497,10 @@ class Store:
     @staticmethod
     def _delete(names: Iterable[str], connection: sqlite3.Connection, generation: int) -> None:
         for name in names:
-            connection.execute(
-                "INSERT INTO removals SELECT id, ? FROM documents WHERE name = ?",
-                (generation, name),
-            )
-            connection.execute("DELETE FROM documents WHERE name = ?", (name,))
+            found = connection.execute("SELECT id FROM documents WHERE name = ?", (name,))
+            for (document_id,) in found.fetchall():
+                connection.execute("INSERT INTO removals VALUES (?, ?)", (document_id, generation))
+                connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
 
     @classmethod
     def _insert(
@@ -520,12 +519,16 @@ class Store:
         }
 
         def sentence_rows() -> Iterator[tuple[Any, ...]]:
+            last_heading = ""
+            heading_id, own_checksum = headings[last_heading]
             for sentence in document.sentences:
                 ordinal, start, end, number, kind, heading, text = sentence
-                if heading not in headings:
-                    own_checksum = heading_checksum(document_id, heading)
-                    headings[heading] = len(headings) - 1, own_checksum
-                heading_id, own_checksum = headings[heading]
+                if heading != last_heading:
+                    if heading not in headings:
+                        own_checksum = heading_checksum(document_id, heading)
+                        headings[heading] = len(headings) - 1, own_checksum
+                    last_heading = heading
+                    heading_id, own_checksum = headings[heading]
                 checksum = sentence_checksum(sentence, own_checksum)
                 yield document_id, ordinal, start, end, number, kind, heading_id, text, checksum
 
