@@ -184,7 +184,7 @@ class _LatexReader:
         elif kind in ("formula", "inline", "verb"):
             self._add(token[kind], *token.span(kind))
         elif kind in ("display", "displayed"):
-            self._add(" ", start, end)
+            self._drop_formula(token[kind], start, end)
         elif kind == "line":
             if self._tables:
                 self._end_row(start)
@@ -202,6 +202,13 @@ class _LatexReader:
         elif kind is None:
             self._handle_character(token[0], start, end)
         return end
+
+    def _drop_formula(self, formula: str, start: int, end: int) -> None:
+        """Leave out a displayed formula, but keep the full stop that ends it and its sentence."""
+        if formula.rstrip("} \t\r\n").endswith(".") and self.builder.length > self._start:
+            self.builder.insert(".", start)
+            self._after_space = False
+        self._add(" ", start, end)
 
     def _handle_character(self, character: str, start: int, end: int) -> None:
         if character == "{":
@@ -283,7 +290,7 @@ class _LatexReader:
             if name in _CODE:
                 self._add_code(self._skip_groups(end, 2), stop)
             else:
-                self._add(" ", start, start)
+                self._drop_formula(self._source[max(end, stop - 100) : stop], start, stop)
             return closing.end() if closing else stop
         self._end_block(start)
         if name in _TABLES:

@@ -68,7 +68,7 @@ def _parse(data: bytes) -> EmailMessage:
         message = BytesParser(policy=policy.default).parsebytes(data)
     except (RecursionError, ValueError, LookupError) as error:
         raise UnreadableError("It is not an e-mail message, or it is damaged.") from error
-    return cast("EmailMessage", message)
+    return message
 
 
 class _Mail:

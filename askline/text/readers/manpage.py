@@ -24,6 +24,7 @@ _SECTION = re.compile(r"^[.'][ \t]*(?:SH|Sh|TH|Dt)\b", re.MULTILINE)
 _REQUEST = re.compile(r"[.'][ \t]*(?P<name>[A-Za-z\\]\S*)?[ \t]*")
 _ARGUMENT = re.compile(r'"(?P<quoted>(?:[^"]|"")*)"?|(?P<plain>(?:[^\s"\\]|\\.|(?<=\S)")+)')
 _COMMENT = re.compile(r'(?<!\\)\\["#].*')
+_TAB_OPTION = re.compile(r"tab\s*\((.)\)")
 _BULLET = re.compile(r"(?:\\\(bu|\\\[bu\]|\\\(em|\\-|[•*o·-]|\(?\d{1,3}[.)]?|\\\(\w\w)\Z")
 
 _FONTS = frozenset(("B", "I", "SM", "SB", "R", "CW", "C"))
@@ -318,9 +319,11 @@ class _ManReader:
             depth += line.count("\\{") - line.count("\\}")
 
     def _read_table(self) -> None:
-        """Read the rows of a table; its cells are separated by tabs."""
+        """Read the rows of a table; its cells are separated by tabs or as its options say."""
         self._end_block()
         self._at += 1
+        separator = _TAB_OPTION.search(self.lines.text(self._at))
+        cell_pattern = re.compile(f"[^{re.escape(separator[1] if separator else chr(9))}]+")
         while self._at < len(self.lines) and not self.lines.text(self._at).rstrip().endswith("."):
             if self.lines.text(self._at).startswith(".TE"):
                 return
@@ -338,7 +341,7 @@ class _ManReader:
             if not in_cell:
                 cells = []
             continued = in_cell and not line.startswith("T}")
-            for number, cell in enumerate(re.finditer(r"[^\t]+", line)):
+            for number, cell in enumerate(cell_pattern.finditer(line)):
                 span = (start + cell.start(), start + cell.end())
                 if continued or (number == 0 and in_cell):
                     if cells and cell[0] != "T}":

@@ -99,7 +99,8 @@ class MarkupWriter:
         start = self._builder.length
         for number, term in enumerate(terms):
             if number and self._builder.length > start:
-                self._builder.insert(", ", term[0])
+                comma = self._lines.source.endswith(",", 0, terms[number - 1][1])
+                self._builder.insert(" " if comma else ", ", term[0])
             block = TextBuilder()
             self._join(block, [term])
             self._write(block)

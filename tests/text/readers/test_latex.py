@@ -92,6 +92,7 @@ def test_offsets_slice_the_source_including_commands(tmp_path: Path) -> None:
         (r"\textcolor{red}{Red} \unknown{kept} \verb|a_b|", "Red kept a_b"),
         (r"A\footnote{The note.} word", "A (The note.) word"),
         (r"\[ a = b \] $$c$$ text", "text"),
+        (r"It is \[ a = b. \] Next $$c$$ one.", "It is . Next one."),
         (r"50\% \& \$3 \_ \{x\}", "50% & $3 _ {x}"),
         ("a\n\nb", "a\nb"),
         (r"\begin{figure}[h]\includegraphics[w=1]{a}\caption{A lamp.}\end{figure}", "A lamp."),

@@ -126,6 +126,7 @@ def test_offsets_slice_the_source(tmp_path: Path) -> None:
     [
         (r"a\ b \(em c\(aqs \[u00E9] \*(lqq\*(rq \s-1D\s0 x\\y", "a b — c's é “q” D x\\y"),
         (".TS\nl l.\na\tb\nT{\nlong\ntext\nT}\tc\n.TE", "a\nb\nlong text\nc"),
+        (".TS\ntab(:);\nl l.\na b:c\n.TE", "a b\nc"),
         (".EX\ncode\n.EE\ntext", "code\ntext"),
         (".IP\ntext", "text"),
         ("$ run it", "$ run it"),
