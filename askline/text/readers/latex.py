@@ -143,8 +143,10 @@ class _LatexReader:
         if self._after_space and text == " ":
             return
         if text:
-            self.builder.add(text[0], start, end if len(text) != end - start else start + 1)
-            self.builder.add(text[1:], end if len(text) != end - start else start + 1, end)
+            # If it is not a copy, its first character stands for the span, so that none overlap.
+            first_end = start + 1 if len(text) == end - start else end
+            self.builder.add(text[0], start, first_end)
+            self.builder.add(text[1:], first_end, end)
             self._after_space = text[-1].isspace()
 
     def _end_block(self, at: int) -> None:
