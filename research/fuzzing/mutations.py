@@ -1,0 +1,239 @@
+"""
+Valid files of every format, made in code, and random mutations of them.
+
+`mutated_files(seed)` gives the same files in every run. Mutations work on bytes (flip, overwrite,
+delete, repeat, truncate, splice), on the tokens of a format (insert, repeat thousands of times), on
+the members of a zip archive, and on the compressed streams of a PDF.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+from askline.text.readers.document import FileKind
+from tests.text.readers.samples import WORD, lines, make_docx, make_pdf
+
+__all__ = [
+    "BINARY",
+    "KINDS",
+    "TOKENS",
+    "MutatedFile",
+    "make_file",
+    "mutated_files",
+    "samples",
+    "suffix_of",
+]
+
+KINDS: tuple[FileKind, ...] = get_args(FileKind)
+BINARY: tuple[FileKind, ...] = ("pdf", "docx")
+_MAX_BYTES = 2**18  # larger files are cut
+_LONG_REPEATS = (10, 100, 1_000, 30_000)
+
+
+class MutatedFile(NamedTuple):
+    """One file, and the number that makes it again."""
+
+    seed: int
+    suffix: str
+    kind: FileKind
+    data: bytes
+
+
+_SAMPLES_FOLDER = Path(__file__).parent / "samples"
+_SUFFIXES: dict[FileKind, str] = {
+    "text": "txt",
+    "markdown": "md",
+    "asciidoc": "adoc",
+    "latex": "tex",
+}
+"""Suffixes that differ from the name of the format."""
+
+
+def _make_pdfs() -> list[bytes]:
+    pages = [lines("A line of text that", "goes on. Next."), lines("Page two.")]
+    return [make_pdf(pages, title="Book"), make_pdf([lines("Locked.")], locked=True)]
+
+
+def _make_docx() -> bytes:
+    def paragraph(text: str, style: str = "N") -> str:
+        properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>'
+        return f"<w:p>{properties}<w:r><w:t>{text}</w:t><w:tab/></w:r></w:p>"
+
+    cells = "".join(f"<w:tc>{paragraph(text)}</w:tc>" for text in ("Year", "1931"))
+    table = f'<w:tbl><w:tblPr><w:tblLook w:firstRow="1"/></w:tblPr><w:tr>{cells}</w:tr></w:tbl>'
+    style = '<w:style w:styleId="H"><w:name w:val="heading 1"/><w:basedOn w:val="N"/></w:style>'
+    return make_docx(
+        paragraph("Title", "H") + paragraph("Text. More.") + table,
+        word_styles=f'<w:styles xmlns:w="{WORD}">{style}</w:styles>',
+    )
+
+
+def suffix_of(kind: FileKind) -> str:
+    """A file name suffix of a format."""
+    return _SUFFIXES.get(kind, kind)
+
+
+@cache
+def samples(kind: FileKind) -> list[bytes]:
+    """Valid files of a format."""
+    if kind == "pdf":
+        return _make_pdfs()
+    if kind == "docx":
+        return [_make_docx()]
+    return [(_SAMPLES_FOLDER / f"sample.{suffix_of(kind)}").read_bytes()]
+
+
+def _read_tokens() -> dict[FileKind, list[str]]:
+    """The tokens in `tokens.txt`, and white space and a letter for every format."""
+    found: dict[FileKind, list[str]] = {}
+    for line in Path(__file__).with_name("tokens.txt").read_text("utf-8").splitlines():
+        name, _, tokens = line.partition(":")
+        for kind in KINDS:
+            if name == kind:
+                spaced = tokens.translate(
+                    str.maketrans({" ": "\0", "·": " ", "¶": "\n", "␍": "\r"})
+                )
+                found[kind] = [" ", "\n", "\t", "a", *filter(None, spaced.split("\0"))]
+    return found
+
+
+TOKENS = _read_tokens()
+"""Tokens that have a meaning in each format."""
+
+
+def mutated_files(first_seed: int) -> Iterator[MutatedFile]:
+    """Files without end, the formats in turn; file `n` depends on `first_seed + n` only."""
+    seed = first_seed
+    while True:
+        kind = KINDS[seed % len(KINDS)]
+        yield make_file(kind, seed)
+        seed += 1
+
+
+def make_file(kind: FileKind, seed: int) -> MutatedFile:
+    """The mutated file of a seed."""
+    rng = random.Random(seed)
+    data = rng.choice(samples(kind))
+    if kind not in BINARY:
+        data = data.decode().encode(rng.choice(_ENCODINGS), "replace")
+    for _ in range(rng.choice((1, 1, 2, 3, 8))):
+        data = rng.choice(_mutations(kind))(data, kind, rng)[:_MAX_BYTES]
+    return MutatedFile(seed, suffix_of(kind), kind, data)
+
+
+Mutation = Callable[[bytes, FileKind, random.Random], bytes]
+_ENCODINGS = ("utf-8",) * 12 + ("utf-16", "utf-8-sig", "cp1252", "shift_jis", "utf-32")
+
+
+def _mutations(kind: FileKind) -> list[Mutation]:
+    found = [_flip, _overwrite, _delete, _repeat, _truncate, _splice, _insert, _grow]
+    if kind == "docx":
+        return [*found, *[_mutate_member] * 12]
+    if kind == "pdf":
+        return [*found, *[_mutate_stream] * 4, *[_mutate_number] * 4]
+    return [*found, _insert, _insert, _grow]
+
+
+def _cut(data: bytes, rng: random.Random) -> tuple[int, int]:
+    start = rng.randint(0, len(data))
+    return start, min(len(data), start + int(rng.expovariate(1 / 20)) + 1)
+
+
+def _flip(data: bytes, _: FileKind, rng: random.Random) -> bytes:
+    flipped = bytearray(data)
+    for _count in range(rng.randint(1, 8) if data else 0):
+        flipped[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return bytes(flipped)
+
+
+def _overwrite(data: bytes, _: FileKind, rng: random.Random) -> bytes:
+    start, end = _cut(data, rng)
+    return data[:start] + rng.randbytes(end - start) + data[end:]
+
+
+def _delete(data: bytes, _: FileKind, rng: random.Random) -> bytes:
+    start, end = _cut(data, rng)
+    return data[:start] + data[end:]
+
+
+def _repeat(data: bytes, _: FileKind, rng: random.Random) -> bytes:
+    start, end = _cut(data, rng)
+    return data[:end] + data[start:end] * rng.choice((1, 2, 50, 2_000)) + data[end:]
+
+
+def _truncate(data: bytes, _: FileKind, rng: random.Random) -> bytes:
+    return data[: rng.randint(0, len(data))]
+
+
+def _splice(data: bytes, _: FileKind, rng: random.Random) -> bytes:
+    other = rng.choice(samples(rng.choice(KINDS)))
+    start, end = _cut(other, rng)
+    at = rng.randint(0, len(data))
+    return data[:at] + other[start : end + 100] + data[at:]
+
+
+def _insert(data: bytes, kind: FileKind, rng: random.Random) -> bytes:
+    for _ in range(rng.randint(1, 6)):
+        at = rng.randint(0, len(data))
+        data = data[:at] + rng.choice(TOKENS[kind]).encode() + data[at:]
+    return data
+
+
+def _grow(data: bytes, kind: FileKind, rng: random.Random) -> bytes:
+    unit = "".join(rng.choices(TOKENS[kind], k=rng.choice((1, 1, 2, 3)))).encode()
+    at = rng.randint(0, len(data))
+    return data[:at] + unit * rng.choice(_LONG_REPEATS) + data[at:]
+
+
+def _mutate_number(data: bytes, _: FileKind, rng: random.Random) -> bytes:
+    numbers = list(re.finditer(rb"\d+", data))
+    if not numbers:
+        return data
+    found = rng.choice(numbers)
+    values = (b"0", b"-1", b"1", b"65536", b"2147483648", b"99999999999999999999", b"0.0000001")
+    return data[: found.start()] + rng.choice(values) + data[found.end() :]
+
+
+def _mutate_stream(data: bytes, kind: FileKind, rng: random.Random) -> bytes:
+    """Change the operators of a page and compress them, once or twice."""
+    found = re.search(rb"<< /Length (\d+) >>\nstream\n(.*?)\nendstream", data, re.DOTALL)
+    if not found:
+        return _insert(data, kind, rng)
+    content = rng.choice([_flip, _delete, _repeat, _insert, _grow])(found[2], kind, rng)
+    filters = rng.choice((0, 1, 1, 2))
+    for _ in range(filters):
+        content = zlib.compress(content)
+    header = b"<< /Length %d /Filter [%b] >>" % (len(content), b"/FlateDecode " * filters)
+    body = b"%b\nstream\n%b\nendstream" % (header, content)
+    return data[: found.start()] + body + data[found.end() :]
+
+
+_MEMBER_MUTATIONS = (_flip, _overwrite, _delete, _repeat, _truncate, _insert, _grow)
+
+
+def _mutate_member(data: bytes, kind: FileKind, rng: random.Random) -> bytes:
+    """Change one member of a zip archive, or its name, and pack the archive again."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [(name, archive.read(name)) for name in archive.namelist()]
+    except Exception:  # an earlier mutation has damaged the archive
+        return _flip(data, kind, rng)
+    at = rng.randrange(len(members)) if members else 0
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for number, (name, content) in enumerate(members):
+            if number == at:
+                change = rng.choice(_MEMBER_MUTATIONS)
+                content = change(content, kind, rng)
+                name = rng.choice((name,) * 9 + ("word/footnotes.xml", "../a", name + "/", "a"))
+            if name not in archive.namelist():
+                archive.writestr(name, content, rng.choice((0, 8, 8, 8, 12, 14)))
+    return packed.getvalue()
