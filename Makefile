@@ -11,7 +11,7 @@ TORCH := torch==2.13.0
 CLIENTS := $(VENV)/clients/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types fast unit test-clients browser format docs lock dist reproduce clean
+.PHONY: help demo check test lint types fast unit fuzz test-clients browser format docs lock dist reproduce clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +65,12 @@ $(CLIENTS): $(DEV)
 	$(VENV)/clients/bin/pip install --quiet --disable-pip-version-check langchain-core requests
 	$(VENV)/clients/bin/pip install --quiet --disable-pip-version-check --no-deps langchain-community
 	@touch $@
+
+# The readers take half of the time, the service most of the rest.
+FUZZ_SECONDS ?= 600
+fuzz: $(DEV) ## Fuzz the readers, the splitter and the service for ten minutes: FUZZ_SECONDS=600
+	$(BIN)/python -m research.fuzzing.readers --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $$(date +%s)
+	$(BIN)/python -m research.fuzzing.service --seconds $$(($(FUZZ_SECONDS) * 4 / 10))
 
 test-clients: $(CLIENTS) ## Test clients that are too large for the test environment (LangChain)
 	ASKLINE_CLIENTS=$(VENV)/clients/bin/python $(BIN)/python -m pytest tests/serving/test_langchain.py

@@ -53,6 +53,8 @@ _SUFFIXES: dict[FileKind, str] = {
     "markdown": "md",
     "asciidoc": "adoc",
     "latex": "tex",
+    "notebook": "ipynb",
+    "subtitles": "srt",
 }
 """Suffixes that differ from the name of the format."""
 
@@ -91,18 +93,16 @@ def samples(kind: FileKind) -> list[bytes]:
     return [(_SAMPLES_FOLDER / f"sample.{suffix_of(kind)}").read_bytes()]
 
 
+_WHITE_SPACE = str.maketrans("·¶␍", " \n\r")
+
+
 def _read_tokens() -> dict[FileKind, list[str]]:
     """The tokens in `tokens.txt`, and white space and a letter for every format."""
-    found: dict[FileKind, list[str]] = {}
+    rows = {}
     for line in Path(__file__).with_name("tokens.txt").read_text("utf-8").splitlines():
         name, _, tokens = line.partition(":")
-        for kind in KINDS:
-            if name == kind:
-                spaced = tokens.translate(
-                    str.maketrans({" ": "\0", "·": " ", "¶": "\n", "␍": "\r"})
-                )
-                found[kind] = [" ", "\n", "\t", "a", *filter(None, spaced.split("\0"))]
-    return found
+        rows[name] = [token.translate(_WHITE_SPACE) for token in tokens.split()]
+    return {kind: [" ", "\n", "\t", "a", *rows[kind]] for kind in KINDS}
 
 
 TOKENS = _read_tokens()

@@ -42,7 +42,7 @@ def read_docx(data: bytes, *, max_bytes: int) -> Content:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _Package(archive, len(data), max_bytes).content()
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise UnreadableError(
             "It is not a DOCX file, or it is damaged or truncated. Get it again."
         ) from error
@@ -95,6 +95,8 @@ class _Package:
             f"{name} in it unpacks to more than {_MAX_RATIO} times its size, as no Word file does, "
             "and is refused for safety."
         )
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise zipfile.BadZipFile(f"compression {info.compress_type}, which no Word file has")
         if info.file_size > max_unpacked:  # before any of it is parsed
             raise too_large
         try:

@@ -22,7 +22,9 @@ __all__ = [
     "read_notebook",
 ]
 
-_TOKEN = re.compile(r'"(?P<string>[^"\\]*(?:\\.[^"\\]*)*)"|[\[\]{},:]', re.DOTALL)
+# A string that is not closed ends with the file: otherwise it is searched again from each of its
+# escaped quotation marks, which takes quadratic time.
+_TOKEN = re.compile(r'"(?P<string>[^"\\]*(?:\\.[^"\\]*)*)(?:"|\\?\Z)|[\[\]{},:]', re.DOTALL)
 _CELL_LISTS = (("cells",), ("worksheets", "cells"))  # of format 4, and of formats 2 and 3
 _SOURCE_KEYS = frozenset(("source", "input"))
 
@@ -76,7 +78,7 @@ def _cells(source: str) -> Iterator[_Cell]:
         if mark in ("{", "["):
             containers.append(key)
             objects.append(mark == "{")
-            if mark == "{" and cell is None and _is_cell_list(containers[:-1]):
+            if mark == "{" and cell is None and _is_cell_list(containers):
                 cell, cell_depth = _Cell(token.start()), len(containers)
             key = ""
         elif mark in ("}", "]"):
@@ -99,9 +101,10 @@ def _cells(source: str) -> Iterator[_Cell]:
 
 
 def _is_cell_list(containers: list[str]) -> bool:
-    if len(containers) > 6:
+    """Whether the last container stands in the list of cells."""
+    if len(containers) > 7:  # without a copy: brackets may be nested a million deep
         return False
-    return tuple(name for name in containers if name) in _CELL_LISTS
+    return tuple(name for name in containers[:-1] if name) in _CELL_LISTS
 
 
 def _add_string(cell: _Cell, key: str, token: re.Match[str], depth: int) -> None:

@@ -21,7 +21,7 @@ _HEADING = re.compile(
     r"\*+[ \t]+(?:(?:TODO|DONE|NEXT|WAITING|CANCELLED|CANCELED|STARTED|COMMENT)[ \t]+)?"
     r"(?:\[#\w\][ \t]+)?"
 )
-_HEADING_END = re.compile(r"(?:[ \t]+\[\d*(?:/\d*|%)\])?(?:[ \t]+:[\w@#%:]+:)?[ \t]*\Z")
+_HEADING_END = re.compile(r"(?<![ \t])(?:[ \t]+\[\d*(?:/\d*|%)\])?(?:[ \t]+:[\w@#%:]+:)?[ \t]*\Z")
 _BEGIN = re.compile(r"[ \t]*#\+begin_(?P<name>\w+)", re.IGNORECASE)
 _END = re.compile(r"[ \t]*#\+end_\w+", re.IGNORECASE)
 _KEYWORD = re.compile(r"[ \t]*#\+(?P<name>\w+)(?:\[[^\]]*\])?:[ \t]*")
@@ -33,7 +33,7 @@ _ITEM = re.compile(
     r"(?:[ \t]*(?:[-+]|\d{1,4}[.)]|[a-zA-Z][.)])|[ \t]+\*)(?:[ \t]+|\Z)"
     r"(?:\[@\d+\][ \t]+)?(?:\[[ xX-]\][ \t]+)?"
 )
-_TERM = re.compile(r"(?P<term>\S.*?)[ \t]+::(?:[ \t]+|\Z)")
+_TERM = re.compile(r"(?P<term>\S.*?)(?<![ \t])[ \t]+::(?:[ \t]+|\Z)")
 _TABLE = re.compile(r"[ \t]*\|")
 _TABLE_RULE = re.compile(r"[ \t]*\|-[-+|]*[ \t]*\Z")
 _CELL = re.compile(r"[^|]+")

@@ -144,3 +144,11 @@ def test_zip_bomb_is_stopped_while_unpacking(tmp_path: Path) -> None:
     assert path.stat().st_size < 10_000
     with pytest.raises(DataError, match="unpacks to more than 1,000,000 bytes. Split it."):
         read_document(path, max_bytes=1_000_000)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_compression_that_word_does_not_use_is_refused(tmp_path: Path, method: int) -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", method) as package:
+        package.writestr("word/document.xml", "<w:document/>")
+    assert refusal(tmp_path, "a.docx", packed.getvalue()).startswith("It is not a DOCX file, or")

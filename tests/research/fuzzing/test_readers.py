@@ -1,0 +1,46 @@
+"""The fuzzer of the readers: what it makes, and a short run of it."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from askline.text.readers import ReadLimits, read_content
+from askline.text.readers.files import file_kind
+from research.fuzzing.mutations import KINDS, make_file, mutated_files, samples, suffix_of
+from research.fuzzing.readers import fuzz_files, fuzz_time
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_format_has_a_sample_that_can_be_read(kind: str, tmp_path: Path) -> None:
+    """A new format needs a file in research/fuzzing/samples and a line in tokens.txt."""
+    [known] = [each for each in KINDS if each == kind]
+    path = tmp_path / f"a.{suffix_of(known)}"
+    path.write_bytes(samples(known)[0])
+    assert file_kind(path) == kind
+    assert len(read_content(path).sentences) > 0
+
+
+def test_a_seed_always_makes_the_same_file() -> None:
+    files = list(islice(mutated_files(500), 2 * len(KINDS)))
+    assert files == [make_file(file.kind, file.seed) for file in files]
+    assert {file.kind for file in files} == set(KINDS)
+
+
+def test_mutated_files_cause_no_crash(tmp_path: Path) -> None:
+    found = fuzz_files(tmp_path, files=130, seconds=60, seed=1, limits=ReadLimits(20))
+    assert found["findings"] == []
+    assert found["files"] == 130
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_quadratic_time_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(text: str) -> list[str]:
+        return [text[at:] for at in range(0, len(text), 2)]
+
+    monkeypatch.setattr("research.fuzzing.readers.split_sentences", slow)
+    monkeypatch.setattr("research.fuzzing.readers.KINDS", ("text",))
+    found = fuzz_time(tmp_path, seconds=0.01, seed=0, length=40_000)
+    assert len(found["findings"]) >= 1
