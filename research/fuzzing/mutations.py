@@ -55,6 +55,8 @@ _SUFFIXES: dict[FileKind, str] = {
     "latex": "tex",
     "notebook": "ipynb",
     "subtitles": "srt",
+    "manpage": "man",
+    "mail": "eml",
 }
 """Suffixes that differ from the name of the format."""
 
@@ -102,7 +104,7 @@ def _read_tokens() -> dict[FileKind, list[str]]:
     for line in Path(__file__).with_name("tokens.txt").read_text("utf-8").splitlines():
         name, _, tokens = line.partition(":")
         rows[name] = [token.translate(_WHITE_SPACE) for token in tokens.split()]
-    return {kind: [" ", "\n", "\t", "a", *rows[kind]] for kind in KINDS}
+    return {kind: [" ", "\n", "\t", "a", *rows.get(kind, ())] for kind in KINDS}
 
 
 TOKENS = _read_tokens()

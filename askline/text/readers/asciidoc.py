@@ -19,7 +19,7 @@ __all__ = [
 
 _HEADING = re.compile(r"(?:={1,6}|#{1,6})[ \t]+(?=\S)")
 _UNDERLINE = re.compile(r"([=~^+-])\1+\s*\Z")
-_ATTRIBUTE = re.compile(r":!?(?P<name>\w[\w-]*)!?:(?:\s+(?P<value>.*?)\s*)?\Z")
+_ATTRIBUTE = re.compile(r":!?(?P<name>\w[\w-]*)!?:(?:\s+(?P<value>.*\S)?\s*)?\Z")
 _BLOCK_ATTRIBUTES = re.compile(r"\[(?:\[[^\[\]]+\]|[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\s*\Z")
 _BLOCK_TITLE = re.compile(r"\.(?=[^\s.])")
 _BLOCK_MACRO = re.compile(r"[a-z]\w*::[^\s\[]*\[.*\]\s*\Z|(?:'''|<<<|---|\* \* \*)\s*\Z")

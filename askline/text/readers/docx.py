@@ -104,7 +104,9 @@ class _Package:
                 fed = waiting = 0
                 # Expat reads an unfinished tag again from its start with every chunk. Chunks as
                 # long as the tag so far keep the time linear.
-                while chunk := stream.read(max(_CHUNK_BYTES, waiting)):
+                while chunk := stream.read(
+                    min(max(_CHUNK_BYTES, waiting), _MAX_TAG_BYTES - waiting + 1)
+                ):
                     self._count_bytes(len(chunk))
                     parser.Parse(chunk)
                     fed += len(chunk)
