@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 from ..corpus import Corpus
+from ..engine.encoder import OnnxEncoder
+from ..engine.tokenizer import WordPiece
 from ..errors import SpecError
-from ..rankers.base import Ranker
+from ..rankers.base import Cut, Pipeline, Ranker, WithDeadline
+from ..rankers.cascade import Cascade
 from ..rankers.registry import DEFAULT_SPEC
+from ..text.words import split_words
 from . import corpus_jobs, rank_jobs
 from .allowed_rankers import BUILT_IN_RANKERS, RANKERS_WITH_WEIGHTS, AllowedRankers
 from .common_schemas import ModelSchema
@@ -31,9 +36,14 @@ from .messages import (
     WorkerConfig,
     WorkerReady,
 )
-from .token_counts import count_tokens
 
-__all__ = ["MAX_SHARED_CANDIDATES", "MAX_SHARED_CHARACTERS", "JobHandler", "TooManyTokensError"]
+__all__ = [
+    "MAX_SHARED_CANDIDATES",
+    "MAX_SHARED_CHARACTERS",
+    "JobHandler",
+    "TooManyTokensError",
+    "count_tokens",
+]
 
 MAX_SHARED_CANDIDATES = 16
 """
@@ -44,6 +54,7 @@ quarter of the time by sharing; lists of twenty fill batches of their own
 MAX_SHARED_CHARACTERS = 20_000
 """Longer requests do not share a batch either: the other requests would wait for them."""
 
+_PUNCTUATION = re.compile(r"[^\w\s]")
 _log = logging.getLogger(__name__)
 
 
@@ -181,6 +192,35 @@ class JobHandler:
                 f"The texts must have at most {self._max_tokens:,} tokens together, got more."
             )
         return tokens
+
+
+def count_tokens(ranker: Ranker, texts: Iterable[str], *, limit: int) -> int:
+    """
+    Return the number of tokens of all texts; counting ends once there are more than `limit`.
+
+    A cascade is counted by its own tokenizer. Other rankers do not read punctuation, but take time
+    for it; for them, words and punctuation characters are counted.
+    """
+    tokenizer = _find_tokenizer(ranker)
+    if tokenizer is not None:
+        return tokenizer.count_tokens(texts, limit=limit)
+    count = 0
+    for text in texts:
+        count += len(split_words(text)) + len(_PUNCTUATION.findall(text))
+        if count > limit:
+            break
+    return count
+
+
+def _find_tokenizer(ranker: Ranker) -> WordPiece | None:
+    """Return the tokenizer of the last cascade in a ranker; None if it contains no cascade."""
+    if isinstance(ranker, Cascade):
+        return ranker.encoder.tokenizer if isinstance(ranker.encoder, OnnxEncoder) else None
+    if isinstance(ranker, (Cut, WithDeadline)):
+        return _find_tokenizer(ranker.ranker)
+    if isinstance(ranker, Pipeline):
+        return next(filter(None, map(_find_tokenizer, reversed(ranker.stages))), None)
+    return None
 
 
 def _open_index(config: WorkerConfig) -> Corpus | RemoteRetriever | None:

@@ -4,8 +4,14 @@ import logging
 
 import pytest
 
+from askline import load
 from askline.serving.allowed_rankers import AllowedRankers
-from askline.serving.job_handler import MAX_SHARED_CANDIDATES, MAX_SHARED_CHARACTERS, JobHandler
+from askline.serving.job_handler import (
+    MAX_SHARED_CANDIDATES,
+    MAX_SHARED_CHARACTERS,
+    JobHandler,
+    count_tokens,
+)
 from askline.serving.messages import (
     AnyJob,
     JobFailure,
@@ -98,3 +104,20 @@ def test_the_span_reader_is_loaded_at_the_start() -> None:
     ready = encoder.parts_ready
     handler._rankers.default.read("Who wrote Emma?", TEXTS)
     assert encoder.parts_ready == ready
+
+
+@pytest.mark.parametrize("spec", ["cascade", "cosinet % 10 >> cascade", "cascade % 3"])
+def test_a_cascade_is_counted_by_its_tokenizer(spec: str) -> None:
+    texts = ["Who wrote Emma?", "..."]
+    assert count_tokens(load(spec), texts, limit=100) == 4 + 3
+
+
+@pytest.mark.parametrize("spec", ["bm25", "cosinet", "jaccard % 20 >> bm25"])
+def test_other_rankers_are_counted_by_words_and_punctuation(spec: str) -> None:
+    texts = ["Don't ask: who wrote Emma?", "...", "日本"]
+    assert count_tokens(load(spec), texts, limit=100) == 6 + 3 + 3 + 2
+
+
+@pytest.mark.parametrize("spec", ["bm25", "cascade"])
+def test_counting_ends_soon_after_the_limit(spec: str) -> None:
+    assert 10 < count_tokens(load(spec), ["a b " * 8] * 1_000, limit=10) < 100
