@@ -1,5 +1,5 @@
 """
-The limits of one request: size and time of the body, number of entries, deadline header.
+The limits of one request: type, size and time of the body, number of entries, deadline header.
 
 The number of tokens is checked in the worker (`job_handler`), the length of the queue and the time
 of a job in `worker_pool`, connections and headers in `connections`.
@@ -8,17 +8,28 @@ of a job in `worker_pool`, connections and headers in `connections`.
 from __future__ import annotations
 
 import asyncio
+import re
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, fields
+from typing import Any
 
+from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..errors import InputError
 from .http_errors import InvalidRequestError, ServiceError, error_response
 
-__all__ = ["BodyLimitMiddleware", "Limits", "check_entry_count", "effective_deadline_ms"]
+__all__ = [
+    "BodyLimitMiddleware",
+    "JsonRoute",
+    "Limits",
+    "check_entry_count",
+    "effective_deadline_ms",
+]
 
 _MAX_DEADLINE_MS = 3_600_000
 
@@ -131,3 +142,41 @@ def effective_deadline_ms(request: Request, deadline_ms: float | None) -> float 
 
 def _too_large_message(max_bytes: int) -> str:
     return f"The body must have at most {max_bytes:,} bytes, got more."
+
+
+_JSON = re.compile(r"application/([\w.-]+\+)?json")
+
+
+class JsonRoute(APIRoute):
+    """
+    A route that refuses a body that is compressed or not declared as JSON, with status 415.
+
+    The check comes after routing, so that a wrong method gets 405.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler of the route, with the check before it."""
+        handler = super().get_route_handler()
+        if "POST" not in (self.methods or ()):
+            return handler
+
+        async def checked(request: Request) -> Response:
+            _check_media_type(request)
+            return await handler(request)
+
+        return checked
+
+
+def _check_media_type(request: Request) -> None:
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity"):
+        raise ServiceError(
+            f"The body must not be compressed, got Content-Encoding: {encoding[:50]}. Send the "
+            "JSON as it is, without Content-Encoding.",
+            status=415,
+            headers={"Accept-Encoding": "identity"},
+        )
+    # Browsers do not send this type from a form, so no other site can post on a user's behalf.
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not _JSON.fullmatch(media_type):
+        raise ServiceError("The body must be JSON: Content-Type: application/json.", status=415)

@@ -23,8 +23,7 @@ from ..corpus_schemas import (
     RemoveResponse,
 )
 from ..http_errors import COMMON_ERRORS, error_responses
-from ..json_route import JsonRoute
-from ..limits import check_entry_count
+from ..limits import JsonRoute, check_entry_count
 from ..messages import AddJob, AskJob, ListJob, RemoveJob, ShowJob
 from ..service import service_of
 

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from ..access_log import add_log_fields
 from ..common_schemas import new_response_id
 from ..http_errors import COMMON_ERRORS, InvalidRequestError
-from ..json_route import JsonRoute
-from ..limits import check_entry_count
+from ..limits import JsonRoute, check_entry_count
 from ..messages import RankJob, RankResult, ScoreJob
 from ..rerank_schemas import (
     CohereApiVersion,
