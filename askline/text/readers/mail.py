@@ -38,6 +38,7 @@ _REPLY_HEADER = re.compile(
 )
 _SIGNATURE = re.compile(r"--[ ]?\Z")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
+_MAX_HEADER_CHARACTERS = 2_000
 _PGP = re.compile(r"-----(BEGIN|END) PGP (?P<what>[A-Z ]+)-----|Hash: \S+\s*\Z")
 
 
@@ -62,10 +63,15 @@ def read_mail(data: bytes) -> Content:
 
 def _parse(data: bytes) -> EmailMessage:
     from email import policy  # imported here because most files do not need it
+    from email.headerregistry import HeaderRegistry
     from email.parser import BytesParser
 
+    registry = HeaderRegistry()
+    short = policy.default.clone(  # the library takes quadratic time for a long header
+        header_factory=lambda name, value: registry(name, value[:_MAX_HEADER_CHARACTERS])
+    )
     try:
-        message = BytesParser(policy=policy.default).parsebytes(data)
+        message = BytesParser(policy=short).parsebytes(data)
     except (RecursionError, ValueError, LookupError) as error:
         raise UnreadableError("It is not an e-mail message, or it is damaged.") from error
     return message

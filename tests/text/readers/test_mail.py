@@ -127,3 +127,10 @@ def test_time_is_linear_in_length(piece: str) -> None:
 
     short, long = seconds(50_000), seconds(100_000)
     assert long < 3 * short + 0.2
+
+
+def test_a_very_long_header_takes_little_time() -> None:
+    source = "Subject: " + "\t> =?utf-8?q?" * 20_000 + "\n\nThe lamp is lit.\n"
+    start = time.process_time()
+    assert read_mail(source.encode()).text.strip() == "The lamp is lit."
+    assert time.process_time() - start < 2
