@@ -18,10 +18,9 @@ from click.shell_completion import get_completion_class
 
 from .. import __version__
 from ..errors import AsklineError, InputError, MissingExtraError
-from .ask import ask
+from .ask import ask, demo
 from .compare import compare
 from .data import data
-from .demo import demo
 from .eval import eval_
 from .export import export
 from .index import index

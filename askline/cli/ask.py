@@ -1,4 +1,8 @@
-"""`askline ask`: answer a question from files, folders, standard input, an index or a server."""
+"""
+`askline ask`: answer a question from files, folders, standard input, an index or a server.
+
+`askline demo`: answer a question from the pages that are installed with askline.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,10 @@ if TYPE_CHECKING:
     from ..errors import Problem
     from ..rankers.base import Ranker
 
-__all__ = ["ask"]
+__all__ = [
+    "ask",
+    "demo",
+]
 
 
 @click.command(short_help="Answer a question from files, an index or a server.")
@@ -255,3 +262,36 @@ def _as_record(
         "answered": answers.answered,
         "problems": [asdict(problem) for problem in problems],
     }
+
+
+_QUESTION = "How long is the Trans-Siberian railway?"
+_TOP = 3
+
+
+@click.command(short_help="Try askline on the pages that come with it.")
+@click.argument("question", default=_QUESTION)
+@ranker_option
+def demo(question: str, spec: str | None) -> None:
+    """
+    Answer a question from the pages that come with askline.
+
+    Without QUESTION it is "How long is the Trans-Siberian railway?". The pages are about coffee,
+    honey bees, lighthouses, the metric system, tides and that railway.
+
+    \b
+    Example:
+      askline demo 'When did electrification begin?'
+    """
+    from ..corpus import Corpus
+    from ..demo import documents
+    from ..rankers.registry import DEFAULT_SPEC
+    from ..rankers.spec import load
+
+    ranker = load(spec or DEFAULT_SPEC)
+    with Corpus.in_memory(ranker=ranker) as corpus:
+        corpus.add_texts(dict(documents()))
+        answers = corpus.ask(question, top_k=_TOP)
+    click.secho(question, bold=True)
+    print_answers(answers, explain=False)
+    sentences, seconds = answers.stages[0].entered, answers.seconds
+    click.secho(f"{sentences} sentences, {1000 * seconds:.0f} ms, ranked by {ranker}", dim=True)
