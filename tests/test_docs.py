@@ -16,7 +16,13 @@ import pytest
 from askline.cli import cli
 
 ROOT = Path(__file__).parent.parent
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("research/**/*.md")]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *ROOT.glob("docs/**/*.md"),
+    *ROOT.glob("research/*.md"),
+    *ROOT.glob("research/notes/*.md"),
+    *ROOT.glob("research/decisions/*.md"),
+]
 
 
 def _generator() -> ModuleType:
