@@ -40,9 +40,9 @@ _TOKEN = re.compile(
     )?""",
     re.VERBOSE | re.DOTALL,
 )
-_GROUP_START = re.compile(r"[ \t]*\n?[ \t]*(?P<mark>[\[{])")
+_GROUP_START = re.compile(r"[ \t]*(?:\n[ \t]*)?(?P<mark>[\[{])")
 _BRACKET = re.compile(r"\\.|[{}\[\]]", re.DOTALL)
-_TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]*\])?\s*\{")
+_TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]*\]\s*)?\{")
 _DOCUMENT = re.compile(r"\\begin\s*\{document\}")
 
 _HEADINGS = frozenset(

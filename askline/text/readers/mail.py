@@ -24,7 +24,9 @@ __all__ = [
     "read_mail",
 ]
 
-_SEPARATOR = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\r\n]*\d\d:\d\d[^\r\n]*\r?\n")
+_SEPARATOR = re.compile(
+    rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From (?=[^\r\n]*\r?\n)[^\r\n]*\d\d:\d\d[^\r\n]*\r?\n"
+)
 _ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)
 _QUOTED = re.compile(r"[ \t]*(?:>|\|[ \t])")
 _ATTRIBUTION = re.compile(

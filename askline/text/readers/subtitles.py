@@ -23,7 +23,7 @@ _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})"
 _TIMING = re.compile(rf"\s*{_TIME}[ \t]*-->[ \t]*{_TIME}")
 _DROPPED_BLOCK = re.compile(r"(?:NOTE|STYLE|REGION)(?:\s|\Z)|WEBVTT|X-TIMESTAMP-MAP")
 _SPEAKER = re.compile(r"\s*(?:<v[ .][^>]*>|[-–—]\s*(?=\S)|>{2,}\s*|&gt;&gt;\s*)")
-_SOUND = re.compile(r"\s*(?:\[[^\]]*\]|\([^)]*\)|[♪♫#\s]+)\s*:?\s*\Z")
+_SOUND = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|[♪♫#](?:[♪♫#\s]*[♪♫#])?)\s*:?\Z")
 _TOKEN = re.compile(
     r"(?P<gone><[^<>\n]{1,200}>|\{\\[^{}\n]{1,200}\}|[♪♫])|&(?:\#\d{1,7}|[a-z]{2,8});"
 )
@@ -75,7 +75,7 @@ class _SubtitleReader:
     def _add_line(self, number: int, line: str) -> None:
         speaker = _SPEAKER.match(line)
         shown = self.writer.visible(line[speaker.end() :] if speaker else line)
-        if not shown or _SOUND.match(shown) or shown == self._last_line:
+        if not shown or _SOUND.match(shown.strip()) or shown == self._last_line:
             return
         self._last_line = shown
         start, end = self.lines.span(number)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,10 @@ def test_offsets_slice_the_source_including_commands(tmp_path: Path) -> None:
 def test_latex_syntax(source: str, text: str) -> None:
     content = read_latex(source)
     assert "\n".join(content.text[b.start : b.end] for b in content.blocks).strip() == text
+
+
+def test_spaces_after_a_command_take_linear_time() -> None:
+    start = time.process_time()
+    for command in ("\\begin{verbatim}", "\\title", "\\section"):
+        read_latex(command + " " * 30_000 + "x")
+    assert time.process_time() - start < 2

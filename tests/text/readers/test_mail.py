@@ -134,3 +134,9 @@ def test_a_very_long_header_takes_little_time() -> None:
     start = time.process_time()
     assert read_mail(source.encode()).text.strip() == "The lamp is lit."
     assert time.process_time() - start < 2
+
+
+def test_a_separator_of_many_times_takes_linear_time() -> None:
+    start = time.process_time()
+    read_mail(b"From " + b"12:34" * 20_000 + b"\rx\n\nThe lamp is lit.\n")
+    assert time.process_time() - start < 2

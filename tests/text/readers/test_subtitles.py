@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from askline.text.readers import iter_sentences
@@ -78,3 +79,10 @@ def test_transcripts_without_punctuation_are_cut_into_windows() -> None:
 def test_lines_that_are_shown_twice_are_read_once() -> None:
     source = "00:01.000 --> 00:02.000\none\n\n00:02.000 --> 00:03.000\none\ntwo\n"
     assert read_subtitles(source).text == "one two\n"
+
+
+def test_spaces_in_a_line_take_linear_time() -> None:
+    start = time.process_time()
+    for line in ("♪" + " " * 30_000 + "x", " " * 30_000 + "x"):
+        read_subtitles(f"1\n00:00:01,000 --> 00:00:02,000\n{line}\n")
+    assert time.process_time() - start < 2
