@@ -126,7 +126,7 @@ class _RstReader(RstTables):
         elif option:
             self._read_definition((start, start + option.end()), column + option.end(), column)
         elif _LINE_BLOCK.match(rest):
-            self._read_line_block()
+            self._read_line_block(column)
         else:
             self._read_paragraph(column)
 
@@ -228,15 +228,14 @@ class _RstReader(RstTables):
         first = start + field.start("name") + (parameter.end() if parameter else 0)
         self._read_definition((first, start + field.end("name")), column + field.end(), column)
 
-    def _read_line_block(self) -> None:
+    def _read_line_block(self, column: int) -> None:
+        """Read lines that start with a bar, the first at `column`, which may be in a list item."""
         spans = []
-        while line := self.lines.text(self.at).lstrip():
-            found = _LINE_BLOCK.match(line)
-            if not found:
-                break
+        while found := _LINE_BLOCK.match(self.lines.text(self.at), column):
             start, end = self.lines.span(self.at)
-            spans.append((start + self.lines.indent(self.at) + found.end(), end))
+            spans.append((start + found.end(), end))
             self.at += 1
+            column = self.lines.indent(self.at)
         self.writer.add(spans)
 
     def _skip_body(self, column: int) -> None:

@@ -175,3 +175,8 @@ def test_grid_row_of_several_lines_slices_its_lines(tmp_path: Path) -> None:
 def test_rst_syntax(source: str, text: str) -> None:
     content = read_rst(source)
     assert "\n".join(content.text[b.start : b.end] for b in content.blocks) == text
+
+
+def test_a_line_block_in_a_list_item_is_read(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.rst", "* | One line.\n  | Two.\n\n* Item.\n")
+    assert [text for _, text in shown(document)] == ["One line.", "Two.", "Item."]
