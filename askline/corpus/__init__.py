@@ -17,7 +17,7 @@ from .results import (
     RetrievedSentence,
     VerifyReport,
 )
-from .retrieval import HasNeighbors, Retriever
+from .retrieval import HasNeighbors, HasPassages, Retriever
 
 __all__ = [
     "AddReport",
@@ -31,6 +31,7 @@ __all__ = [
     "DocumentSentence",
     "FileReport",
     "HasNeighbors",
+    "HasPassages",
     "RetrievedSentence",
     "Retriever",
     "VerifyReport",

@@ -29,7 +29,7 @@ from .results import (
     DocumentSentence,
     VerifyReport,
 )
-from .retrieval import LexicalRetriever, Retriever
+from .retrieval import LexicalRetriever, Retriever, to_document_sentence
 from .search_index import SEARCH_FOLDER, SearchIndex, sync_folder_index, synced_search_index
 from .storage_errors import SearchIndexDamagedError
 from .store import REBUILD_SUFFIX, Store
@@ -178,15 +178,7 @@ class Corpus:
         if document_id is None:
             return None
         return [
-            DocumentSentence(
-                sentence.ordinal,
-                sentence.text,
-                sentence.start,
-                sentence.end,
-                sentence.number,
-                sentence.heading,
-                sentence.is_heading,
-            )
+            to_document_sentence(sentence)
             for sentence in self._store.sentences(document_id, first, last)
         ]
 

@@ -11,8 +11,14 @@ from dataclasses import replace
 from ..phrases import PhraseHit, PhraseIndex, PhraseModel
 from .passages import MAX_SENTENCE_CHARACTERS
 from .phrase_index_sync import PassageId
-from .results import AnswerPhrase, RetrievedSentence
-from .retrieval import LexicalRetriever, find_neighbors, standard_scores, to_retrieved_sentence
+from .results import AnswerPhrase, DocumentSentence, RetrievedSentence
+from .retrieval import (
+    LexicalRetriever,
+    find_neighbors,
+    find_passage,
+    standard_scores,
+    to_retrieved_sentence,
+)
 from .schema import SentenceRecord
 from .store import Store
 
@@ -56,7 +62,12 @@ class PhraseRetriever:
             if key in retrieved or header is None:  # None: removed in the meantime
                 continue
             result = to_retrieved_sentence(
-                self._store, passage_id.document_id, header, sentence, hit.score
+                self._store,
+                passage_id.document_id,
+                header,
+                sentence,
+                hit.score,
+                (passage_id.first, passage_id.last),
             )
             retrieved[key] = replace(result, phrase=phrase)
         return list(retrieved.values())
@@ -64,6 +75,10 @@ class PhraseRetriever:
     def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after; empty if there is none."""
         return find_neighbors(self._store, sentence)
+
+    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
+        """The sentences of the passage of a sentence, in their order."""
+        return find_passage(self._store, sentence)
 
     def __len__(self) -> int:
         return self._store.counts()[1]
@@ -109,6 +124,10 @@ class HybridRetriever:
     def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after; empty if there is none."""
         return self._words.neighbors(sentence)
+
+    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
+        """The sentences of the passage of a sentence, in their order."""
+        return self._words.passage(sentence)
 
     def __len__(self) -> int:
         return len(self._words)

@@ -67,6 +67,11 @@ class RetrievedSentence:
     """The row's own id; empty if it has none."""
     phrase: AnswerPhrase | None = None
     """The phrase in the sentence that is nearest to the question, if phrases were searched."""
+    passage: tuple[int, int] | None = None
+    """
+    The ordinals of the first and the last sentence of its passage, the unit that was searched; None
+    if the retriever has no passages.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +214,8 @@ class DocumentSentence:
     """The line, page, paragraph, notebook cell or message, from 1."""
     heading: str
     is_heading: bool
+    kind: str = "sentence"
+    """One of `askline.corpus.schema.SENTENCE_KINDS`."""
 
 
 @dataclass(frozen=True, slots=True)

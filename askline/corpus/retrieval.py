@@ -2,7 +2,8 @@
 Retrieval: from a question to the sentences that are worth ranking.
 
 `Retriever` is the protocol that `answer` needs. `LexicalRetriever` is the corpus's own; a search
-engine that you already run fits behind the same three methods. `HasNeighbors` is optional.
+engine that you already run fits behind the same three methods. `HasNeighbors` and `HasPassages` are
+optional.
 """
 
 from __future__ import annotations
@@ -15,17 +16,20 @@ from ..rankers.requests import check_question
 from ..text.readers.document import PlaceUnit
 from .bm25 import bm25_scores, stem_texts
 from .passages import MAX_SENTENCE_CHARACTERS
-from .results import RetrievedSentence
-from .schema import DocumentHeader, SentenceRecord
+from .results import DocumentSentence, RetrievedSentence
+from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
 from .search_index import PassageHit, SearchIndex
 from .store import Store
 
 __all__ = [
     "HasNeighbors",
+    "HasPassages",
     "LexicalRetriever",
     "Retriever",
     "find_neighbors",
+    "find_passage",
     "standard_scores",
+    "to_document_sentence",
     "to_retrieved_sentence",
 ]
 
@@ -61,6 +65,19 @@ class HasNeighbors(Protocol):
 
     def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
         """The sentence before and the sentence after; empty if there is none."""
+        ...
+
+
+@runtime_checkable
+class HasPassages(Protocol):
+    """A retriever that knows the passage of a sentence."""
+
+    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
+        """
+        The sentences of the passage in their order, headings and the sentence itself included.
+
+        Empty if the sentence has no passage or its document has been removed.
+        """
         ...
 
 
@@ -110,6 +127,10 @@ class LexicalRetriever:
         """The sentence before and the sentence after; empty if there is none."""
         return find_neighbors(self._store, sentence)
 
+    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
+        """The sentences of the passage of a sentence, in their order."""
+        return find_passage(self._store, sentence)
+
     def __len__(self) -> int:
         return self._store.counts()[1]
 
@@ -121,14 +142,21 @@ class LexicalRetriever:
         ids = {each.hit.document_id for each in scored}
         headers = {document_id: self._store.document(document_id) for document_id in ids}
         return [
-            to_retrieved_sentence(self._store, hit.document_id, header, sentence, score)
+            to_retrieved_sentence(
+                self._store, hit.document_id, header, sentence, score, (hit.first, hit.last)
+            )
             for hit, sentence, score in scored
             if (header := headers[hit.document_id]) is not None
         ]
 
 
 def to_retrieved_sentence(
-    store: Store, document_id: int, header: DocumentHeader, sentence: SentenceRecord, score: float
+    store: Store,
+    document_id: int,
+    header: DocumentHeader,
+    sentence: SentenceRecord,
+    score: float,
+    passage: tuple[int, int],
 ) -> RetrievedSentence:
     """Combine a sentence of the store with its document and, in csv and jsonl, its row."""
     has_rows = header.kind in ("csv", "jsonl")
@@ -146,6 +174,21 @@ def to_retrieved_sentence(
         score=score,
         row=row.row if row else None,
         record=row.id if row else "",
+        passage=passage,
+    )
+
+
+def to_document_sentence(sentence: SentenceRecord) -> DocumentSentence:
+    """The public form of a sentence of the store."""
+    return DocumentSentence(
+        sentence.ordinal,
+        sentence.text,
+        sentence.start,
+        sentence.end,
+        sentence.number,
+        sentence.heading,
+        sentence.is_heading,
+        SENTENCE_KINDS[sentence.kind],
     )
 
 
@@ -164,6 +207,22 @@ def find_neighbors(store: Store, sentence: RetrievedSentence) -> tuple[str, str]
         around = [each for each in around if store.row_at(document_id, each.start) == row]
     texts = {each.ordinal: each.text for each in around}
     return texts.get(sentence.ordinal - 1, ""), texts.get(sentence.ordinal + 1, "")
+
+
+def find_passage(store: Store, sentence: RetrievedSentence) -> list[DocumentSentence]:
+    """
+    The sentences of the passage of a sentence, in their order; in csv and jsonl those of its row.
+
+    They are read for ranking and not checked, as in retrieval.
+    """
+    document_id = store.document_id(sentence.document)
+    if document_id is None or sentence.passage is None:
+        return []
+    passage = store.unchecked_sentences(document_id, *sentence.passage)
+    if sentence.row is not None:
+        row = store.row_at(document_id, sentence.start)
+        passage = [each for each in passage if store.row_at(document_id, each.start) == row]
+    return [to_document_sentence(each) for each in passage]
 
 
 def standard_scores(scores: Sequence[float]) -> list[float] | None:

@@ -12,7 +12,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-from ..corpus import Answer, Answers, Corpus, HasNeighbors, RetrievedSentence, Retriever, answer
+from ..corpus import (
+    Answer,
+    Answers,
+    Corpus,
+    DocumentSentence,
+    HasNeighbors,
+    HasPassages,
+    RetrievedSentence,
+    Retriever,
+    answer,
+)
 from ..corpus.ask import in_document_order, read_phrase
 from ..corpus.connectors import Connector, connect
 from ..errors import AsklineError, CorpusError
@@ -192,6 +202,9 @@ class _RecordingRetriever:
         if self._with_context < 0 or not isinstance(self._retriever, HasNeighbors):
             return "", ""
         return self._retriever.neighbors(found)
+
+    def passage(self, found: RetrievedSentence) -> list[DocumentSentence]:
+        return self._retriever.passage(found) if isinstance(self._retriever, HasPassages) else []
 
     def __len__(self) -> int:
         return len(self._retriever)

@@ -246,6 +246,7 @@ class SentenceSchema(Schema):
     number: int
     heading: str
     is_heading: bool
+    kind: str = "sentence"
 
 
 class DocumentResponse(Schema):
