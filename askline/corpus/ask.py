@@ -21,6 +21,7 @@ __all__ = [
     "DEFAULT_RANKER",
     "DEFAULT_RETRIEVED",
     "LOG_ODDS_BLEND",
+    "MAX_JOINED_CHARACTERS",
     "answer",
     "in_document_order",
     "read_phrase",
@@ -34,6 +35,8 @@ LOG_ODDS_BLEND = 0.5
 """Factor of `blend` for a calibrated ranker (research/results/corpus_blend.json)."""
 DEFAULT_RETRIEVED = 100
 """Sentences to rank: 100 contained the answer nearly as often as 200."""
+MAX_JOINED_CHARACTERS = 600
+"""Upper limit of an answer of several sentences; longer ones are a passage and not an answer."""
 
 
 def answer(
@@ -44,6 +47,9 @@ def answer(
     top_k: int = 5,
     retrieved: int = DEFAULT_RETRIEVED,
     blend: float = DEFAULT_BLEND,
+    context: int = 1,
+    threshold: float | None = None,
+    join: bool = False,
 ) -> Answers:
     """
     The best `top_k` answers out of `retrieved` sentences.
@@ -57,6 +63,10 @@ def answer(
 
     The best answer has the phrase that the ranker reads in it, if the ranker can read. Other
     answers have their nearest phrase, if the retriever searches phrases.
+
+    Each answer has `context` sentences before and after it, if the retriever knows them.
+    `threshold` replaces the ranker's own, from 0, which never refuses, to 1. With `join`, sentences
+    that follow each other and all reach the threshold are one answer.
     """
     check_question(question)
     if top_k < 1 or retrieved < top_k:
@@ -64,6 +74,9 @@ def answer(
             "top_k must be at least 1 and at most retrieved, "
             f"got top_k={top_k}, retrieved={retrieved}."
         )
+    if context < 0:
+        raise InputError(f"context must not be negative, got {context}.")
+    threshold = _threshold(ranker, threshold)
     start = time.perf_counter()
     total = len(retriever)
     sentences = retriever.retrieve(question, retrieved)
@@ -78,20 +91,40 @@ def answer(
         ranking = ranker.trace(question, texts)
         ranking = replace(ranking, hits=_blend_scores(ranking, sentences, blend))
     first_stage = 0 if ranker is None else 1  # retrieval is stage 0
+    # A threshold of 0 would join whole sections.
+    joined_from = (threshold or ranker.threshold) if join and ranker is not None else None
+    groups = _group_hits(ranking.hits, sentences, top_k, joined_from)
+    if ranker is not None and groups:
+        best = groups[0][0].index
+        phrase = read_phrase(ranker, question, sentences[best])
+        sentences = list(sentences)
+        sentences[best] = replace(sentences[best], phrase=phrase or sentences[best].phrase)
     answers = [
-        _to_answer(sentences[hit.index], hit, hit.stage + first_stage, retriever)
-        for hit in ranking.hits[:top_k]
+        _to_answer(group, sentences, first_stage + group[0].stage, retriever, context)
+        for group in groups
     ]
-    if ranker is not None and answers:
-        phrase = read_phrase(ranker, question, answers[0])
-        answers[0] = replace(answers[0], phrase=phrase or answers[0].phrase)
     return Answers(
         question,
         tuple(answers),
         (report, *ranking.stages),
         time.perf_counter() - start,
-        None if ranker is None else ranker.threshold,
+        threshold,
     )
+
+
+def _threshold(ranker: Ranker | None, given: float | None) -> float | None:
+    """The threshold to use; None if there are no probabilities."""
+    own = None if ranker is None else ranker.threshold
+    if given is None:
+        return own
+    if not 0 <= given <= 1:
+        raise InputError(f"threshold must be a probability from 0 to 1, got {given}.")
+    if own is None and given:
+        raise InputError(
+            "A threshold needs a ranker with probabilities, such as cascade, got "
+            f"{'no ranker' if ranker is None else ranker}. Leave out the threshold."
+        )
+    return None if own is None else given
 
 
 def in_document_order(sentences: Sequence[RetrievedSentence]) -> list[RetrievedSentence]:
@@ -149,19 +182,73 @@ def _blend_scores(
     return (*sorted(blended, key=lambda hit: -hit.score), *hits[len(last_hits) :])
 
 
-def _to_answer(sentence: RetrievedSentence, hit: Hit, stage: int, retriever: Retriever) -> Answer:
+def _group_hits(
+    hits: Sequence[Hit],
+    sentences: Sequence[RetrievedSentence],
+    most: int,
+    threshold: float | None,
+) -> list[list[Hit]]:
+    """
+    At most `most` groups, each with its best hit first, in the order of these.
+
+    Without a threshold, every hit is a group. With one, a hit joins the group of a sentence next to
+    it in the same section and row if both reach the threshold.
+    """
+    groups: list[list[Hit]] = []
+    for hit in hits:
+        group = next((one for one in groups if _belongs(hit, one, sentences, threshold)), None)
+        if group is not None:
+            group.append(hit)
+        elif len(groups) == most:
+            break
+        else:
+            groups.append([hit])
+    return groups
+
+
+def _belongs(
+    hit: Hit, group: Sequence[Hit], sentences: Sequence[RetrievedSentence], threshold: float | None
+) -> bool:
+    if threshold is None or not all((one.probability or 0) >= threshold for one in (hit, *group)):
+        return False
+    own, others = sentences[hit.index], [sentences[one.index] for one in group]
+    section = own.document, own.heading, own.row
+    return (
+        all((other.document, other.heading, other.row) == section for other in others)
+        and any(abs(own.ordinal - other.ordinal) == 1 for other in others)
+        and sum(len(each.text) for each in (own, *others)) <= MAX_JOINED_CHARACTERS
+    )
+
+
+def _to_answer(
+    group: Sequence[Hit],
+    sentences: Sequence[RetrievedSentence],
+    stage: int,
+    retriever: Retriever,
+    context: int,
+) -> Answer:
+    """The sentences of a group as one answer, with the score of the best of them."""
+    hit = group[0]
+    parts = sorted((sentences[each.index] for each in group), key=lambda each: each.ordinal)
+    best, sentence, last = sentences[hit.index], parts[0], parts[-1]
     before, after = "", ""
-    if isinstance(retriever, HasNeighbors):
-        before, after = retriever.neighbors(sentence)
+    if context and isinstance(retriever, HasNeighbors):
+        before, after = retriever.neighbors(sentence, context)
+        if last is not sentence:
+            after = retriever.neighbors(last, context)[1]
+    phrase = best.phrase
+    if phrase is not None:
+        shift = sum(len(part.text) + 1 for part in parts[: parts.index(best)])
+        phrase = replace(phrase, start=phrase.start + shift, end=phrase.end + shift)
     return Answer(
-        text=sentence.text,
+        text=" ".join(part.text for part in parts),
         score=hit.score,
         stage=stage,
         probability=hit.probability,
         document=sentence.document,
         title=sentence.title,
         start=sentence.start,
-        end=sentence.end,
+        end=last.end,
         unit=sentence.unit,
         number=sentence.number,
         heading=sentence.heading,
@@ -169,5 +256,6 @@ def _to_answer(sentence: RetrievedSentence, hit: Hit, stage: int, retriever: Ret
         after=after,
         row=sentence.row,
         record=sentence.record,
-        phrase=sentence.phrase,
+        phrase=phrase,
+        sentences=len(parts),
     )

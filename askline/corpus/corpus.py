@@ -190,6 +190,9 @@ class Corpus:
         retrieved: int = DEFAULT_RETRIEVED,
         blend: float = DEFAULT_BLEND,
         phrases: bool = False,
+        context: int = 1,
+        threshold: float | None = None,
+        join: bool = False,
     ) -> Answers:
         """
         The best `top_k` sentences, best first.
@@ -198,9 +201,22 @@ class Corpus:
         ranker's score plus `blend` times the retrieval score; without a ranker, it is that of the
         retrieval. With `phrases`, sentences are also found by the phrases in them
         (`encode_phrases`), and the best of both searches are ranked.
+
+        Each answer has `context` sentences before and after it. `threshold` replaces the ranker's
+        own; with 0, the best sentence is always an answer. With `join`, sentences that follow each
+        other and all reach the threshold are one answer.
         """
         check_question(question)  # before indexes are updated and models are loaded
-        ask = partial(answer, question, top_k=top_k, retrieved=retrieved, blend=blend)
+        ask = partial(
+            answer,
+            question,
+            top_k=top_k,
+            retrieved=retrieved,
+            blend=blend,
+            context=context,
+            threshold=threshold,
+            join=join,
+        )
         ranker = self._loaded_ranker
         try:
             return ask(self.retriever(phrases=phrases), ranker)
@@ -208,7 +224,7 @@ class Corpus:
             self._search = synced_search_index(self._store, self._folder, None, rebuild=True)
             return ask(self.retriever(phrases=phrases), ranker)
 
-    def nearest(self, question: str, *, top_k: int = 5) -> Answers:
+    def nearest(self, question: str, *, top_k: int = 5, context: int = 1) -> Answers:
         """The sentences of the nearest phrases, nearest first; no ranker is used."""
         check_question(question)
         return answer(
@@ -216,6 +232,7 @@ class Corpus:
             self._phrases.retriever(),
             top_k=top_k,
             retrieved=max(top_k, DEFAULT_RETRIEVED),
+            context=context,
         )
 
     def retriever(self, *, phrases: bool = False) -> Retriever:

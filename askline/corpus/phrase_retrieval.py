@@ -72,9 +72,9 @@ class PhraseRetriever:
             retrieved[key] = replace(result, phrase=phrase)
         return list(retrieved.values())
 
-    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after; empty if there is none."""
-        return find_neighbors(self._store, sentence)
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
+        return find_neighbors(self._store, sentence, count)
 
     def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
         """The sentences of the passage of a sentence, in their order."""
@@ -121,9 +121,9 @@ class HybridRetriever:
         ]
         return sorted(combined, key=lambda sentence: -sentence.score)[:k]
 
-    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after; empty if there is none."""
-        return self._words.neighbors(sentence)
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
+        return self._words.neighbors(sentence, count)
 
     def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
         """The sentences of the passage of a sentence, in their order."""

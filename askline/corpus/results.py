@@ -6,7 +6,7 @@ All are frozen records. None of them refers back to the store, which may change 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Literal
@@ -27,6 +27,7 @@ __all__ = [
     "Outcome",
     "RetrievedSentence",
     "VerifyReport",
+    "reaches_threshold",
 ]
 
 Outcome = Literal["added", "changed", "unchanged", "removed", "failed"]
@@ -97,13 +98,15 @@ class Answer:
     heading: str
     before: str
     after: str
-    """The neighboring sentences; empty at either end of the document."""
+    """The neighboring sentences, joined by spaces; empty at either end of the document."""
     row: int | None = None
     """In csv the spreadsheet row, in jsonl the line; None in other files."""
     record: str = ""
     """The row's own id; empty if it has none."""
     phrase: AnswerPhrase | None = None
     """The phrase that the ranker read, or else the nearest phrase; None if there is neither."""
+    sentences: int = 1
+    """More than 1 if neighboring sentences that all reach the threshold were joined."""
 
     @property
     def place(self) -> str:
@@ -139,36 +142,71 @@ class Answers:
 
     @property
     def best(self) -> Answer | None:
-        """The first answer; None if no sentence shares a word with the question."""
-        return self.answers[0] if self.answers else None
+        """
+        The first answer that reaches the threshold, or else the first of all.
+
+        None if no sentence shares a word with the question.
+        """
+        return next(iter(self.above_threshold or self.answers), None)
 
     def __iter__(self) -> Iterator[Answer]:
         return iter(self.answers)
 
     @property
     def answered(self) -> bool:
-        """Whether there is a best sentence and its probability reaches the threshold."""
-        if self.best is None:
-            return False
-        if self.threshold is None or self.best.probability is None:
-            return True
-        return self.best.probability >= self.threshold
+        """Whether at least one answer reaches the threshold."""
+        return bool(self.above_threshold)
+
+    @property
+    def above_threshold(self) -> tuple[Answer, ...]:
+        """The answers that reach the threshold, best first."""
+        return tuple(each for each in self.answers if self._reaches_threshold(each))
+
+    @property
+    def below_threshold(self) -> tuple[Answer, ...]:
+        """The other answers, best first."""
+        return tuple(each for each in self.answers if not self._reaches_threshold(each))
+
+    def _reaches_threshold(self, answer: Answer) -> bool:
+        first = self.answers[0].probability
+        return reaches_threshold(answer.probability, self.threshold, first)
 
     def _repr_html_(self) -> str:
         """The question and its answers, for notebooks."""
         question = f"<p><b>{escape(self.question)}</b></p>"
         if self.best is None:
             return f"<div>{question}<p>No sentence matches the question.</p></div>"
-        note = "" if self.answered else "<p>No answer found. The nearest sentences:</p>"
-        others = "".join(
-            f"<li>{_sentence_html(answer)}{_source_html(answer)}</li>"
-            for answer in self.answers[1:]
-        )
-        first = f"<li>{self.best._repr_html_()}</li>"
-        return f"<div>{question}{note}<ol>{first}{others}</ol></div>"
+        if not self.answered:
+            note = "<p>No answer found. The nearest sentences:</p>"
+            return f"<div>{question}{note}{_list_html(self.answers)}</div>"
+        below = ""
+        if self.below_threshold:
+            below = f"<p>Below the threshold:</p>{_list_html(self.below_threshold)}"
+        return f"<div>{question}{_list_html(self.above_threshold)}{below}</div>"
+
+
+def reaches_threshold(
+    probability: float | None, threshold: float | None, first_probability: float | None
+) -> bool:
+    """
+    Whether a probability is high enough for an answer.
+
+    Without a threshold, or with 0, every answer is. A missing probability belongs to a sentence
+    that the last stage did not rank; it counts only if even the first answer has none.
+    """
+    if not threshold:
+        return True
+    return first_probability is None if probability is None else probability >= threshold
 
 
 # Neither color is set, so that the text is readable in light and dark notebooks.
+
+
+def _list_html(answers: Sequence[Answer]) -> str:
+    """A list whose first answer has its neighbors."""
+    first, *others = answers
+    items = [first._repr_html_(), *(_sentence_html(each) + _source_html(each) for each in others)]
+    return f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>"
 
 
 def _sentence_html(answer: Answer) -> str:

@@ -9,7 +9,8 @@ optional.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 from ..rankers.requests import check_question
@@ -63,8 +64,8 @@ class Retriever(Protocol):
 class HasNeighbors(Protocol):
     """A retriever that knows the sentences around a sentence."""
 
-    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after; empty if there is none."""
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
         ...
 
 
@@ -123,9 +124,9 @@ class LexicalRetriever:
         best = sorted(scored, key=lambda each: -each.score)[:k]
         return self._with_documents(best)
 
-    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after; empty if there is none."""
-        return find_neighbors(self._store, sentence)
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
+        return find_neighbors(self._store, sentence, count)
 
     def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
         """The sentences of the passage of a sentence, in their order."""
@@ -192,21 +193,28 @@ def to_document_sentence(sentence: SentenceRecord) -> DocumentSentence:
     )
 
 
-def find_neighbors(store: Store, sentence: RetrievedSentence) -> tuple[str, str]:
+def find_neighbors(store: Store, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
     """
-    The sentence before and the sentence after, in the same document and the same row.
+    At most `count` sentences before and after, in the same section and the same row.
 
-    All three are checked: DamagedDocumentError if one differs from what was stored.
+    All of them are checked: DamagedDocumentError if one differs from what was stored.
     """
     document_id = store.document_id(sentence.document)
     if document_id is None:
         return "", ""
-    around = store.sentences(document_id, sentence.ordinal - 1, sentence.ordinal + 1)
+    around = store.sentences(document_id, sentence.ordinal - count, sentence.ordinal + count)
     if sentence.row is not None:
         row = store.row_at(document_id, sentence.start)
         around = [each for each in around if store.row_at(document_id, each.start) == row]
-    texts = {each.ordinal: each.text for each in around}
-    return texts.get(sentence.ordinal - 1, ""), texts.get(sentence.ordinal + 1, "")
+    before = [each for each in around if each.ordinal < sentence.ordinal]
+    after = [each for each in around if each.ordinal > sentence.ordinal]
+    return _section(reversed(before), reverse=True), _section(after)
+
+
+def _section(sentences: Iterable[SentenceRecord], *, reverse: bool = False) -> str:
+    """The sentences up to the first heading, joined in the order of the text."""
+    texts = [each.text for each in takewhile(lambda each: not each.is_heading, sentences)]
+    return " ".join(reversed(texts) if reverse else texts)
 
 
 def find_passage(store: Store, sentence: RetrievedSentence) -> list[DocumentSentence]:

@@ -25,6 +25,7 @@ from ..corpus import (
 )
 from ..corpus.ask import in_document_order, read_phrase
 from ..corpus.connectors import Connector, connect
+from ..corpus.results import reaches_threshold
 from ..errors import AsklineError, CorpusError
 from ..rankers.base import Ranker
 from ..rankers.deadline import Deadline
@@ -98,9 +99,9 @@ class RemoteRetriever:
             connector.close()
             raise
 
-    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
-        """Return the sentences before and after in the same text, empty if there are none."""
-        return self._connector.neighbors(found) if self._connector else ("", "")
+    def neighbors(self, found: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """Return at most `count` sentences before and after in the same text."""
+        return self._connector.neighbors(found, count) if self._connector else ("", "")
 
     def __len__(self) -> int:
         return self._size
@@ -197,11 +198,11 @@ class _RecordingRetriever:
         self.found = self._retriever.retrieve(question, k)
         return self.found
 
-    def neighbors(self, found: RetrievedSentence) -> tuple[str, str]:
+    def neighbors(self, found: RetrievedSentence, count: int = 1) -> tuple[str, str]:
         self._with_context -= 1
         if self._with_context < 0 or not isinstance(self._retriever, HasNeighbors):
             return "", ""
-        return self._retriever.neighbors(found)
+        return self._retriever.neighbors(found, count)
 
     def passage(self, found: RetrievedSentence) -> list[DocumentSentence]:
         return self._retriever.passage(found) if isinstance(self._retriever, HasPassages) else []
@@ -239,27 +240,33 @@ def _response(
     stages: Sequence[StageReport],
     start: float,
 ) -> AskResponse:
-    threshold = ranker.threshold
-    best = answers[0].probability if answers else None
-    below = threshold is not None and best is not None and best < threshold
-    no_answer = not answers or below
-    if not no_answer:
-        source = answers[0].source
-        passage = _Passage(answers[0].text, **source.model_dump())
+    threshold = _threshold(ranker, job)
+    first = answers[0].probability if answers else None
+    for each in answers:
+        each.above_threshold = reaches_threshold(each.probability, threshold, first)
+    best = next((each for each in answers if each.above_threshold), None)
+    if best is not None:
+        passage = _Passage(best.text, **best.source.model_dump())
         phrase = read_phrase(ranker, job.question, passage)
         if phrase is not None:
-            answers[0].phrase = PhraseSchema(text=phrase.text, start=phrase.start, end=phrase.end)
+            best.phrase = PhraseSchema(text=phrase.text, start=phrase.start, end=phrase.end)
     return AskResponse(
         id=new_response_id(),
         question=job.question,
         ranker=str(ranker),
-        no_answer=no_answer,
+        no_answer=best is None,
         threshold=threshold,
         answers=answers,
         stages=[_stage(number, stage) for number, stage in enumerate(stages)],
         skipped=sum(stage.skipped for stage in stages),
         ms=round(1000 * (time.perf_counter() - start), 3),
     )
+
+
+def _threshold(ranker: Ranker, job: AskJob) -> float | None:
+    """The threshold of the request, or else that of the ranker; None without probabilities."""
+    own = ranker.threshold
+    return own if own is None or job.threshold is None else job.threshold
 
 
 def _stage(number: int, stage: StageReport) -> StageSchema:
@@ -290,6 +297,7 @@ def _answer(
         score=score,
         probability=probability,
         stage=stage,
+        above_threshold=True,  # `_response` decides
         phrase=None,
         source=SourceSchema(**source),
         before=before,

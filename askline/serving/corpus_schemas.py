@@ -80,6 +80,15 @@ class AskRequest(Schema):
     retrieved: Annotated[
         _Retrieved, Field(description="Number of sentences retrieved from the index.")
     ] = 100
+    threshold: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1,
+            description="Probability below which a sentence is not an answer; 0 never refuses. "
+            "Default: the ranker's own. Ignored by rankers without probabilities.",
+        ),
+    ] = None
     explain: Annotated[
         bool,
         Field(description="Also return the score and rank that each stage gave each candidate."),
@@ -124,6 +133,9 @@ class AnswerSchema(Schema):
     ]
     probability: Annotated[
         float | None, Field(description="Probability that it answers; null if not calibrated.")
+    ]
+    above_threshold: Annotated[
+        bool, Field(description="Whether the probability reaches the threshold.")
     ]
     stage: Annotated[int, Field(description="The stage that decided its rank.")]
     phrase: PhraseSchema | None
@@ -170,9 +182,7 @@ class AskResponse(Schema):
     ranker: str
     no_answer: Annotated[
         bool,
-        Field(
-            description="No candidate was found, or the best probability is below the threshold."
-        ),
+        Field(description="No candidate was found, or every probability is below the threshold."),
     ]
     threshold: float | None
     answers: list[AnswerSchema]

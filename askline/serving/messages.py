@@ -188,6 +188,7 @@ class AskJob:
     top_k: int
     retrieved: int
     explain: bool
+    threshold: float | None = None
     task: Literal["ask"] = "ask"
 
     def read_result(self, value: object) -> AskResponse:

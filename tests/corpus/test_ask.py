@@ -3,11 +3,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from askline import load
-from askline.corpus import AnswerPhrase, Corpus, HasNeighbors, RetrievedSentence, Retriever, answer
+from askline.corpus import (
+    Answer,
+    AnswerPhrase,
+    Corpus,
+    HasNeighbors,
+    RetrievedSentence,
+    Retriever,
+    answer,
+)
 from askline.corpus.ask import in_document_order
 from askline.engine.spans import Span
 from askline.errors import InputError
@@ -140,7 +150,7 @@ def test_without_retrieved_sentences_there_is_no_answer(ranker: Ranker | None) -
     ids=["blank", "none", "no top", "too few"],
 )
 def test_answer_refuses_invalid_arguments(
-    question: str, options: dict[str, int], message: str
+    question: str, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
         answer(question, Engine(), load("bm25"), **options)
@@ -273,3 +283,113 @@ def test_the_phrase_is_in_the_sentence_and_not_in_its_context(
     assert best is not None
     assert (best.text, best.phrase) == (text, phrase)
     assert ranker.read_in == ([f"Lamps: {text}"] if phrase else [text])
+
+
+def test_answered_counts_every_answer_that_is_returned() -> None:
+    found = (_found("a", 0, "It was lit.", 9.0), _found("b", 0, "It was lit late.", 1.0))
+    answers = answer("When?", Engine(*found), Reading(0.3, 0.6), blend=0.0)
+    swapped = replace(answers, answers=answers.answers[::-1])
+    for each in (answers, swapped):
+        assert each.answered
+        assert [one.document for one in each.above_threshold] == ["b"]
+        assert [one.document for one in each.below_threshold] == ["a"]
+        assert each.best is not None
+        assert each.best.document == "b"
+
+
+def test_a_threshold_of_the_caller_replaces_that_of_the_ranker() -> None:
+    found = (_found("a", 0, "It was lit."), _found("b", 0, "It was lit late."))
+    strict = answer("When?", Engine(*found), Reading(0.5, 0.2), threshold=0.6)
+    assert (strict.threshold, strict.answered) == (0.6, False)
+    lenient = answer("When?", Engine(*found), Reading(0.1, 0.2), threshold=0.0)
+    assert lenient.answered
+    assert len(lenient.above_threshold) == 2
+
+
+@pytest.mark.parametrize(
+    ("ranker", "options", "message"),
+    [
+        (Reading(0.5), {"threshold": 1.5}, "a probability from 0 to 1, got 1.5"),
+        (load("bm25"), {"threshold": 0.5}, "needs a ranker with probabilities, .* got bm25"),
+        (None, {"threshold": 0.5}, "got no ranker"),
+        (None, {"context": -1}, "context must not be negative, got -1"),
+    ],
+    ids=["too high", "not calibrated", "no ranker", "negative context"],
+)
+def test_answer_refuses_thresholds_and_contexts_that_do_not_fit(
+    ranker: Ranker | None, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        answer("When?", Engine(_found("a", 0)), ranker, **options)
+
+
+def test_a_threshold_of_zero_fits_every_ranker() -> None:
+    result = answer("When?", Engine(_found("a", 0)), load("bm25"), threshold=0.0)
+    assert (result.threshold, result.answered) == (None, True)
+
+
+class Pages(Engine):
+    """A retriever that knows neighbors: the ordinals around a sentence."""
+
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        at = sentence.ordinal
+        before, after = range(at - count, at), range(at + 1, at + 1 + count)
+        return " ".join(map(str, before)), " ".join(map(str, after))
+
+
+def _joined(*probabilities: float, **changes: Any) -> list[Answer]:
+    """The answers out of sentences 4, 5, 6 … of one document."""
+    found = [
+        _found("d", 4 + at, f"It was lit in {1700 + at}.", 1.0) for at in range(len(probabilities))
+    ]
+    found[1] = replace(found[1], **changes)
+    engine = Pages(*found)
+    ranker = Reading(*probabilities)
+    return list(answer("When?", engine, ranker, join=True, top_k=2).answers)
+
+
+def test_sentences_that_follow_each_other_and_answer_are_joined() -> None:
+    first, second = _joined(0.5, 0.9, 0.2, 0.3)
+    assert first.text == "It was lit in 1700. It was lit in 1701."
+    assert (first.probability, first.sentences) == (0.9, 2)
+    assert first.phrase == AnswerPhrase("1701", 34, 38)
+    assert first.text[34:38] == "1701"
+    assert (first.before, first.after) == ("3", "6")
+    assert (second.text, second.sentences) == ("It was lit in 1703.", 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"document": "e"}, {"heading": "Lamps"}, {"row": 3}, {"ordinal": 9}, {"text": "lit " * 200}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_other_sentences_are_not_joined(changes: dict[str, Any]) -> None:
+    assert {each.sentences for each in _joined(0.5, 0.9, **changes)} == {1}
+
+
+def test_sentences_below_the_threshold_are_not_joined() -> None:
+    assert {each.sentences for each in _joined(0.39, 0.9)} == {1}
+    found = (_found("d", 0, "It was lit."), _found("d", 1, "It was late."))
+    always = answer("When?", Engine(*found), Reading(0.2, 0.9), join=True, threshold=0.0)
+    assert {each.sentences for each in always.answers} == {1}
+
+
+def test_without_join_every_sentence_is_an_answer() -> None:
+    found = (_found("d", 0, "It was lit."), _found("d", 1, "It was late."))
+    assert len(answer("When?", Engine(*found), Reading(0.8, 0.9)).answers) == 2
+
+
+@pytest.mark.parametrize(
+    ("context", "before", "after"),
+    [(0, "", ""), (1, "Two.", "Four."), (3, "One. Two.", "Four. Five.")],
+)
+def test_context_is_the_number_of_neighbors_within_the_section(
+    tmp_path: Path, context: int, before: str, after: str
+) -> None:
+    text = "# A\n\nOld.\n\n# Lamps\n\nOne. Two. It was lit in 1698. Four. Five.\n\n# B\n\nNew.\n"
+    (tmp_path / "lamps.md").write_text(text, encoding="utf-8")
+    with Corpus.in_memory(ranker=None) as corpus:
+        corpus.add(tmp_path)
+        best = corpus.ask("When was it lit?", context=context).best
+    assert best is not None
+    assert (best.before, best.after) == (before, after)

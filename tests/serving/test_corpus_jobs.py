@@ -164,3 +164,17 @@ def test_without_an_index_questions_need_documents(slow_server: Server) -> None:
     assert response.status_code == 404
     assert "--index DIR" in response.json()["message"]
     assert slow_server.client.get("/v1/documents").status_code == 404
+
+
+def test_a_threshold_of_the_request_replaces_that_of_the_ranker(server: Server) -> None:
+    question = "When was the first lighthouse on the rock lit?"
+    own = _ask(server, question, ranker="cascade")
+    lenient = _ask(server, question, ranker="cascade", threshold=0)
+    strict = _ask(server, question, ranker="cascade", threshold=1)
+    assert all(each["above_threshold"] for each in lenient["answers"])
+    assert (lenient["threshold"], lenient["no_answer"]) == (0, False)
+    assert (strict["threshold"], strict["no_answer"]) == (1, True)
+    assert [each["above_threshold"] for each in own["answers"]] == [
+        each["probability"] is not None and each["probability"] >= own["threshold"]
+        for each in own["answers"]
+    ]

@@ -35,7 +35,7 @@ JOBS = [
     RankJob("a\x00ü🜚", ["\ud800", "x" * 100_000], None),
     ScoreJob([("a", "b"), ("c", "d")], "bm25"),
     AskJob("a", [NamedText(id="1", text="b")], True, "bm25", 3, 100, False),
-    AskJob("a", None, False, None, 3, 100, True),
+    AskJob("a", None, False, None, 3, 100, True, 0.25),
     AddJob([NamedText(id="1", text="b")]),
     RemoveJob("a"),
     ListJob("", 10),

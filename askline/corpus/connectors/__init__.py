@@ -37,8 +37,8 @@ class Connector(Protocol):
         """
         ...
 
-    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after in the same text."""
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after in the same text, joined by spaces."""
         ...
 
     def __len__(self) -> int:

@@ -111,9 +111,9 @@ class PostgresConnector:
                 texts = _fuse_ranks(texts, nearest)
         return best_sentences(question, texts, k, self._stemmer)
 
-    def neighbors(self, sentence: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after in the same text."""
-        return SentenceWithNeighbors.neighbors_of(sentence)
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after in the same text, joined by spaces."""
+        return SentenceWithNeighbors.neighbors_of(sentence, count)
 
     def __len__(self) -> int:
         return self._table.size

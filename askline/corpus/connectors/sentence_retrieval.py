@@ -32,24 +32,25 @@ class ServerText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SentenceWithNeighbors(RetrievedSentence):
-    """A sentence with its neighbors, so that they need no second request to the server."""
+    """A sentence with those of its text, so that they need no second request to the server."""
 
-    before: str = ""
-    after: str = ""
+    text_sentences: tuple[str, ...] = ()
+    """All sentences of the text, by ordinal."""
 
     @staticmethod
-    def neighbors_of(sentence: RetrievedSentence) -> tuple[str, str]:
-        """The sentence before and the sentence after; empty if they are not known."""
-        if isinstance(sentence, SentenceWithNeighbors):
-            return sentence.before, sentence.after
-        return "", ""
+    def neighbors_of(sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after; empty if they are not known."""
+        if not isinstance(sentence, SentenceWithNeighbors):
+            return "", ""
+        at, texts = sentence.ordinal, sentence.text_sentences
+        before, after = texts[max(0, at - count) : at], texts[at + 1 : at + 1 + count]
+        return " ".join(before), " ".join(after)
 
 
 class _Candidate(NamedTuple):
     text: ServerText
     sentence: SentenceRecord
-    before: str
-    after: str
+    text_sentences: tuple[str, ...]
     passage: int
     """The position of its passage in the list of all passages."""
 
@@ -98,11 +99,12 @@ def _split_texts(
     passages: list[str] = []
     for text in texts:
         sentences = list(text_record(text.id, text.text).sentences)
+        sentence_texts = tuple(sentence.text for sentence in sentences)
         for first, last, passage in split_passages(sentences):
-            for at in range(first, last + 1):
-                before = sentences[at - 1].text if at else ""
-                after = sentences[at + 1].text if at + 1 < len(sentences) else ""
-                candidates.append(_Candidate(text, sentences[at], before, after, len(passages)))
+            candidates += [
+                _Candidate(text, sentence, sentence_texts, len(passages))
+                for sentence in sentences[first : last + 1]
+            ]
             passages.append(f"{text.title} {passage}")
     return candidates, stem_texts(passages, stemmer.stem)
 
@@ -130,6 +132,5 @@ def _to_retrieved(candidate: _Candidate, score: float) -> SentenceWithNeighbors:
         heading=sentence.heading,
         title=text.title,
         score=score,
-        before=candidate.before,
-        after=candidate.after,
+        text_sentences=candidate.text_sentences,
     )

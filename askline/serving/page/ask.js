@@ -34,11 +34,13 @@ async function ask() {
   const body = { question: question.value, explain: true, top_k: 4 };
   if (text.value.trim()) body.documents = [{ id: OWN, text: text.value }];
   const result = await call("/v1/ask", body);
-  const [best, ...others] = result.answers;
+  const [best, ...others] = result.answers.filter((answer) => answer.above_threshold);
+  const below = result.answers.filter((answer) => !answer.above_threshold);
   show(
     place,
-    result.no_answer ? noAnswer(result, best) : answerCard(best, result),
-    others.length && !result.no_answer ? nextBest(others) : null,
+    best ? answerCard(best, result) : noAnswer(result, below[0]),
+    others.length ? answerList("Next best", others) : null,
+    best && below.length ? answerList(`Below the threshold of ${percent(result.threshold)}`, below) : null,
     stageExplanation(result),
   );
 }
@@ -133,9 +135,9 @@ function paragraphs(sentences, source) {
 
 const probabilityText = (answer) => (answer.probability === null ? null : ` · ${percent(answer.probability)}`);
 
-function nextBest(others) {
-  const lines = others.map((answer) =>
+function answerList(title, answers) {
+  const lines = answers.map((answer) =>
     element("li", {}, answer.text, " ", element("span", { class: "hint" }, sourceLink(answer), probabilityText(answer))),
   );
-  return element("section", {}, element("h2", {}, "Next best"), element("ol", { class: "plain next" }, ...lines));
+  return element("section", {}, element("h2", {}, title), element("ol", { class: "plain next" }, ...lines));
 }

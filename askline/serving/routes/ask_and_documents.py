@@ -57,6 +57,7 @@ async def ask(request: Request, body: AskRequest) -> AskResponse:
         ranker=body.ranker,
         top_k=body.top_k,
         retrieved=body.retrieved,
+        threshold=body.threshold,
         explain=body.explain,
     )
     return await service.run(request, job, body.deadline_ms)

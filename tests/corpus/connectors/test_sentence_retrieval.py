@@ -31,7 +31,8 @@ def test_sentences_slice_the_text_they_came_from() -> None:
 def test_the_sentence_with_the_words_comes_first_with_its_neighbors() -> None:
     best = _best(ServerText("rock", ROCK, "", 2.0))[0]
     assert best.text == "Its lighthouse was lit in 1698."
-    assert (best.before, best.after) == ("The rock is far out.", "A storm took it.")
+    assert SentenceWithNeighbors.neighbors_of(best) == ("The rock is far out.", "A storm took it.")
+    assert SentenceWithNeighbors.neighbors_of(best, 0) == ("", "")
 
 
 def test_the_servers_score_decides_between_equal_sentences() -> None:
