@@ -252,6 +252,8 @@ def _to_answer(
         unit=sentence.unit,
         number=sentence.number,
         heading=sentence.heading,
+        headings=sentence.headings,
+        lead_in=sentence.lead_in,
         before=before,
         after=after,
         row=sentence.row,

@@ -13,7 +13,7 @@ from zlib import crc32
 
 from .schema import RowRecord, SentenceRecord
 
-__all__ = ["document_checksum", "heading_checksum", "row_checksum", "sentence_checksum"]
+__all__ = ["context_checksum", "document_checksum", "row_checksum", "sentence_checksum"]
 
 _32_BITS = 0xFFFFFFFF
 
@@ -25,18 +25,23 @@ def document_checksum(document_id: int, columns: Iterable[str | int | None]) -> 
     return crc32("\0".join(map(str, (document_id, *values))).encode())
 
 
-def heading_checksum(document_id: int, heading: str) -> int:
-    """The part of a sentence's checksum that all sentences below a heading share."""
-    return crc32(heading.encode(), document_id & _32_BITS)
+def context_checksum(document_id: int, heading: str, path: str = "", lead_in: str = "") -> int:
+    """
+    The part of a sentence's checksum that all sentences with the same context share.
+
+    Without a path and a lead-in, it is what earlier versions stored.
+    """
+    checksum = crc32(heading.encode(), document_id & _32_BITS)
+    return crc32(lead_in.encode(), crc32(path.encode(), checksum))
 
 
-def sentence_checksum(sentence: SentenceRecord, heading: int) -> int:
-    """The checksum of a sentence and its place, from that of its document and heading."""
-    ordinal, start, end, number, kind, _, text = sentence
+def sentence_checksum(sentence: SentenceRecord, context: int) -> int:
+    """The checksum of a sentence and its place, from that of its document and context."""
+    ordinal, start, end, number, kind, _, text, _, _ = sentence
     # The place is mixed by multiplication, because formatting it would slow down indexing. An odd
     # factor keeps every bit of a number.
     place = (8 * ordinal + kind) * 0x9E3779B1 + start * 0x85EBCA77 + end * 0xC2B2AE3D
-    return crc32(text.encode(), (place + number * 0x27D4EB2F + heading) & _32_BITS)
+    return crc32(text.encode(), (place + number * 0x27D4EB2F + context) & _32_BITS)
 
 
 def row_checksum(document_id: int, row: RowRecord) -> int:

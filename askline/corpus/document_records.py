@@ -25,6 +25,7 @@ from ..text.readers import (
     ReaderPool,
     ReadLimitError,
     ReadLimits,
+    SentenceContext,
     SentenceSpan,
     iter_sentences,
     read_content,
@@ -45,7 +46,7 @@ __all__ = [
     "text_record",
 ]
 
-READER_VERSION = "4"
+READER_VERSION = "5"
 """Raise this when files are read or split differently: every file is then read again."""
 
 STANDARD_INPUT = "-"
@@ -204,10 +205,14 @@ def _sentence_records(
     document: ParsedDocument, sentences: Iterable[SentenceSpan]
 ) -> Iterator[SentenceRecord]:
     kinds = {kind: number for number, kind in enumerate(SENTENCE_KINDS)}
-    given = heading = ""
+    given: SentenceContext | None = None
+    heading = path = lead_in = ""
     for ordinal, span in enumerate(sentences):
-        if span.heading is not given:  # once per heading, because it can be very long
-            given, heading = span.heading, _replace_surrogates(span.heading)
+        if span.context is not given:  # once per context, because a heading can be very long
+            given = span.context
+            heading, path, lead_in = map(
+                _replace_surrogates, (given.heading, "\n".join(given.headings), given.lead_in)
+            )
         start, end = document.span(span.start, span.end) or (span.start, span.end)
         yield SentenceRecord(
             ordinal,
@@ -217,6 +222,8 @@ def _sentence_records(
             kinds[span.kind],
             heading,
             _replace_surrogates(_sentence_text(document, span)),
+            path,
+            lead_in,
         )
 
 

@@ -13,7 +13,17 @@ from typing import NamedTuple
 
 from .schema import SentenceRecord
 
-__all__ = ["MAX_SENTENCE_CHARACTERS", "PASSAGE_CHARACTERS", "Passage", "split_passages"]
+__all__ = [
+    "HEADING_SEPARATOR",
+    "MAX_SENTENCE_CHARACTERS",
+    "PASSAGE_CHARACTERS",
+    "Passage",
+    "passage_heading",
+    "split_passages",
+]
+
+HEADING_SEPARATOR = " > "
+"""Between the headings of a path that is shown on one line."""
 
 PASSAGE_CHARACTERS = 1000
 """Upper limit. Recall is the same from 700 upwards and lower at 400; longer passages cost more."""
@@ -31,20 +41,38 @@ class Passage(NamedTuple):
 
 
 def split_passages(sentences: Iterable[SentenceRecord]) -> Iterator[Passage]:
-    """Start a passage at each heading, and where the passage would exceed the limit."""
+    """
+    Start a passage at each heading, and where the passage would exceed the limit.
+
+    Headings and the names of columns are not sentences of a passage, because the passages below
+    them start with their path. Code belongs to the passage above it if it fits into it. A passage
+    of nothing but code is left out, because code is never an answer.
+    """
     group: list[SentenceRecord] = []
     size = 0
     for sentence in sentences:
-        is_new_section = bool(group) and sentence.heading != group[0].heading
-        if group and (is_new_section or size + len(sentence.text) > PASSAGE_CHARACTERS):
-            yield _passage(group)
+        if group and (
+            sentence.is_heading
+            or (sentence.heading, sentence.path) != (group[0].heading, group[0].path)
+            or size + len(sentence.text) > PASSAGE_CHARACTERS
+        ):
+            yield from _passages(group)
             group, size = [], 0
-        group.append(sentence)
-        size += len(sentence.text)
-    if group:
-        yield _passage(group)
+        if not sentence.is_heading:
+            group.append(sentence)
+            size += len(sentence.text)
+    yield from _passages(group)
 
 
-def _passage(sentences: Sequence[SentenceRecord]) -> Passage:
-    text = "\n".join([sentences[0].heading, *(sentence.text for sentence in sentences)])
-    return Passage(sentences[0].ordinal, sentences[-1].ordinal, text)
+def passage_heading(sentence: SentenceRecord) -> str:
+    """The first line of the passage that starts with this sentence: its path, then its columns."""
+    above = sentence.headings[:-1]
+    return HEADING_SEPARATOR.join((*above, sentence.heading) if sentence.heading else above)
+
+
+def _passages(sentences: Sequence[SentenceRecord]) -> Iterator[Passage]:
+    if not all(sentence.is_code for sentence in sentences):
+        text = "\n".join(
+            [passage_heading(sentences[0]), *(sentence.text for sentence in sentences)]
+        )
+        yield Passage(sentences[0].ordinal, sentences[-1].ordinal, text)

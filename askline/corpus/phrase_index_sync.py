@@ -25,7 +25,7 @@ from .store import Store
 
 __all__ = ["PassageId", "PhraseIndexSync", "try_open_phrase_index"]
 
-FORMAT = 1
+FORMAT = 2
 """Raise this when passages change: an index of another format is rebuilt."""
 _PASSAGES_PER_BATCH = 128  # passages encoded before they are written: a few seconds of work
 _LOCK_TIMEOUT_SECONDS = 60.0  # another process needs a second per batch, more to merge segments

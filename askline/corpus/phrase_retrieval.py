@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..phrases import PhraseHit, PhraseIndex, PhraseModel
-from .passages import MAX_SENTENCE_CHARACTERS
+from .passages import MAX_SENTENCE_CHARACTERS, passage_heading
 from .phrase_index_sync import PassageId
 from .results import AnswerPhrase, DocumentSentence, RetrievedSentence
 from .retrieval import (
@@ -37,7 +37,7 @@ class PhraseRetriever:
     """
     The sentences of the nearest phrases, each with its nearest phrase.
 
-    Phrases that cross the end of a sentence, and phrases in headings, are left out.
+    Phrases that cross the end of a sentence, and phrases in headings and code, are left out.
     """
 
     def __init__(self, store: Store, index: PhraseIndex, model: PhraseModel) -> None:
@@ -55,7 +55,7 @@ class PhraseRetriever:
             if hit.document not in passages:
                 passages[hit.document] = self._store.unchecked_sentences(*passage_id)
             sentence, phrase = _locate(hit, passages[hit.document])
-            if sentence is None or sentence.is_heading:
+            if sentence is None or not sentence.is_candidate:
                 continue
             key = passage_id.document_id, sentence.ordinal
             header = self._store.document(passage_id.document_id)
@@ -144,7 +144,7 @@ def _locate(
     hit: PhraseHit, sentences: list[SentenceRecord]
 ) -> tuple[SentenceRecord, AnswerPhrase] | tuple[None, None]:
     """The sentence of a passage that contains a phrase, and the phrase's place in it."""
-    start = len(sentences[0].heading) + 1 if sentences else 0  # a passage starts with its heading
+    start = len(passage_heading(sentences[0])) + 1 if sentences else 0
     for sentence in sentences:
         end = start + len(sentence.text[:MAX_SENTENCE_CHARACTERS])
         if start <= hit.start and hit.end <= end:

@@ -19,6 +19,7 @@ __all__ = [
     "AddReport",
     "Answer",
     "AnswerPhrase",
+    "AnswerPlace",
     "Answers",
     "CorpusStatus",
     "DocumentInfo",
@@ -73,6 +74,26 @@ class RetrievedSentence:
     The ordinals of the first and the last sentence of its passage, the unit that was searched; None
     if the retriever has no passages.
     """
+    headings: tuple[str, ...] = ()
+    """The path of headings above, from the highest to the nearest."""
+    lead_in: str = ""
+    """The sentence with a colon that introduces the list or table of this sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPlace:
+    """Another place where the sentence of an answer stands."""
+
+    document: str
+    title: str
+    start: int
+    end: int
+    """Characters of the decoded file; of the extracted text for pdf, docx and e-mail."""
+    unit: PlaceUnit
+    number: int
+    """The line, page, paragraph, notebook cell or message, from 1."""
+    heading: str
+    headings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +128,12 @@ class Answer:
     """The phrase that the ranker read, or else the nearest phrase; None if there is neither."""
     sentences: int = 1
     """More than 1 if neighboring sentences that all reach the threshold were joined."""
+    headings: tuple[str, ...] = ()
+    """The path of headings above, from the highest to the nearest."""
+    lead_in: str = ""
+    """The sentence with a colon that introduces the list or table of this sentence."""
+    also_at: tuple[AnswerPlace, ...] = ()
+    """Other places of the same sentence, in the order of the ranking."""
 
     @property
     def place(self) -> str:

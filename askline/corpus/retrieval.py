@@ -93,8 +93,8 @@ class LexicalRetriever:
     BM25 over passages, then over the sentences in them.
 
     The score of a sentence is that of its passage plus its own, both with the inverse document
-    frequencies of the corpus. Headings are indexed with the passages below them and are never
-    returned. Neither are sentences that contain nothing but words of the question.
+    frequencies of the corpus. Headings and code are indexed with the passages around them and are
+    never returned. Neither are sentences that contain nothing but words of the question.
     """
 
     def __init__(self, store: Store, search: SearchIndex) -> None:
@@ -110,7 +110,7 @@ class LexicalRetriever:
             (hit, sentence)
             for hit in self._search.search(list(weights), passages)
             for sentence in self._store.unchecked_sentences(hit.document_id, hit.first, hit.last)
-            if not sentence.is_heading
+            if sentence.is_candidate
         ]
         texts = (sentence.text[:MAX_SENTENCE_CHARACTERS] for _, sentence in pairs)
         terms = stem_texts(texts, self._search.stem)
@@ -171,6 +171,8 @@ def to_retrieved_sentence(
         unit=cast(PlaceUnit, header.unit),
         number=sentence.number,
         heading=sentence.heading,
+        headings=sentence.headings,
+        lead_in=sentence.lead_in,
         title=header.title,
         score=score,
         row=row.row if row else None,

@@ -31,6 +31,7 @@ __all__ = [
 SENTENCE_KINDS = ("sentence", "heading", "code", "cell", "row", "columns")
 """The table stores the position in this tuple."""
 _HEADING_KINDS = {SENTENCE_KINDS.index("heading"), SENTENCE_KINDS.index("columns")}
+_CODE_KIND = SENTENCE_KINDS.index("code")
 
 _SAME_NAME = "name is_file size modified sha256 kind encoding title unit characters problem"
 DOCUMENT_COLUMNS: dict[str, str] = {
@@ -62,12 +63,32 @@ class SentenceRecord(NamedTuple):
     kind: int
     """The position in SENTENCE_KINDS."""
     heading: str
+    """The nearest heading above, with the names of the columns in a table."""
     text: str
+    path: str = ""
+    """The headings above from the highest to the nearest, one per line."""
+    lead_in: str = ""
+    """The sentence with a colon that introduces the list or table of this sentence."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The path of headings from the highest to the nearest."""
+        return tuple(self.path.split("\n")) if self.path else ()
 
     @property
     def is_heading(self) -> bool:
         """True for a heading and for the row that names the columns of a table."""
         return self.kind in _HEADING_KINDS
+
+    @property
+    def is_code(self) -> bool:
+        """True for a code block, which is shown beside an answer and is never one."""
+        return self.kind == _CODE_KIND
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it can be an answer."""
+        return not (self.is_heading or self.is_code)
 
 
 class RowRecord(NamedTuple):
@@ -209,12 +230,20 @@ ALTER TABLE records ADD COLUMN checksum INTEGER;
 INSERT INTO settings SELECT 'unchecked_until', coalesce(max(id), 0) FROM documents;
 """
 
+# The path of headings above a sentence, one per line, and the lead-in of its list. A row of the
+# table is one context that sentences share.
+_ADD_CONTEXTS = """
+ALTER TABLE headings ADD COLUMN path TEXT NOT NULL DEFAULT '';
+ALTER TABLE headings ADD COLUMN lead_in TEXT NOT NULL DEFAULT '';
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _CREATE_TABLES,
     _ADD_RECORDS,
     _ADD_LEFT_OUT,
     _ADD_PATHS,
     _ADD_CHECKSUMS,
+    _ADD_CONTEXTS,
 )
 
 

@@ -37,7 +37,7 @@ __all__ = [
     "synced_search_index",
 ]
 
-FORMAT = 1
+FORMAT = 2
 """Raise this when fields, words or passages change: an index of another format is rebuilt."""
 
 SEARCH_FOLDER = "search"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..errors import CorpusError
-from .checksums import document_checksum, heading_checksum, row_checksum, sentence_checksum
+from .checksums import context_checksum, document_checksum, row_checksum, sentence_checksum
 from .schema import (
     CHECKED_COLUMNS,
     DOCUMENT_COLUMNS,
@@ -52,18 +52,20 @@ _SENTENCES_PER_QUERY = 10_000
 _STATE_COLUMNS = "size, modified, sha256, reading, problem, problem_line, left_out"
 _SELECT_HEADER = f"SELECT {', '.join(CHECKED_COLUMNS)}, checksum FROM documents WHERE id = ?"
 _SELECT_SENTENCES = """
-SELECT ordinal, first, last, place, kind, {heading}, {text}
+SELECT ordinal, first, last, place, kind, {columns}
 FROM sentences s LEFT JOIN headings h ON h.document = s.document AND h.number = s.heading
 WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
 """
+_TEXT_COLUMNS = ("h.text", "s.text", "h.path", "h.lead_in")
 _SELECT_UNCHECKED = _SELECT_SENTENCES.format(
-    heading="coalesce(h.text, '')", text="CAST(coalesce(s.text, '') AS TEXT)"
+    columns=", ".join(f"CAST(coalesce({name}, '') AS TEXT)" for name in _TEXT_COLUMNS)
 )
 _SELECT_CHECKED = _SELECT_SENTENCES.format(
-    heading="coalesce(h.text, '')", text="s.text, s.checksum"
+    columns="coalesce(h.text, ''), s.text, coalesce(h.path, ''), coalesce(h.lead_in, ''), "
+    "s.checksum"
 )
 _SELECT_BYTES = _SELECT_SENTENCES.format(
-    heading="CAST(coalesce(h.text, '') AS BLOB)", text="CAST(coalesce(s.text, '') AS BLOB)"
+    columns=", ".join(f"CAST(coalesce({name}, '') AS BLOB)" for name in _TEXT_COLUMNS)
 )
 
 
@@ -225,8 +227,8 @@ class Store:
             if not _is_decoding_error(error):
                 raise
             rows = [
-                (*columns, heading.decode("utf-8", "replace"), text.decode("utf-8", "replace"))
-                for *columns, heading, text in self._all(_SELECT_BYTES, document_id, first, last)
+                (*row[:5], *(text.decode("utf-8", "replace") for text in row[5:]))
+                for row in self._all(_SELECT_BYTES, document_id, first, last)
             ]
         return [SentenceRecord(*row) for row in rows]
 
@@ -514,29 +516,35 @@ class Store:
             [*values, generation],
         ).lastrowid
         assert document_id is not None  # a row was inserted
-        headings: dict[str, tuple[int | None, int]] = {
-            "": (None, heading_checksum(document_id, ""))
+        last_context = ("", "", "")  # heading, path, lead-in
+        contexts: dict[tuple[str, str, str], tuple[int | None, int]] = {
+            last_context: (None, context_checksum(document_id, ""))
         }
 
         def sentence_rows() -> Iterator[tuple[Any, ...]]:
-            last_heading = ""
-            heading_id, own_checksum = headings[last_heading]
+            nonlocal last_context
+            context_id, own_checksum = contexts[last_context]
             for sentence in document.sentences:
-                ordinal, start, end, number, kind, heading, text = sentence
-                if heading != last_heading:
-                    if heading not in headings:
-                        own_checksum = heading_checksum(document_id, heading)
-                        headings[heading] = len(headings) - 1, own_checksum
-                    last_heading = heading
-                    heading_id, own_checksum = headings[heading]
+                ordinal, start, end, number, kind, heading, text, path, lead_in = sentence
+                context = heading, path, lead_in
+                if context != last_context:
+                    if context not in contexts:
+                        own_checksum = context_checksum(document_id, *context)
+                        contexts[context] = len(contexts) - 1, own_checksum
+                    last_context = context
+                    context_id, own_checksum = contexts[context]
                 checksum = sentence_checksum(sentence, own_checksum)
-                yield document_id, ordinal, start, end, number, kind, heading_id, text, checksum
+                yield document_id, ordinal, start, end, number, kind, context_id, text, checksum
 
         insert = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
         count = connection.executemany(insert, sentence_rows()).rowcount
         connection.executemany(
-            "INSERT INTO headings VALUES (?, ?, ?)",
-            ((document_id, number, text) for text, (number, _) in headings.items() if text),
+            "INSERT INTO headings (document, number, text, path, lead_in) VALUES (?, ?, ?, ?, ?)",
+            (
+                (document_id, number, *context)
+                for context, (number, _) in contexts.items()
+                if number is not None
+            ),
         )
         table_rows = connection.executemany(
             "INSERT INTO records VALUES (?, ?, ?, ?, ?)",
@@ -638,7 +646,8 @@ class Store:
 
 
 def _full_checksum(document_id: int, sentence: SentenceRecord) -> int:
-    return sentence_checksum(sentence, heading_checksum(document_id, sentence.heading))
+    context = sentence.heading, sentence.path, sentence.lead_in
+    return sentence_checksum(sentence, context_checksum(document_id, *context))
 
 
 def _is_decoding_error(error: CorpusError) -> bool:

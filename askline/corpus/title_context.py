@@ -1,8 +1,8 @@
 """
-Title context: the title and heading that a ranker reads in front of a sentence.
+Title context: the title, headings and lead-in that a ranker reads in front of a sentence.
 
 Under a title or heading, a sentence need not name its subject: "MIT." is enough below "License".
-If the title or heading contains words of the question that the sentence lacks, it is put in front
+What contains words of the question that the sentence and the nearer headings lack is put in front
 of the sentence (research/decisions/corpus-store.md has the figures).
 """
 
@@ -37,7 +37,7 @@ _STOP_WORDS = frozenset(
 
 
 class TitledSentence(Protocol):
-    """A sentence, the title of its document, and the heading above it."""
+    """A sentence, the title of its document, the headings above it, and the lead-in of its list."""
 
     @property
     def text(self) -> str: ...
@@ -47,6 +47,12 @@ class TitledSentence(Protocol):
 
     @property
     def heading(self) -> str: ...
+
+    @property
+    def headings(self) -> Sequence[str]: ...
+
+    @property
+    def lead_in(self) -> str: ...
 
 
 class SentenceInContext(NamedTuple):
@@ -59,7 +65,7 @@ class SentenceInContext(NamedTuple):
 def add_title_context(
     question: str, sentences: Sequence[TitledSentence]
 ) -> list[SentenceInContext]:
-    """Each sentence, at most 4,000 characters of it, with the title or heading that it needs."""
+    """Each sentence, at most 4,000 characters of it, with the titles and headings it needs."""
     stem = Stemmer().stem
 
     def terms(text: str) -> frozenset[str]:
@@ -72,17 +78,22 @@ def add_title_context(
     for sentence in sentences:
         text = sentence.text[:MAX_SENTENCE_CHARACTERS]
         titles = [title for title in _titles(sentence) if shared_terms(title)]
+        needed = []
         if titles:
-            sentence_terms = terms(text)
-            titles = [title for title in titles if not shared_terms(title) <= sentence_terms]
-        context = f"{' · '.join(titles)}: " if titles else ""
+            known = terms(text)
+            for title in titles:
+                if not shared_terms(title) <= known:
+                    needed.append(title)
+                    known |= shared_terms(title)
+        context = f"{' · '.join(reversed(needed)).removesuffix(':')}: " if needed else ""
         contexts.append(SentenceInContext(context + text, len(context)))
     return contexts
 
 
 def _titles(sentence: TitledSentence) -> Iterable[str]:
-    """The title and the heading; only one of them if they are equal."""
-    titles = _readable_title(sentence.title), sentence.heading
+    """The lead-in, the headings from the nearest to the highest, and the title; each once."""
+    above = reversed(sentence.headings[:-1])
+    titles = sentence.lead_in, sentence.heading, *above, _readable_title(sentence.title)
     return dict.fromkeys(title[:_MAX_TITLE_CHARACTERS] for title in titles if title)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from ..corpus import (
     Answer,
@@ -229,6 +229,8 @@ class _Passage:
     number: int
     title: str = ""
     heading: str = ""
+    headings: list[str] = field(default_factory=list)
+    lead_in: str = ""
     row: int | None = None
     record: str = ""
 
@@ -400,6 +402,8 @@ def _passage(found: RetrievedSentence | Answer) -> _Passage:
         number=found.number,
         title=found.title,
         heading=found.heading,
+        headings=list(found.headings),
+        lead_in=found.lead_in,
         row=found.row,
         record=found.record,
     )

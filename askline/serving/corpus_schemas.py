@@ -111,7 +111,19 @@ class SourceSchema(Schema):
         ),
     ]
     number: int
-    heading: str
+    heading: Annotated[
+        str, Field(description="The nearest heading above, with the column names in a table.")
+    ]
+    headings: Annotated[
+        list[str],
+        Field(
+            default_factory=list,
+            description="The path of headings above, from the highest to the nearest.",
+        ),
+    ]
+    lead_in: Annotated[
+        str, Field(description="The sentence that introduces the list or table, or empty.")
+    ] = ""
     row: Annotated[int | None, Field(description="Row number in CSV and JSONL files, else null.")]
     record: Annotated[str, Field(description="The id of the row, empty if it has none.")]
 

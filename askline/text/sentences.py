@@ -105,6 +105,8 @@ _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
 _WORD_LOOKBACK = 24  # characters read before a mark: longer than any abbreviation
 _QUOTE_LOOKBACK = 1000  # characters searched for an open quote; the limit keeps the time linear
+_MAX_CHARACTERS = 1000  # a longer sentence is a transcript, a log or data without full stops
+_WINDOW_CHARACTERS = 300  # of the pieces that it is cut into
 
 
 def split_sentences(text: str) -> list[tuple[int, int]]:
@@ -112,7 +114,9 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     The spans of the sentences, in order: `text[start:end]` is a sentence.
 
     Spans do not overlap, are never empty, have no white space at either end, and together cover
-    every character that is not white space. The time is linear in the length of the text.
+    every character that is not white space. Text of more than 1,000 characters without the end of a
+    sentence is cut into windows of at most 300, at line breaks or else between words. The time is
+    linear in the length of the text.
     """
     spans: list[tuple[int, int]] = []
     caseless = text.islower()  # then a lowercase letter is no sign that a sentence continues
@@ -131,7 +135,30 @@ def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> No
     bare = piece.lstrip()
     if bare:
         end = start + len(piece)
-        spans.append((end - len(bare), end))
+        if len(bare) > _MAX_CHARACTERS:
+            spans.extend(_windows(text, end - len(bare), end))
+        else:
+            spans.append((end - len(bare), end))
+
+
+def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """
+    Cut text without full stops: at the last line break of a window, or else between words.
+
+    A window that would be less than a third full is cut between words too. Without white space, as
+    in Chinese or in encoded data, it is cut after its last character.
+    """
+    while end - start > _WINDOW_CHARACTERS:
+        stop = start + _WINDOW_CHARACTERS
+        least = start + _WINDOW_CHARACTERS // 3
+        cut = text.rfind("\n", least, stop + 1)
+        if cut < 0:
+            cut = next((at for at in range(stop, least, -1) if text[at].isspace()), stop)
+        yield start, start + len(text[start:cut].rstrip())
+        start = cut
+        while text[start].isspace():
+            start += 1
+    yield start, end
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:

@@ -28,8 +28,8 @@ from askline.text.words import split_words
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("4", "f525a28aa7b32726")
-EXPECTED_FORMAT = (1, "c3b26bac48806d5d")
+EXPECTED_READER = ("5", "66b24b0693d34010")
+EXPECTED_FORMAT = (2, "c3b26bac48806d5d")
 
 PAGES: dict[str, str] = {
     "prose.txt": (

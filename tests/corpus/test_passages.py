@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from askline.corpus.passages import PASSAGE_CHARACTERS, split_passages
-from askline.corpus.schema import SentenceRecord
+from askline.corpus.schema import SENTENCE_KINDS, SentenceRecord
 
 
 def _rows(*sentences: tuple[str, str]) -> list[SentenceRecord]:
@@ -32,6 +32,30 @@ def test_a_long_sentence_is_a_passage_of_its_own() -> None:
     long = "x" * (2 * PASSAGE_CHARACTERS)
     found = list(split_passages(_rows(("", "One."), ("", long), ("", "Two."))))
     assert [(first, last) for first, last, _ in found] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_a_passage_starts_with_the_path_of_its_headings() -> None:
+    rows = [
+        SentenceRecord(0, 0, 0, 1, 1, "Guide", "Linux", "Guide"),
+        SentenceRecord(1, 0, 0, 1, 0, "Linux", "One.", "Guide\nLinux"),
+        SentenceRecord(2, 0, 0, 1, 0, "Linux", "Two.", "Tour\nLinux"),
+        SentenceRecord(3, 0, 0, 1, 4, "Linux · A | B", "1 | 2", "Tour\nLinux"),
+    ]
+    assert list(split_passages(rows)) == [
+        (1, 1, "Guide > Linux\nOne."),
+        (2, 2, "Tour > Linux\nTwo."),
+        (3, 3, "Tour > Linux · A | B\n1 | 2"),
+    ]
+
+
+def test_code_is_in_the_passage_above_it_if_it_fits() -> None:
+    code = SENTENCE_KINDS.index("code")
+    rows = [
+        SentenceRecord(0, 0, 0, 1, 0, "", "Run it:"),
+        SentenceRecord(1, 0, 0, 1, code, "", "run"),
+        SentenceRecord(2, 0, 0, 1, code, "", "x" * PASSAGE_CHARACTERS),
+    ]
+    assert list(split_passages(rows)) == [(0, 1, "\nRun it:\nrun")]
 
 
 def test_an_empty_document_has_no_passages() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from askline.corpus import RetrievedSentence
@@ -44,6 +46,17 @@ def test_column_names_are_added_to_a_table_row() -> None:
     row = _found("Norway | €71", "Travel", "Expenses · Country | Daily allowance")
     (result,) = add_title_context("What is the daily allowance in Norway?", [row])
     assert result.text == "Expenses · Country | Daily allowance: Norway | €71"
+
+
+def test_the_path_and_the_lead_in_are_added_if_they_have_new_words() -> None:
+    item = replace(
+        _found("apt", "Tidepool guide", "Linux"),
+        headings=("Tidepool guide", "Install", "Linux"),
+        lead_in="You can install it with:",
+    )
+    (result,) = add_title_context("How do I install Tidepool on Linux?", [item])
+    assert result.text == "Tidepool guide · Linux · You can install it with: apt"
+    assert result.text[result.sentence_start :] == "apt"
 
 
 def test_long_sentences_and_titles_are_truncated() -> None:

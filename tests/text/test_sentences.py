@@ -156,3 +156,24 @@ def test_split_sentences_takes_linear_time(text: str) -> None:
 
 def pieces(text: str) -> list[str]:
     return [text[start:end] for start, end in split_sentences(text)]
+
+
+def test_text_without_full_stops_is_cut_into_windows() -> None:
+    text = "so then we went on and on " * 20_000
+    spans = split_sentences(text)
+    assert max(end - start for start, end in spans) <= 300
+    assert min(end - start for start, end in spans[:-1]) >= 100
+    assert " ".join(text[start:end] for start, end in spans) == text.strip()
+
+
+def test_windows_end_at_line_breaks_if_there_are_any() -> None:
+    lines = [f"{number} GET /page/{number} took {number} ms" for number in range(200)]
+    text = "\n".join(lines)
+    windows = [text[start:end] for start, end in split_sentences(text)]
+    assert "\n".join(windows) == text
+    assert all(len(window) <= 300 for window in windows)
+
+
+def test_windows_of_text_without_spaces() -> None:
+    text = "x" * 2_500
+    assert [end - start for start, end in split_sentences(text)] == [300] * 8 + [100]

@@ -130,6 +130,8 @@ def _to_retrieved(candidate: _Candidate, score: float) -> SentenceWithNeighbors:
         unit="line",
         number=sentence.number,
         heading=sentence.heading,
+        headings=sentence.headings,
+        lead_in=sentence.lead_in,
         title=text.title,
         score=score,
         text_sentences=candidate.text_sentences,

@@ -138,7 +138,8 @@ class _AsciidocReader:
         is_listing = self._style[1:].startswith(_CODE_STYLES)
         if heading:
             self._in_list = False
-            self.writer.add([(start + heading.end(), end)], "heading")
+            level = len(heading[0].rstrip())
+            self.writer.add([(start + heading.end(), end)], "heading", level)
             self._at += 1
         elif code and (line.rstrip() == code[1] or line.startswith("```")):
             self._read_delimited_code(code[1])
@@ -167,7 +168,7 @@ class _AsciidocReader:
         if line[:1].isspace() or _ITEM.match(line) or _TERM.match(line):
             return False
         self._in_list = False
-        self.writer.add([self.lines.span(self._at)], "heading")
+        self.writer.add([self.lines.span(self._at)], "heading", "=-~^+".index(mark[0]) + 1)
         return True
 
     def _closing(self, delimiter: str) -> int:

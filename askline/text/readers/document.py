@@ -28,6 +28,7 @@ from .offsets import Segments
 
 __all__ = [
     "CELL_SEPARATOR",
+    "QUESTION_LEVEL",
     "BlockKind",
     "Blocks",
     "Content",
@@ -36,6 +37,7 @@ __all__ = [
     "ParsedDocument",
     "Place",
     "PlaceUnit",
+    "SentenceContext",
     "SentenceSpan",
     "Sentences",
     "TextBlock",
@@ -61,16 +63,19 @@ FileKind = Literal[
     "csv",
 ]
 PlaceUnit = Literal["line", "page", "paragraph", "cell", "message"]
-BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns"]
+BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns", "item"]
 """
-In a table, the first cell of each row has the kind `row`, except in the first row: there it is
-`columns` if the row is a header with the names of the columns, else `table`. All other cells have
-the kind `cell`.
+`item` is a paragraph of a list. In a table, the first cell of each row has the kind `row`, except
+in the first row: there it is `columns` if the row is a header with the names of the columns, else
+`table`. All other cells have the kind `cell`.
 """
 SentenceKind = Literal["sentence", "heading", "code", "cell", "row", "columns"]
 
 CELL_SEPARATOR = " | "
 """Put between the cells of a row that is shown on one line. In the text, each cell is a line."""
+
+QUESTION_LEVEL = 7
+"""The level of a heading below all sections: a question of a FAQ, or a line in bold type."""
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 _SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
@@ -79,6 +84,16 @@ _MAX_ROW_CHARACTERS = 500
 """The cells of a longer row are split as text: tables are also used for page layout."""
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
 _CHUNK_CHARACTERS = 2**16  # split at a time, so that memory stays small compared with the text
+_CODE_CHARACTERS = 1000  # a longer code block is cut at the next blank line
+_CODE_OR_HEADING = frozenset(_BLOCK_KINDS.index(kind) for kind in ("code", "heading"))
+_LETTER = re.compile(r"[^\W_]")
+_BULLET = re.compile(r"(?:[-*+•‣▪◦–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
+_LEAD_IN_ENDS = (":", "：")
+_QUESTION = re.compile(r"Q(?:uestion)?[ \t]?\d{0,3}[:.)][ \t]")
+_QUESTION_OR_ANSWER = re.compile(
+    r"(?:^[ \t]*|(?<=[.?!])\s+)(?:(?P<question>Q(?:uestion)?)|A(?:nswer)?)[ \t]?\d{0,3}[:.)]\s+",
+    re.MULTILINE,
+)
 
 
 class Place(NamedTuple):
@@ -97,6 +112,8 @@ class TextBlock(NamedTuple):
     start: int
     end: int
     kind: BlockKind
+    level: int = 0
+    """Of a heading, 1 for the highest; of a list item, 1 for an item of the outermost list."""
 
 
 class DocumentPart(NamedTuple):
@@ -114,45 +131,81 @@ class DocumentPart(NamedTuple):
     """
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceSpan:
-    """A candidate: `text[start:end]` is never empty and has no white space at either end."""
+class SentenceContext(NamedTuple):
+    """What stands above a sentence and belongs to it. Neighboring sentences share one object."""
 
-    start: int
-    end: int
-    kind: SentenceKind
-    heading: str
+    heading: str = ""
     """
     The text of the nearest heading above, or the title of the row; empty if there is none.
 
     In a table with a header, the column names follow after ` · `.
     """
+    headings: tuple[str, ...] = ()
+    """The path of headings from the highest to the nearest."""
+    lead_in: str = ""
+    """The sentence with a colon that introduces the list or table; empty if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceSpan:
+    """A unit of the text: `text[start:end]` is never empty and has no white space at either end."""
+
+    start: int
+    end: int
+    kind: SentenceKind
+    context: SentenceContext
+
+    @property
+    def heading(self) -> str:
+        """The nearest heading above, with the names of the columns in a table."""
+        return self.context.heading
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The path of headings from the highest to the nearest."""
+        return self.context.headings
+
+    @property
+    def lead_in(self) -> str:
+        """The sentence with a colon that introduces the list or table."""
+        return self.context.lead_in
 
 
 class Blocks:
-    """Text blocks in order, nine bytes each, because a file may have one every few characters."""
+    """Text blocks in order, ten bytes each, because a file may have one every few characters."""
 
     def __init__(self) -> None:
         self._bounds = array("I")
         self._kinds = bytearray()
+        self._levels = bytearray()
 
-    def add(self, start: int, end: int, kind: BlockKind) -> None:
-        """Append a block; an empty one is ignored."""
+    def add(self, start: int, end: int, kind: BlockKind, level: int = 0) -> None:
+        """
+        Append a block; an empty one is ignored.
+
+        `level` is that of a heading or a list item, from 1. A heading without a level ends all
+        sections above it. A level above 99 counts as 99.
+        """
         if end > start:
             self._bounds.extend((start, end))
             self._kinds.append(_BLOCK_KINDS.index(kind))
+            self._levels.append(min(level, 99))
 
     def mark_header(self, block: int) -> None:
         """Mark the row that starts with this block (counted from 0) as its table's header."""
         self._kinds[block] = _BLOCK_KINDS.index("columns")
+
+    def has_prose(self) -> bool:
+        """Whether there is a block that is neither code nor a heading."""
+        return not _CODE_OR_HEADING.issuperset(self._kinds)
 
     def __len__(self) -> int:
         return len(self._kinds)
 
     def __iter__(self) -> Iterator[TextBlock]:
         bounds = iter(self._bounds)
-        for start, end, kind in zip(bounds, bounds, self._kinds, strict=True):
-            yield TextBlock(start, end, _BLOCK_KINDS[kind])
+        for start, end, kind, level in zip(bounds, bounds, self._kinds, self._levels, strict=True):
+            yield TextBlock(start, end, _BLOCK_KINDS[kind], level)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blocks) and list(self) == list(other)
@@ -161,29 +214,29 @@ class Blocks:
 
 
 class Sentences:
-    """Sentences in order, in 13 bytes each and one string per heading."""
+    """Sentences in order, in 13 bytes each and one `SentenceContext` for those that share it."""
 
     def __init__(self, spans: Iterable[SentenceSpan] = ()) -> None:
         self._bounds = array("I")
         self._kinds = bytearray()
-        self._headings = [""]
-        self._heading_of = array("I")
+        self._contexts = [SentenceContext()]
+        self._context_of = array("I")
         for span in spans:
             self._bounds.extend((span.start, span.end))
             self._kinds.append(_SENTENCE_KINDS.index(span.kind))
-            if span.heading is not self._headings[-1]:
-                self._headings.append(span.heading)
-            self._heading_of.append(len(self._headings) - 1)
+            if span.context is not self._contexts[-1]:
+                self._contexts.append(span.context)
+            self._context_of.append(len(self._contexts) - 1)
 
     def __len__(self) -> int:
         return len(self._kinds)
 
     def __iter__(self) -> Iterator[SentenceSpan]:
         bounds = iter(self._bounds)
-        for start, end, kind, heading in zip(
-            bounds, bounds, self._kinds, self._heading_of, strict=True
+        for start, end, kind, context in zip(
+            bounds, bounds, self._kinds, self._context_of, strict=True
         ):
-            yield SentenceSpan(start, end, _SENTENCE_KINDS[kind], self._headings[heading])
+            yield SentenceSpan(start, end, _SENTENCE_KINDS[kind], self._contexts[context])
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,43 +303,173 @@ class Content:
 
 def iter_sentences(document: ParsedDocument) -> Iterator[SentenceSpan]:
     """
-    Every sentence in order, with its kind and the nearest heading above it.
+    Every sentence in order, with its kind and its context.
 
-    Spans do not overlap. A heading is one sentence; code is split at blank lines only. A row of a
-    table is one sentence, because a single cell has too little context; if a cell has several
-    sentences, all cells of its row are split like text.
+    Spans do not overlap, and each has a letter or a digit. A heading is one sentence, and so is a
+    question of a FAQ, which is a heading of the text below it. A short code block is one unit. If a
+    document has nothing but code, its code is split like text, because it would have no answers
+    otherwise. A row of a table is one sentence, because a single cell has too little context; if a
+    cell has several sentences, all cells of its row are split like text.
     """
-    heading = ""
-    columns = ""  # names of the columns of the current table
-    under = ""  # both; joined once and not per sentence, because a heading can be very long
-    joined = heading, columns
-    parts = iter(document.parts)
-    part = next(parts, None)
-    for blocks in _group_rows(document.blocks):
-        start, end, kind = blocks[0]
-        while part is not None and start >= part.start:
-            heading, part = part.title, next(parts, None)
-        if kind != "row":
-            columns = ""
-        if joined != (heading, columns):
-            joined = heading, columns
-            under = " · ".join(filter(None, joined))
-        if kind == "heading":
-            yield from _whole(document.text, start, end, "heading", heading)
-            heading = " ".join(document.text[start:end].split())
-        elif kind == "code":
-            for first, last in _chunks(document.text, start, end, 1):
-                yield from _whole(document.text, first, last, "code", heading)
-        elif kind in _TABLE_KINDS and _is_one_sentence(document.text, blocks):
-            row_kind: SentenceKind = "columns" if kind == "columns" else "row"
-            yield from _whole(document.text, start, blocks[-1].end, row_kind, under)
-            if kind == "columns":
-                columns = CELL_SEPARATOR.join(
-                    " ".join(document.text[block.start : block.end].split()) for block in blocks
-                )
-        else:
+    return _Splitter(document).sentences()
+
+
+class _Splitter:
+    """Splits the blocks of a document and keeps the context of the current block."""
+
+    def __init__(self, document: ParsedDocument) -> None:
+        self._document = document
+        self._text = document.text
+        self._has_prose = document.blocks.has_prose()
+        self._has_questions = bool(_QUESTION.search(document.text))
+        self._path: list[tuple[int, str]] = []  # headings above and their levels
+        self._columns = ""  # names of the columns of the current table
+        self._lead_ins: list[tuple[int, str]] = []  # and the levels of the items that they are
+        # Joined once and not per sentence, because a heading can be very long.
+        self._context = SentenceContext()
+        self._above = self._context  # without columns and lead-in
+        self._joined = self._context, "", ""
+
+    def sentences(self) -> Iterator[SentenceSpan]:
+        parts = iter(self._document.parts)
+        part = next(parts, None)
+        for blocks in _group_rows(self._document.blocks):
+            start, end, kind, level = blocks[0]
+            while part is not None and start >= part.start:
+                self._path = [(0, part.title)] if part.title else []
+                self._set_heading("", 0)
+                part = next(parts, None)
+            if kind != "row":
+                self._columns = ""
+            if kind == "heading":
+                yield from self._heading(start, end, level or 1)
+            elif kind == "code" and self._has_prose:
+                self._update_context(self._lead_in())
+                for first, last in _chunks(self._text, start, end, _CODE_CHARACTERS):
+                    yield from self._whole(first, last, "code")
+            elif kind in _TABLE_KINDS:
+                yield from self._row(blocks)
+            else:
+                yield from self._paragraph(blocks[0])
+
+    def _heading(self, start: int, end: int, level: int) -> Iterator[SentenceSpan]:
+        while self._path and self._path[-1][0] >= level:
+            self._path.pop()
+        self._set_heading("", level)
+        mark = _QUESTION.match(self._text, start, end)
+        start = mark.end() if mark else start
+        yield from self._whole(start, end, "heading")
+        self._set_heading(" ".join(self._text[start:end].split()), level)
+
+    def _set_heading(self, heading: str, level: int) -> None:
+        """Open a section; without a heading, only the sections above remain."""
+        if heading:
+            self._path.append((level, heading))
+        headings = tuple(text for _, text in self._path)
+        self._above = SentenceContext(headings[-1] if headings else "", headings)
+        self._lead_ins.clear()
+        self._columns = ""
+        self._update_context("")
+
+    def _update_context(self, lead_in: str) -> None:
+        joined = self._above, self._columns, lead_in
+        if self._joined != joined:
+            self._joined = joined
+            heading, headings, _ = self._above
+            under = " · ".join(filter(None, (heading, self._columns)))
+            self._context = SentenceContext(under, headings, lead_in)
+
+    def _row(self, blocks: Sequence[TextBlock]) -> Iterator[SentenceSpan]:
+        self._update_context(self._lead_in())
+        if not _is_one_sentence(self._text, blocks):
             for block in blocks:
-                yield from _split(document.text, block, under)
+                for start, end in self._bounds(block.start, block.end):
+                    yield SentenceSpan(start, end, "cell", self._context)
+            return
+        kind: SentenceKind = "columns" if blocks[0].kind == "columns" else "row"
+        yield from self._whole(blocks[0].start, blocks[-1].end, kind)
+        if kind == "columns":
+            self._columns = CELL_SEPARATOR.join(
+                " ".join(self._text[block.start : block.end].split()) for block in blocks
+            )
+
+    def _paragraph(self, block: TextBlock) -> Iterator[SentenceSpan]:
+        """The sentences of a paragraph or a list item."""
+        level = (block.level or 1) if block.kind == "item" else 0
+        while self._lead_ins and self._lead_ins[-1][0] >= level:
+            self._lead_ins.pop()
+        pieces: Iterable[tuple[int, int, bool]] = ((block.start, block.end, False),)
+        if self._has_questions:
+            pieces = self._cut_questions(block)
+        before: tuple[int, int] | None = None
+        for first, last, is_question in pieces:
+            if is_question:
+                yield from self._heading(first, last, QUESTION_LEVEL)
+                before = None
+                continue
+            lead_in = self._lead_in()
+            self._update_context(lead_in)
+            for start, end in self._bounds(first, last):
+                if before and (lead_in or self._text[before[1] - 1] in _LEAD_IN_ENDS):
+                    lead_in = self._plain_lead_in(before, start, lead_in) if not level else lead_in
+                    self._update_context(lead_in)
+                before = start, end
+                yield SentenceSpan(start, end, "sentence", self._context)
+        if before and self._text[before[1] - 1] in _LEAD_IN_ENDS:
+            self._lead_ins.append((level, self._text[slice(*before)]))
+
+    def _lead_in(self) -> str:
+        return self._lead_ins[-1][1] if self._lead_ins else ""
+
+    def _plain_lead_in(self, before: tuple[int, int], start: int, lead_in: str) -> str:
+        """The lead-in of a sentence in a list that is written as plain text; `before` is above."""
+        if _BULLET.match(self._text, start):
+            ends_with_colon = self._text[before[1] - 1] in _LEAD_IN_ENDS
+            return lead_in or (self._text[slice(*before)] if ends_with_colon else "")
+        return "" if _BLANK_LINE.search(self._text, before[1], start) else lead_in
+
+    def _cut_questions(self, block: TextBlock) -> Iterator[tuple[int, int, bool]]:
+        """
+        The pieces of a block without the marks `Q:` and `A:`, and whether each is a question.
+
+        An answer is marked only below a question: `A.` may also be the initial of a name.
+        """
+        start, is_question = block.start, False
+        for mark in _QUESTION_OR_ANSWER.finditer(self._text, block.start, block.end):
+            if mark["question"]:
+                yield from self._end_question(start, mark.start(), is_question)
+                start, is_question = mark.end(), True
+            elif is_question or (self._path and self._path[-1][0] == QUESTION_LEVEL):
+                yield start, mark.start(), is_question
+                start, is_question = mark.end(), False
+        yield from self._end_question(start, block.end, is_question)
+
+    def _end_question(
+        self, start: int, end: int, is_question: bool
+    ) -> Iterator[tuple[int, int, bool]]:
+        """A question whose answer is not marked ends with its question mark."""
+        if is_question:
+            for _, stop in split_sentences(self._text[start:end]):
+                if self._text[start + stop - 1] == "?":
+                    yield start, start + stop, True
+                    start += stop
+                    break
+        yield start, end, False
+
+    def _bounds(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The spans of the sentences of `text[start:end]` that have a letter or a digit."""
+        for first, last in _chunks(self._text, start, end, _CHUNK_CHARACTERS):
+            piece = self._text[first:last]
+            for left, right in split_sentences(piece):
+                if _LETTER.search(piece, left, right):
+                    yield first + left, first + right
+
+    def _whole(self, start: int, end: int, kind: SentenceKind) -> Iterator[SentenceSpan]:
+        piece = self._text[start:end]
+        bare = piece.strip()
+        if bare:
+            start += len(piece) - len(piece.lstrip())
+            yield SentenceSpan(start, start + len(bare), kind, self._context)
 
 
 def _group_rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:
@@ -308,24 +491,7 @@ def _is_one_sentence(text: str, row: Sequence[TextBlock]) -> bool:
     """Whether a row is short and has several cells of one sentence each."""
     if len(row) < 2 or row[-1].end - row[0].start > _MAX_ROW_CHARACTERS:
         return False
-    return all(len(split_sentences(text[start:end])) == 1 for start, end, _ in row)
-
-
-def _split(text: str, block: TextBlock, heading: str) -> Iterator[SentenceSpan]:
-    kind: SentenceKind = "cell" if block.kind in _TABLE_KINDS else "sentence"
-    for first, last in _chunks(text, block.start, block.end, _CHUNK_CHARACTERS):
-        for left, right in split_sentences(text[first:last]):
-            yield SentenceSpan(first + left, first + right, kind, heading)
-
-
-def _whole(
-    text: str, start: int, end: int, kind: SentenceKind, heading: str
-) -> Iterator[SentenceSpan]:
-    piece = text[start:end]
-    bare = piece.strip()
-    if bare:
-        start += len(piece) - len(piece.lstrip())
-        yield SentenceSpan(start, start + len(bare), kind, heading)
+    return all(len(split_sentences(text[start:end])) == 1 for start, end, _, _ in row)
 
 
 def _chunks(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:

@@ -30,6 +30,7 @@ _MAX_TAG_BYTES = 2**24
 _MAX_RATIO = 100  # of the unpacked to the packed size; text reaches about 20
 _MIN_RATIO_BYTES = 2**25  # below this unpacked size, the ratio does not matter
 _CHARACTER_ELEMENTS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+_OUTLINE_LEVELS = frozenset("012345678")  # 9 is body text
 _SKIPPED_ELEMENTS = frozenset(("Fallback", "moveFrom", "del", "rubyPr"))
 
 
@@ -172,22 +173,22 @@ class _PropertiesHandler(_Handler):
 
 
 class _StylesHandler(_Handler):
-    """Collects the ids of the heading styles. Word translates the ids, but not the names."""
+    """Collects the heading styles and their levels. Word translates the ids, but not the names."""
 
     def __init__(self) -> None:
-        self.headings: set[str] = set()
+        self.headings: dict[str, int] = {}
         self._id = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         value = attributes.get("val", "")
         if name == "style":
             self._id = attributes.get("styleId", "")
-        elif (
-            (name == "name" and value.lower().startswith(("heading ", "title")))
-            or (name == "basedOn" and value in self.headings)
-            or (name == "outlineLvl" and value < "9")
-        ):
-            self.headings.add(self._id)
+        elif name == "name" and value.lower().startswith(("heading ", "title")):
+            self.headings[self._id] = int(value[8:9]) if value[8:9].isdecimal() else 1
+        elif name == "basedOn" and value in self.headings:
+            self.headings.setdefault(self._id, self.headings[value])
+        elif name == "outlineLvl" and value in _OUTLINE_LEVELS:
+            self.headings[self._id] = int(value) + 1
 
 
 class _Table:
@@ -223,7 +224,7 @@ class _Table:
 class _BodyHandler(_Handler):
     """Reads paragraphs, which may be nested: a text box is inside a paragraph."""
 
-    def __init__(self, headings: set[str]) -> None:
+    def __init__(self, headings: dict[str, int]) -> None:
         self.pieces: list[str] = []
         self.blocks = Blocks()
         self.starts = array("I")
@@ -231,6 +232,7 @@ class _BodyHandler(_Handler):
         self._length = 0
         self._open: list[list[str]] = []  # the pieces of each open paragraph
         self._kinds: list[BlockKind] = []
+        self._levels: list[int] = []
         self._tables: list[_Table] = []
         self._open_cells = 0  # of all tables
         self._skip_depth = 0
@@ -242,6 +244,7 @@ class _BodyHandler(_Handler):
         elif name == "p":
             self._open.append([])
             self._kinds.append("cell" if self._open_cells else "text")
+            self._levels.append(0)
         elif name == "tbl":
             for table in self._tables[-1:]:
                 table.end_row(self.blocks)  # a nested table splits the outer row in two
@@ -264,17 +267,21 @@ class _BodyHandler(_Handler):
         self._inside = name == "t"
         if name in _CHARACTER_ELEMENTS:
             self._open[-1].append(_CHARACTER_ELEMENTS[name])
-        elif (name == "pStyle" and value in self._headings) or (
-            name == "outlineLvl" and value < "9"
-        ):
-            self._kinds[-1] = "heading"
+        elif name == "pStyle" and value in self._headings:
+            self._kinds[-1], self._levels[-1] = "heading", self._headings[value]
+        elif name == "outlineLvl" and value in _OUTLINE_LEVELS:
+            self._kinds[-1], self._levels[-1] = "heading", int(value) + 1
+        elif name == "ilvl" and self._kinds[-1] == "text":
+            depth = int(value) + 1 if value in _OUTLINE_LEVELS else 1
+            self._kinds[-1], self._levels[-1] = "item", depth
 
     def end(self, name: str) -> None:
         self._inside = False
         if self._skip_depth:
             self._skip_depth -= 1
         elif name == "p" and self._open:
-            self._add_paragraph("".join(self._open.pop()), self._kinds.pop())
+            text = "".join(self._open.pop())
+            self._add_paragraph(text, self._kinds.pop(), self._levels.pop())
         elif name == "tbl":
             for table in self._tables[-1:]:
                 self._open_cells -= table.open_cells
@@ -289,11 +296,11 @@ class _BodyHandler(_Handler):
         if self._inside and self._open:
             self._open[-1].append(text)
 
-    def _add_paragraph(self, text: str, kind: BlockKind) -> None:
+    def _add_paragraph(self, text: str, kind: BlockKind, level: int) -> None:
         self.starts.append(self._length)
         if text.strip():
             if kind == "cell" and self._tables:
                 kind = self._tables[-1].next_kind(len(self.blocks))
-            self.blocks.add(self._length, self._length + len(text), kind)
+            self.blocks.add(self._length, self._length + len(text), kind, level)
             self.pieces += (text, "\n")
             self._length += len(text) + 1

@@ -121,6 +121,7 @@ class _Page:
         self._end = 0  # of the current block, without trailing white space
         self._after_space = True
         self._kind: BlockKind = "text"
+        self._level = 0  # of a heading
         self._tables: list[_Table] = []
         self._preformatted = False
         self._skipped = ""  # the element that is being skipped
@@ -156,7 +157,8 @@ class _Page:
     def end_block(self, at: int) -> None:
         """Close the current block at `at` in the source."""
         if self._end > self._start:
-            self.blocks.add(self._start, self._end, self._block_kind())
+            kind = self._block_kind()
+            self.blocks.add(self._start, self._end, kind, self._level if kind == "heading" else 0)
             self.builder.insert("\n", at)
         self._start = self._end = self.builder.length
         self._after_space = True
@@ -207,7 +209,7 @@ class _Page:
 
     def _start_block(self, name: str, closes: bool) -> None:
         if name in _HEADINGS and not closes:
-            self._kind = "heading"
+            self._kind, self._level = "heading", int(name[1])
         else:
             self._kind = "text"  # any block element ends a heading, even if it was not closed
         if name == "pre":

@@ -35,6 +35,7 @@ from .document import (
     Blocks,
     DocumentPart,
     ParsedDocument,
+    SentenceContext,
     Sentences,
     iter_sentences,
 )
@@ -349,6 +350,7 @@ class _ReplyUnpickler(pickle.Unpickler):
             FileContent,
             ParsedDocument,
             Sentences,
+            SentenceContext,
             Blocks,
             Segments,
             DocumentPart,

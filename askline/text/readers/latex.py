@@ -45,9 +45,16 @@ _BRACKET = re.compile(r"\\.|[{}\[\]]", re.DOTALL)
 _TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]*\]\s*)?\{")
 _DOCUMENT = re.compile(r"\\begin\s*\{document\}")
 
-_HEADINGS = frozenset(
-    "part chapter section subsection subsubsection paragraph subparagraph frametitle".split()
-)
+_HEADINGS = {
+    "part": 1,
+    "chapter": 2,
+    "section": 3,
+    "subsection": 4,
+    "frametitle": 5,
+    "subsubsection": 5,
+    "paragraph": 6,
+    "subparagraph": 7,
+}
 _CODE = frozenset("verbatim Verbatim lstlisting minted alltt code BVerbatim".split())
 _DROPPED = frozenset(
     """displaymath math tikzpicture picture comment filecontents pgfpicture asy CCSXML
@@ -119,6 +126,7 @@ class _LatexReader:
         self._source = source
         self._start = 0  # of the current block in the text
         self._kind: BlockKind = "text"
+        self._level = 0  # of a heading
         self._after_space = True
         self._groups: list[str] = []  # what closes at each closing brace: a heading, a note or ""
         self._term = False  # inside the brackets of a description item
@@ -157,7 +165,8 @@ class _LatexReader:
                 if kind != "cell":
                     self._row_start = len(self.blocks)
                     self._first_row = self._row_start if kind == "table" else self._first_row
-            self.blocks.add(self._start, self.builder.length, kind)
+            level = self._level if kind == "heading" else 0
+            self.blocks.add(self._start, self.builder.length, kind, level)
             self.builder.insert("\n", at)
         self._start = self.builder.length
         self._after_space = True
@@ -280,6 +289,7 @@ class _LatexReader:
         else:
             self._end_block(start)
             self._kind = "text" if name == "caption" else "heading"
+            self._level = _HEADINGS.get(name, 0)
             self._groups.append("heading" if name != "caption" else "")
         return brace.end()
 

@@ -113,7 +113,7 @@ class _Mail:
         base = self.length
         for block in content.blocks:
             self._paragraphs.append(base + block.start)
-            self._blocks.add(base + block.start, base + block.end, block.kind)
+            self._blocks.add(base + block.start, base + block.end, block.kind, block.level)
         self._pieces.append(content.text)
         self.length += len(content.text)
 

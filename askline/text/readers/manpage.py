@@ -81,6 +81,7 @@ class _ManReader:
         self._at = 0  # the current line
         self._block = TextBuilder()
         self._state = ""  # "term" while a term is read, "terms" behind one, "heading", or ""
+        self._level = 0  # of the last heading
         self._synopsis = False
         self._line_count = 0  # of the current block
         self._is_marked = False  # whether it starts with an escape, as names of options do
@@ -108,6 +109,7 @@ class _ManReader:
             if arguments:
                 self.writer.title = self.lines.source[slice(*arguments[0])]
         elif name in ("SH", "SS", "Sh", "Ss"):
+            self._level = 1 if name in ("SH", "Sh") else 2
             self._start_heading(arguments)
         elif name in ("TP", "TQ"):
             if name == "TP" or self._state != "terms":
@@ -265,7 +267,7 @@ class _ManReader:
         elif self._block.text().startswith("$ "):
             kind = "code"
         if self._block.length:
-            self.writer.add_joined(self._block, kind)
+            self.writer.add_joined(self._block, kind, self._level if kind == "heading" else 0)
             self._block = TextBuilder()
             self._state = ""
         elif self._state != "heading":

@@ -164,9 +164,10 @@ class _MarkdownReader:
             self._end_paragraph()
             self._in_list = False
             first = start + marked.end()
-            self._add_block([(first, first + len(_heading_text(line[marked.end() :])))], "heading")
+            last = first + len(_heading_text(line[marked.end() :]))
+            self._add_block([(first, last)], "heading", marked[0].count("#"))
         elif self._paragraph and not self._in_list and _UNDERLINE.match(line):
-            self._end_paragraph("heading")
+            self._end_paragraph("heading", 1 if "=" in line else 2)
         elif _is_rule(line):
             self._end_paragraph()
         else:
@@ -244,12 +245,12 @@ class _MarkdownReader:
         elif line.strip():
             self._paragraph.append((start, end))
 
-    def _end_paragraph(self, kind: BlockKind = "text") -> None:
+    def _end_paragraph(self, kind: BlockKind = "text", level: int = 0) -> None:
         if self._paragraph:
-            self._add_block(self._paragraph, kind)
+            self._add_block(self._paragraph, kind, level)
             self._paragraph = []
 
-    def _add_block(self, lines: list[LineSpan], kind: BlockKind) -> None:
+    def _add_block(self, lines: list[LineSpan], kind: BlockKind, level: int = 0) -> None:
         """Append a block; its lines are joined by single line breaks."""
         start = self.builder.length
         first, last = lines[0][0], lines[-1][1]
@@ -259,7 +260,7 @@ class _MarkdownReader:
             pieces = list(_visible_pieces(self.source, lines))
         for piece in pieces:
             self.builder.add(*piece)
-        self.blocks.add(start, self.builder.length, kind)
+        self.blocks.add(start, self.builder.length, kind, level)
         if kind == "heading" and not self.title:
             self.title = " ".join("".join(piece for piece, _, _ in pieces).split())
         if self.builder.length > start:

@@ -84,13 +84,17 @@ class MarkupWriter:
         self._find_marks = find_marks
         self._builder = TextBuilder()
 
-    def add(self, spans: Iterable[LineSpan], kind: BlockKind = "text") -> None:
-        """Append a block of lines. The first heading is the title unless there is one."""
+    def add(self, spans: Iterable[LineSpan], kind: BlockKind = "text", level: int = 0) -> None:
+        """
+        Append a block of lines. The first heading is the title unless there is one.
+
+        `level` is that of a heading or a list item, from 1.
+        """
         block = TextBuilder()
         self._join(block, spans)
         start = self._builder.length
         self._write(block)
-        self._end_block(start, kind)
+        self._end_block(start, kind, level)
         if kind == "heading" and not self.title and self._builder.length > start:
             self.title = self.visible(block.text())
 
@@ -114,11 +118,11 @@ class MarkupWriter:
         self._write(body)
         self._end_block(start, "text")
 
-    def add_joined(self, block: TextBuilder, kind: BlockKind = "text") -> None:
+    def add_joined(self, block: TextBuilder, kind: BlockKind = "text", level: int = 0) -> None:
         """Append a block whose lines the caller has joined."""
         start = self._builder.length
         self._write(block)
-        self._end_block(start, kind)
+        self._end_block(start, kind, level)
 
     def add_code(self, first: int, last: int) -> None:
         """Append the lines `first` to `last - 1` as they are, without blank lines at the ends."""
@@ -205,9 +209,9 @@ class MarkupWriter:
         for first, last, left, right in block.segments.pieces(start, end):
             self._builder.add(text[first:last], left, right)
 
-    def _end_block(self, start: int, kind: BlockKind) -> None:
+    def _end_block(self, start: int, kind: BlockKind, level: int = 0) -> None:
         if self._builder.length > start:
-            self.blocks.add(start, self._builder.length, kind)
+            self.blocks.add(start, self._builder.length, kind, level)
             at = self._builder.segments.end(self._builder.length)
             self._builder.insert("\n", at)
 

@@ -58,7 +58,7 @@ def read_notebook(source: str) -> Content:
         for first, last, start, end in segments.pieces(0, len(content.text)):
             builder.add(content.text[first:last], start, end)
         for block in content.blocks:
-            blocks.add(base + block.start, base + block.end, block.kind)
+            blocks.add(base + block.start, base + block.end, block.kind, block.level)
         builder.insert("\n", builder.segments.end(builder.length))
     if not starts:
         raise UnreadableError("It is not a Jupyter notebook, or it has no cells.")

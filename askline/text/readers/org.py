@@ -111,7 +111,8 @@ class _OrgReader:
         if heading:
             ending = _HEADING_END.search(line, heading.end())
             end = ending.start() if ending else len(line)
-            self.writer.add([(start + heading.end(), start + end)], "heading")
+            level = len(line) - len(line.lstrip("*"))
+            self.writer.add([(start + heading.end(), start + end)], "heading", level)
             self._at += 1
         elif begin:
             self._read_delimited(begin["name"].lower())

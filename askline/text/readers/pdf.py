@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 _HEADING_SIZE = 1.15  # times the type size of the body text
+_MOST_LEVELS = 6  # of headings; smaller type counts as the last level
 _MAX_HEADING_CHARACTERS = 200  # longer text in large type is a lead paragraph
 _SIZE_TOLERANCE = 0.12  # lines whose type sizes differ by more are in different paragraphs
 _WIDE_STEP = 1.3  # times the usual distance between lines
@@ -68,6 +69,8 @@ class _Line(NamedTuple):
 class _Paragraph(NamedTuple):
     text: str
     kind: BlockKind
+    size: float
+    """Of the type, to half a point."""
 
 
 def read_pdf(data: bytes) -> Content:
@@ -136,7 +139,10 @@ def _content(pages: Sequence[list[_Line]], title: str) -> Content:
     length = 0
     open_start = -1  # start of a paragraph that may continue on the next page
     words = _count_words(pages)
-    for page in _find_paragraphs(_drop_running_heads(pages)):
+    paragraphs = list(_find_paragraphs(_drop_running_heads(pages)))
+    sizes = {found.size for page in paragraphs for found in page if found.kind == "heading"}
+    levels = {size: level for level, size in enumerate(sorted(sizes, reverse=True), 1)}
+    for page in paragraphs:
         starts.append(length)
         for number, paragraph in enumerate(page):
             text = _HYPHENATED_WORD.sub(lambda match: _join_word(match, words), paragraph.text)
@@ -150,7 +156,8 @@ def _content(pages: Sequence[list[_Line]], title: str) -> Content:
             if number == len(page) - 1 and _may_continue(paragraph, text):
                 open_start = start
             else:
-                blocks.add(start, length - 1, paragraph.kind)
+                level = levels[paragraph.size] if paragraph.kind == "heading" else 0
+                blocks.add(start, length - 1, paragraph.kind, min(level, _MOST_LEVELS))
     if open_start >= 0:
         blocks.add(open_start, length - 1, "text")
     return Content("".join(pieces), blocks, "page", starts, title)
@@ -250,7 +257,7 @@ def _paragraph(lines: Sequence[_Line], body_size: float) -> _Paragraph:
     text = "\n".join(line.text for line in lines)
     large = min(line.size for line in lines) > body_size * _HEADING_SIZE
     is_heading = large and len(text) < _MAX_HEADING_CHARACTERS
-    return _Paragraph(text, "heading" if is_heading else "text")
+    return _Paragraph(text, "heading" if is_heading else "text", round(2 * lines[0].size) / 2)
 
 
 def _may_continue(paragraph: _Paragraph, text: str) -> bool:

@@ -86,6 +86,7 @@ class _RstReader(RstTables):
     def __init__(self, source: str) -> None:
         lines = SourceLines(source)
         super().__init__(lines, MarkupWriter(lines, _find_marks))
+        self._title_styles: dict[tuple[str, bool], int] = {}  # their levels, in order of appearance
 
     def read(self) -> None:
         while self.at < len(self.lines):
@@ -137,7 +138,8 @@ class _RstReader(RstTables):
             if len(mark) >= 2 and following.strip():
                 closing = self.lines.text(self.at + 2).rstrip()
                 if closing == mark and not _ADORNMENT.match(following):
-                    self.writer.add([self.lines.span(self.at + 1)], "heading")
+                    level = self._title_level(mark[0], overlined=True)
+                    self.writer.add([self.lines.span(self.at + 1)], "heading", level)
                     self.at += 3
                     return True
             if len(mark) >= 4:
@@ -149,9 +151,14 @@ class _RstReader(RstTables):
             return False
         if len(mark) < min(len(line.rstrip()), 4):
             return False
-        self.writer.add([self.lines.span(self.at)], "heading")
+        level = self._title_level(mark[0], overlined=False)
+        self.writer.add([self.lines.span(self.at)], "heading", level)
         self.at += 2
         return True
+
+    def _title_level(self, mark: str, *, overlined: bool) -> int:
+        """The first style of titles in a file is the highest level, the next new one the second."""
+        return self._title_styles.setdefault((mark, overlined), len(self._title_styles) + 1)
 
     def _paragraph(self, column: int) -> list[LineSpan]:
         """The lines of the paragraph at the current line, from `column` on; moves behind it."""

@@ -68,7 +68,9 @@ def test_file_over_the_size_limit_is_refused_unread(tmp_path: Path) -> None:
 
 def test_line_of_a_million_characters_is_read(tmp_path: Path) -> None:
     document = read(tmp_path, "a.txt", "word " * 200_000)
-    assert [(kind, len(text)) for kind, text in shown(document)] == [("sentence", 999_999)]
+    found = shown(document)
+    assert sum(text.count("word") for _, text in found) == 200_000
+    assert max(len(text) for _, text in found) <= 300
 
 
 @pytest.mark.slow

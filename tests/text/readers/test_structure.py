@@ -1,0 +1,147 @@
+"""The context of a sentence: the path of headings, the lead-in of a list, the question of a FAQ."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from askline.text.readers import iter_sentences
+
+from .samples import check, lines, make_docx, make_pdf, read, shown
+
+STYLES = "".join(
+    f'<w:style w:styleId="H{level}"><w:name w:val="heading {level}"/></w:style>'
+    for level in (1, 2, 3)
+)
+
+
+def _docx(*paragraphs: tuple[str, str]) -> bytes:
+    body = "".join(
+        f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+        for style, text in paragraphs
+    )
+    return make_docx(body, word_styles=f'<w:styles xmlns:w="w">{STYLES}</w:styles>')
+
+
+def _notebook(*cells: str) -> str:
+    return json.dumps({"cells": [{"cell_type": "markdown", "source": [cell]} for cell in cells]})
+
+
+SECTIONS: dict[str, str | bytes] = {
+    "a.md": "# Guide\n\n## Install\n\n### Linux\n\nUse apt.\n\n## Run\n\nStart it.\n",
+    "b.md": "Guide\n=====\n\nInstall\n-------\n\n### Linux\n\nUse apt.\n\nRun\n---\n\nStart it.\n",
+    "a.html": "<h1>Guide</h1><h2>Install</h2><h3>Linux</h3><p>Use apt.<h2>Run</h2><p>Start it.",
+    "a.rst": (
+        "=====\nGuide\n=====\n\nInstall\n=======\n\nLinux\n-----\n\nUse apt.\n\n"
+        "Run\n===\n\nStart it.\n"
+    ),
+    "a.adoc": "= Guide\n\n== Install\n\n=== Linux\n\nUse apt.\n\n== Run\n\nStart it.\n",
+    "b.adoc": (
+        "Guide\n=====\n\nInstall\n-------\n\nLinux\n~~~~~\n\nUse apt.\n\nRun\n---\n\nStart it.\n"
+    ),
+    "a.org": "* Guide\n** Install\n*** Linux\nUse apt.\n** Run\nStart it.\n",
+    "a.tex": (
+        "\\chapter{Guide}\n\\section{Install}\n\\subsection{Linux}\nUse apt.\n\n"
+        "\\section{Run}\nStart it.\n"
+    ),
+    "a.ipynb": _notebook(
+        "# Guide\n\n## Install\n", "### Linux\n\nUse apt.\n", "## Run\n\nStart it."
+    ),
+    "a.docx": _docx(
+        ("H1", "Guide"),
+        ("H2", "Install"),
+        ("H3", "Linux"),
+        ("", "Use apt."),
+        ("H2", "Run"),
+        ("", "Start it."),
+    ),
+    "a.pdf": make_pdf(
+        [
+            [
+                *lines("Guide", size=24, top=800),
+                *lines("Install", size=18, top=750),
+                *lines("Linux", size=14, top=700),
+                *lines("Use apt, which is the usual way to install it.", top=650),
+                *lines("Run", size=18, top=600),
+                *lines("Start it.", top=550),
+            ]
+        ]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_sentence_knows_the_path_of_headings_above_it(tmp_path: Path, name: str) -> None:
+    document = read(tmp_path, name, SECTIONS[name])
+    found = {document.text[s.start : s.end][:7]: s for s in iter_sentences(document)}
+    assert found["Use apt"].headings == ("Guide", "Install", "Linux")
+    assert found["Use apt"].heading == "Linux"
+    assert found["Start i"].headings == ("Guide", "Run")
+    assert found["Linux"].headings == ("Guide", "Install")
+    check(document)
+
+
+def test_manual_pages_have_sections_and_subsections(tmp_path: Path) -> None:
+    source = ".TH X 1\n.SH OPTIONS\n.SS Output\nPrints less.\n.SH FILES\nNone is read.\n"
+    found = list(iter_sentences(read(tmp_path, "a.1", source)))
+    assert [s.headings for s in found if s.kind == "sentence"] == [
+        ("OPTIONS", "Output"),
+        ("FILES",),
+    ]
+
+
+def test_a_level_that_is_left_out_does_not_end_the_section(tmp_path: Path) -> None:
+    source = "# A\n\n#### D\n\nOne.\n\n## B\n\nTwo.\n\n# E\n\nThree.\n"
+    found = [s.headings for s in iter_sentences(read(tmp_path, "a.md", source))]
+    assert [path for path in found if len(path) > 0][1:] == [("A", "D"), ("A",), ("A", "B"), ("E",)]
+
+
+def test_the_title_of_a_row_is_above_the_headings_of_its_text(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.csv", "title,text\nLamps,It is lit.\n,It is dark.\n")
+    assert [s.headings for s in iter_sentences(document)] == [("Lamps",), ()]
+
+
+def test_rules_and_other_lines_without_letters_are_no_sentences(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.txt", "One.\n\n-----\n\n* * *\n\n____\n\nTwo.\n")
+    assert shown(document) == [("sentence", "One."), ("sentence", "Two.")]
+
+
+PLAIN_LIST = "You can install it with:\n\n- apt on Debian\n  and Ubuntu\n- brew\n\nThen start it.\n"
+
+
+def test_items_of_a_plain_list_keep_their_lead_in(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.txt", PLAIN_LIST)
+    lead_in = "You can install it with:"
+    assert [s.lead_in for s in iter_sentences(document)] == ["", lead_in, lead_in, ""]
+
+
+def test_questions_and_answers_are_not_joined(tmp_path: Path) -> None:
+    source = "Q: Why is it slow?\nA: It reads all files.\nThen it sorts.\n\nQ. Is it free? Yes.\n"
+    document = read(tmp_path, "a.txt", source)
+    found = [(s.kind, document.text[s.start : s.end], s.heading) for s in iter_sentences(document)]
+    assert found == [
+        ("heading", "Why is it slow?", ""),
+        ("sentence", "It reads all files.", "Why is it slow?"),
+        ("sentence", "Then it sorts.", "Why is it slow?"),
+        ("heading", "Is it free?", ""),
+        ("sentence", "Yes.", "Is it free?"),
+    ]
+    check(document)
+
+
+def test_a_question_stands_below_its_section(tmp_path: Path) -> None:
+    source = "# FAQ\n\nQ: Why?\n\nA: Because.\n\n## More\n\nA. Smith wrote it.\n"
+    found = list(iter_sentences(read(tmp_path, "a.md", source)))
+    assert [s.headings for s in found] == [(), ("FAQ",), ("FAQ", "Why?"), ("FAQ",), ("FAQ", "More")]
+
+
+def test_a_document_of_code_alone_is_split_like_text(tmp_path: Path) -> None:
+    code = "```\nThe first line.\nAnd a second.\n```\n"
+    assert shown(read(tmp_path, "a.md", f"# Top\n\n{code}")) == [
+        ("heading", "Top"),
+        ("sentence", "The first line."),
+        ("sentence", "And a second."),
+    ]
+    assert shown(read(tmp_path, "a.md", f"Text.\n\n{code}"))[1][0] == "code"
