@@ -7,7 +7,7 @@ A `Question` of a labelled set has `Candidate`s. A ranker returns `Hit`s; a `Ran
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
@@ -17,17 +17,50 @@ __all__ = [
     "Cost",
     "Document",
     "Hit",
+    "Passage",
     "Question",
     "QuestionSet",
     "Ranking",
     "Source",
+    "Span",
     "StageReport",
 ]
 
-Document = str | Mapping[str, Any]
-"""What a ranker ranks: a string, or a mapping with its text under a key the caller names."""
-
 _HTML_ROWS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """
+    Sentences that follow each other in a text. A ranker ranks them one by one.
+
+    A ranker that reads in context scores each sentence with the others in sight, which is worth
+    most where a sentence leaves out what it is about ("It opened in 1932.").
+    """
+
+    sentences: Sequence[str]
+    title: str = ""
+    """The heading or title above the sentences; it is read with them and never ranked."""
+
+
+Document = str | Mapping[str, Any] | Passage
+"""
+What a ranker ranks: a string, or a mapping with its text under a key the caller names.
+
+In a list of passages, the sentences of all passages are ranked.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The part of a text that the reader points at: `text[start:end]`."""
+
+    start: int
+    end: int
+    score: float
+    """The log probability that the answer starts and ends there, if it is in this text."""
+    no_answer: float
+    """The log probability that there is no answer; show no span that scores below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +68,7 @@ class Hit:
     """One document in a ranking; its rank is its position in the list of hits."""
 
     index: int
-    """Position in the caller's list of documents."""
+    """Position in the caller's list of documents; of passages, the number of the sentence."""
     score: float
     """Higher is better. Comparable within a stage, not between stages."""
     stage: int = 0
@@ -43,9 +76,11 @@ class Hit:
     probability: float | None = None
     """The probability that the document answers; None if the stage is not calibrated."""
     document: Document = field(default="", repr=False, compare=False)
-    """The caller's own object."""
+    """The caller's own object: the string, the mapping, or the sentence's passage."""
     text: str = field(default="", compare=False)
     """The text that was ranked."""
+    span: Span | None = field(default=None, compare=False)
+    """What a reader that read the text in its passage points at; None if it points at nothing."""
 
 
 @dataclass(frozen=True, slots=True)

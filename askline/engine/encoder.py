@@ -10,35 +10,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
-from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..errors import InputError, ModelError
 from ..models.cascade_config import CascadeConfig, check_cascade_tensors
 from ..models.folder import ModelFolder
+from ..types import Passage, Span
 from . import graphs
-from .layerwise import LayerwiseEncoder, LayerwiseRun
+from .context import ContextEncoder
+from .layerwise import LayerwiseEncoder, LayerwiseRun, PassageRun
 from .numpy_ops import FloatArray, IntArray
 from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences, equal_length_batches
-from .spans import Span, TokenSpan, best_span
+from .sessions import SessionCache
+from .spans import TokenSpan, best_span
+from .state_cache import NO_STATES, StateCache
 from .threads import WorkerThreads
 from .tokenizer import WordPiece
 
 __all__ = [
     "EncoderRun",
     "OnnxEncoder",
-    "create_session",
     "load_encoder",
 ]
 
-_MAX_KEPT_TOKENS = 98_304  # whose states are kept: 150 MB at width 384; others start over
 _CLASSIFIER_BATCH = 128
 _DEADLINE_GROUP = 8  # rows that may be reordered by length when there is a deadline
-_NO_STATES = -1  # the level of a sequence whose states are not kept
 
 _Part = Literal["embedding", "layers", "pooler", "classifier", "reader"]
 
@@ -56,17 +57,25 @@ class OnnxEncoder(LayerwiseEncoder):
     tensors: Mapping[str, NDArray[Any]] = field(repr=False)
     tokenizer: WordPiece = field(repr=False)
     workers: WorkerThreads = field(default_factory=WorkerThreads)
-    _sessions: dict[tuple[_Part, int, int], Any] = field(default_factory=dict, repr=False)
-    _lock: Lock = field(default_factory=Lock, repr=False)
+    _sessions: SessionCache = field(default_factory=SessionCache, repr=False)
 
     @property
     def depths(self) -> tuple[int, ...]:
         return self.config.depths
 
     @property
+    def context_depths(self) -> tuple[int, ...]:
+        return self.config.context.depths if self.config.context else ()
+
+    @property
     def parts_ready(self) -> int:
         """The number of sessions created so far."""
-        return len(self._sessions)
+        return len(self._sessions) + (self.context.parts_ready if self.config.context else 0)
+
+    @cached_property
+    def context(self) -> ContextEncoder:
+        """The encoder of passages; only with a `context` in the config."""
+        return ContextEncoder(self.config, self.tensors, self.tokenizer, self.workers)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -99,14 +108,20 @@ class OnnxEncoder(LayerwiseEncoder):
         )
         return EncoderRun(self, sequences, pairs)
 
+    def begin_passages(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> PassageRun:
+        """Tokenize the passages of several questions, numbered consecutively."""
+        if not self.config.context:
+            raise ModelError("This cascade cannot read passages: its config has no context.")
+        return self.context.begin(requests)
+
     def sessions_between(self, level: int, to: int) -> list[Any]:
         """
         The sessions that take states from one level to a higher one, in order.
 
-        From `_NO_STATES`, the first session takes token ids and token types.
+        From `NO_STATES`, the first session takes token ids and token types.
         """
         levels, sessions = self.levels, list[Any]()
-        if level == _NO_STATES:
+        if level == NO_STATES:
             level = levels[0]
             sessions.append(self.session("embedding", 0, level))
         for low, high in pairwise(levels):
@@ -116,12 +131,7 @@ class OnnxEncoder(LayerwiseEncoder):
 
     def session(self, part: _Part, first: int = 0, last: int = 0) -> Any:
         """The session of a part of the network, created at its first use."""
-        key = (part, first, last)
-        if key not in self._sessions:
-            with self._lock:
-                if key not in self._sessions:
-                    self._sessions[key] = create_session(self._graph(part, first, last))
-        return self._sessions[key]
+        return self._sessions.get(part, first, last, lambda: self._graph(part, first, last))
 
     def _graph(self, part: _Part, first: int, last: int) -> bytes:
         config, tensors = self.config, self.tensors
@@ -146,8 +156,7 @@ class EncoderRun(LayerwiseRun):
         self._encoder = encoder
         self._sequences = sequences
         self._pairs = pairs
-        self._states: list[FloatArray | None] = [None] * len(sequences)  # (tokens, hidden) each
-        self._levels = np.full(len(sequences), _NO_STATES)  # of the states
+        self._cache = StateCache(sequences.lengths)
         self._tokens = sequences.tokens(len(pairs))
 
     @property
@@ -169,19 +178,17 @@ class EncoderRun(LayerwiseRun):
             raise InputError(f"depth must be one of {known}, got {depth}.")
         own = self._sequences_of(rows)
         others = self._sequences_of(rows[:0] if waiting is None else waiting)
-        self._drop_states_except(own, others)
+        self._cache.drop_except(own, others)
         needed_later = depth < encoder.layers or (config.reader and not config.adapter)
-        keep = np.zeros(len(self._levels), bool)
-        if needed_later:
-            keep[own] = self._fits_in_memory(own, others)
+        keep = self._cache.choose(own if needed_later else own[:0], others)
         level = encoder.levels[encoder.depths.index(depth)]
         is_mean = config.pooling(depth) == "mean"
-        pooled = np.empty((len(self._levels), config.encoder.width), np.float32)
-        reached = np.zeros(len(self._levels), bool)
+        pooled = np.empty((len(self._sequences), config.encoder.width), np.float32)
+        reached = np.zeros(len(self._sequences), bool)
 
         def advance_batch(batch: IntArray) -> None:
             inputs = self._inputs(batch)
-            for session in encoder.sessions_between(int(self._levels[batch[0]]), level):
+            for session in encoder.sessions_between(int(self._cache.levels[batch[0]]), level):
                 inputs = {"states": session.run(None, inputs)[0]}
             states = inputs["states"]  # (batch, tokens, hidden)
             if is_mean:
@@ -189,9 +196,7 @@ class EncoderRun(LayerwiseRun):
             else:
                 pooled[batch] = encoder.session("pooler", depth, depth).run(None, inputs)[0]
             reached[batch] = True
-            for sequence, own_states in zip(batch.tolist(), states, strict=True):
-                self._states[sequence] = own_states if keep[sequence] else None
-            self._levels[batch] = np.where(keep[batch], level, _NO_STATES)
+            self._cache.store(batch, states, level, keep)
 
         # At a deadline, the rows that were named last are the ones that are left out.
         groups = [own]
@@ -207,9 +212,13 @@ class EncoderRun(LayerwiseRun):
         config = self._encoder.config
         if not config.reader:
             return [None] * len(rows)
+        if config.context:  # every candidate is a passage of one sentence
+            pairs = [self._pairs[row] for row in rows.tolist()]
+            run = self._encoder.begin_passages([(pair[0], [Passage(pair[1:])]) for pair in pairs])
+            return run.read(np.arange(len(rows)))
         if config.adapter:  # the reader has layers of its own and starts from the tokens
-            run = self._encoder.begin_reader([self._pairs[row] for row in rows.tolist()])
-            return run._decode(np.arange(len(rows)), level=None)
+            reader = self._encoder.begin_reader([self._pairs[row] for row in rows.tolist()])
+            return reader._decode(np.arange(len(rows)), level=None)
         return self._decode(rows, level=self._encoder.levels[-1])
 
     def _decode(self, rows: IntArray, *, level: int | None) -> list[Span | None]:
@@ -220,7 +229,7 @@ class EncoderRun(LayerwiseRun):
         def read_batch(batch: IntArray) -> None:
             inputs = self._inputs(batch)
             if level is not None:
-                for session in encoder.sessions_between(int(self._levels[batch[0]]), level):
+                for session in encoder.sessions_between(int(self._cache.levels[batch[0]]), level):
                     inputs = {"states": session.run(None, inputs)[0]}
             logits = encoder.session("reader").run(None, inputs)[0]  # (batch, tokens, 2)
             for sequence, own_logits in zip(batch.tolist(), logits, strict=True):
@@ -253,34 +262,18 @@ class EncoderRun(LayerwiseRun):
         return np.flatnonzero(chosen[self._sequences.candidate])
 
     def _batches(self, sequences: IntArray) -> list[IntArray]:
-        lengths, levels = self._sequences.lengths[sequences], self._levels[sequences]
+        lengths, levels = self._sequences.lengths[sequences], self._cache.levels[sequences]
         return equal_length_batches(
             sequences, lengths, levels, threads=self._encoder.workers.threads
         )
 
     def _inputs(self, batch: IntArray) -> dict[str, NDArray[Any]]:
         """The kept states of a batch, or its tokens if none are kept."""
-        kept = [
-            states for sequence in batch.tolist() if (states := self._states[sequence]) is not None
-        ]
-        if kept:
-            return {"states": np.stack(kept)}
+        states = self._cache.states(batch)
+        if states is not None:
+            return {"states": states}
         token_ids, token_types = self._sequences.batch(batch)
         return {"token_ids": token_ids, "token_types": token_types}
-
-    def _fits_in_memory(self, sequences: IntArray, others: IntArray) -> NDArray[np.bool_]:
-        """Per sequence, whether its states are kept: the first ones, as far as there is room."""
-        lengths = self._sequences.lengths
-        used = int(lengths[others][self._levels[others] != _NO_STATES].sum())
-        return np.asarray(np.cumsum(lengths[sequences]) <= _MAX_KEPT_TOKENS - used)
-
-    def _drop_states_except(self, *sequences: IntArray) -> None:
-        """Free the states of all other sequences, whose candidates have been dropped."""
-        dropped = np.ones(len(self._sequences), bool)
-        dropped[np.concatenate(sequences)] = False
-        for sequence in np.flatnonzero(dropped & (self._levels != _NO_STATES)).tolist():
-            self._states[sequence] = None
-        self._levels[dropped] = _NO_STATES
 
     def _classify(self, pooled: FloatArray, reached: IntArray, depth: int) -> FloatArray:
         """
@@ -318,18 +311,3 @@ def load_encoder(folder: ModelFolder, *, threads: int | None = None) -> OnnxEnco
     check_cascade_tensors(config, tensors, path=folder.path)
     tokenizer = WordPiece.load(folder.path / "tokenizer.json")
     return OnnxEncoder(config, tensors, tokenizer, WorkerThreads(threads))
-
-
-def create_session(graph: bytes) -> Any:
-    """An ONNX Runtime session on one thread: batches run side by side instead."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.enable_mem_pattern = False  # shapes differ from batch to batch
-    options.enable_cpu_mem_arena = False  # an arena per session never shrinks and saves no time
-    # Higher levels fuse sums and norms into an operator that is four times as slow.
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])

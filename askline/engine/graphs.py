@@ -28,6 +28,7 @@ __all__ = [
     "Tensors",
     "activations_graph",
     "classifier_graph",
+    "context_classifier_graph",
     "embedding_graph",
     "key_value_graph",
     "layers_graph",
@@ -35,6 +36,7 @@ __all__ = [
     "marker_graph",
     "pooler_graph",
     "reader_graph",
+    "span_graph",
 ]
 
 _ONNX_RUNTIME = "com.microsoft"  # the domain of ONNX Runtime's fused operators
@@ -260,6 +262,24 @@ def classifier_graph(config: CascadeConfig, tensors: Tensors, depth: int) -> byt
         hidden = builder.graph.node("Tanh", builder.dense(name, hidden))
     logits = builder.dense(f"classifiers.{depth}.out", hidden)
     builder.graph.output(logits, "logits", "float32", ("batch", 1))
+    return builder.graph.to_bytes()
+
+
+def context_classifier_graph(config: EncoderConfig, tensors: Tensors, depth: int) -> bytes:
+    """Mean states of sentences (batch, hidden) → logits (batch, 1) of the context classifier."""
+    builder = LayerBuilder(config, tensors)
+    pooled = builder.graph.input("pooled", "float32", ("batch", config.width))
+    hidden = builder.graph.node("Tanh", builder.dense(f"context.{depth}.dense", pooled))
+    logits = builder.dense(f"context.{depth}.out", hidden)
+    builder.graph.output(logits, "logits", "float32", ("batch", 1))
+    return builder.graph.to_bytes()
+
+
+def span_graph(config: EncoderConfig, tensors: Tensors) -> bytes:
+    """States after the last layer → start and end logits (batch, tokens, 2)."""
+    builder = LayerBuilder(config, tensors)
+    logits = builder.dense("reader", builder.states_input())
+    builder.graph.output(logits, "span_logits", "float32", (*BATCH_AXES, 2))
     return builder.graph.to_bytes()
 
 

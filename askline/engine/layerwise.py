@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ..types import Passage, Span
 from .numpy_ops import FloatArray, IntArray
-from .spans import Span
 
 __all__ = [
     "LayerwiseEncoder",
     "LayerwiseRun",
+    "PassageRun",
 ]
 
 
@@ -58,6 +59,44 @@ class LayerwiseRun(ABC):
         return [None] * len(rows)
 
 
+class PassageRun(ABC):
+    """
+    The passages of one ranking, numbered from 0, and their sentences, numbered over all passages.
+
+    Used by one thread, for one ranking.
+    """
+
+    @property
+    @abstractmethod
+    def tokens(self) -> IntArray:
+        """Per passage, the tokens of all its windows: what it costs in each layer."""
+
+    @abstractmethod
+    def advance(
+        self,
+        passages: IntArray,
+        depth: int,
+        *,
+        stop: Callable[[], bool] | None = None,
+        waiting: IntArray | None = None,
+    ) -> FloatArray:
+        """
+        The raw logits (sentences,) at a depth; NaN for sentences of all other passages.
+
+        `passages`, `stop` and `waiting` are as the rows of `LayerwiseRun.advance`. The sentences of
+        a passage are all reached or none of them is.
+        """
+
+    def read(self, sentences: IntArray) -> list[Span | None]:
+        """
+        The best span in each of these sentences, read in its passage.
+
+        The layers of passages that have not reached the last one are computed first. None for a
+        sentence without tokens, and for all if the encoder has no reader, which is the default.
+        """
+        return [None] * len(sentences)
+
+
 class LayerwiseEncoder(ABC):
     """An encoder with classifiers at several depths. Any number of threads may start runs."""
 
@@ -70,6 +109,11 @@ class LayerwiseEncoder(ABC):
     def layers(self) -> int:
         """The full depth."""
         return self.depths[-1]
+
+    @property
+    def context_depths(self) -> tuple[int, ...]:
+        """The layers after which sentences are classified in context; empty without a context."""
+        return ()
 
     @property
     def parts_ready(self) -> int:
@@ -97,6 +141,14 @@ class LayerwiseEncoder(ABC):
         between them; the logits are the same.
         """
         return _SeparateRuns([self.begin(*request) for request in requests])
+
+    def begin_passages(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> PassageRun:
+        """
+        A run over the passages of several questions, numbered consecutively.
+
+        Only for an encoder with context depths.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no context.")
 
 
 class _SeparateRuns(LayerwiseRun):

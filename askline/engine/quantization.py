@@ -26,12 +26,14 @@ from .numpy_ops import FloatArray
 
 __all__ = [
     "InputQuantization",
+    "best_row_scales",
     "fit_input_quantization",
     "int4_shapes",
     "pack_int4",
     "quantize_rows",
     "quantize_rows_gptq",
     "refit_input_quantization",
+    "round_rows",
     "unpack_int4",
 ]
 
@@ -71,7 +73,7 @@ def quantize_rows_gptq(
     Channels with large inputs come first. The rounding error of a channel is compensated by the
     weights of the channels after it, as far as their inputs correlate.
     """
-    scale = _best_row_scales(weight)
+    scale = best_row_scales(weight)
     gram = (inputs.T @ inputs).astype(np.float64)  # (channels, channels)
     gram[np.diag_indices_from(gram)] += _GPTQ_DAMPING * np.trace(gram) / len(gram)
     order = np.argsort(-np.diag(gram), kind="stable")
@@ -104,7 +106,13 @@ def _quantize_block(
     return integers, errors
 
 
-def _best_row_scales(weight: FloatArray) -> NDArray[np.float64]:
+def round_rows(weight: FloatArray, scale: NDArray[Any]) -> NDArray[np.int8]:
+    """Round (outputs, channels) to integers, with a given scale per row."""
+    rounded = np.rint(weight / scale.astype(np.float32)[:, None])
+    return np.asarray(np.clip(rounded, -_MAX_WEIGHT, _MAX_WEIGHT), np.int8)
+
+
+def best_row_scales(weight: FloatArray) -> NDArray[np.float64]:
     """Per row, the scale with the least squared error; the largest weights may be clipped."""
     largest = np.maximum(np.abs(weight).max(axis=1), 1e-12).astype(np.float64)
     scales = np.stack([clip * largest / _MAX_WEIGHT for clip in _ROW_CLIPS])  # (clips, rows)

@@ -23,7 +23,9 @@ __all__ = [
     "MAX_SEQUENCE_LENGTH",
     "READER_MAX_SEQUENCE_LENGTH",
     "TokenSequences",
+    "best_windows",
     "equal_length_batches",
+    "window_starts",
 ]
 
 MAX_SEQUENCE_LENGTH = 256
@@ -89,9 +91,9 @@ class TokenSequences:
             room = max_length - _SPECIAL_TOKENS - len(question_ids)
             for candidate, number in zip(candidates, numbers, strict=False):
                 token_ids = tokenizer.token_ids(candidate)
-                windows = list(_window_starts(len(token_ids), room, overlap))
+                windows = list(window_starts(len(token_ids), room, overlap))
                 if len(windows) > max_windows:
-                    windows = _best_windows(question_ids, token_ids, windows, room, max_windows)
+                    windows = best_windows(question_ids, token_ids, windows, room, max_windows)
                 for start in windows:
                     part = [*token_ids[start : start + room], tokenizer.sep_id]
                     suffixes.append(np.array(part, np.int64))
@@ -127,7 +129,7 @@ class TokenSequences:
         return token_ids, token_types
 
 
-def _window_starts(tokens: int, room: int, overlap: int) -> Iterator[int]:
+def window_starts(tokens: int, room: int, overlap: int) -> Iterator[int]:
     """
     The tokens at which a candidate's sequences start.
 
@@ -140,7 +142,7 @@ def _window_starts(tokens: int, room: int, overlap: int) -> Iterator[int]:
     yield last
 
 
-def _best_windows(
+def best_windows(
     question_ids: Sequence[int],
     token_ids: Sequence[int],
     starts: Sequence[int],

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..types import Span
 
 __all__ = [
     "Span",
@@ -15,18 +16,6 @@ __all__ = [
 ]
 
 _MAX_SPAN_TOKENS = 30  # 99.9 % of SQuAD's answers are shorter
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The part of a candidate that the reader points at: `candidate[start:end]`."""
-
-    start: int
-    end: int
-    score: float
-    """The log probability that the answer starts and ends there, if it is in this candidate."""
-    no_answer: float
-    """The log probability that there is no answer; show no span that scores below it."""
 
 
 class TokenSpan(NamedTuple):

@@ -6,12 +6,17 @@ with the classifiers. A reader with an adapter runs the encoder again with adapt
 dense layer it adds the product of two low-rank matrices, `up` and `down` (LoRA), and its biases,
 layer norms and input scales replace the encoder's. The encoder itself does not change. Such a
 reader may go deeper than the last classifier, whose depth is the full depth for ranking.
+
+A cascade with a `context` entry also ranks the sentences of passages. The adapted layers read a
+window `[CLS] question [SEP] title M sentence M sentence … [SEP]`, and at each context depth a
+classifier scores every sentence by the mean of its states. The reader takes the states of the same
+pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -23,6 +28,7 @@ from .encoder_config import DENSE_INPUTS, EncoderConfig, check_encoder_tensors, 
 __all__ = [
     "Adapter",
     "CascadeConfig",
+    "ContextConfig",
     "Head",
     "Pooling",
     "Precision",
@@ -36,6 +42,7 @@ Pooling = Literal["first", "mean"]
 Head = Literal["first", "mean", "mixed"]
 Precision = Literal["int8", "float32"]
 _ADAPTER_PREFIX = "adapter."  # of the names of the reader's own tensors
+_MIN_WINDOW = 16  # tokens
 
 
 def pooling_at(head: Head, depth: int, last: int) -> Pooling:
@@ -59,6 +66,54 @@ class Adapter:
 
 
 @dataclass(frozen=True, slots=True)
+class ContextConfig:
+    """How passages become token windows, and which layers have a classifier of sentences."""
+
+    depths: tuple[int, ...]
+    """Ascending, counted from 1."""
+    marker: int = 1
+    """The id of the token in front of each sentence."""
+    max_length: int = 384
+    """Tokens of a window."""
+    max_title: int = 48
+    """Tokens of a title; the rest of it is not read."""
+    ranking: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """The entries that the ranker reads: `schedule`, `calibration`, `answer`; each is optional."""
+
+    @classmethod
+    def from_entry(cls, entry: Mapping[str, Any]) -> ContextConfig:
+        """Read the entry of a `config.json`; raises KeyError or TypeError if it is not valid."""
+        own = {one.name for one in fields(cls)} - {"depths", "ranking"}
+        sizes = {name: entry[name] for name in own if name in entry}
+        others = {
+            name: value for name, value in entry.items() if name not in own and name != "depths"
+        }
+        return cls(tuple(entry["depths"]), **sizes, ranking=others)
+
+    def to_entry(self) -> dict[str, Any]:
+        """What `from_entry` reads."""
+        entries: dict[str, Any] = asdict(self) | {"depths": list(self.depths)}
+        ranking: dict[str, Any] = entries.pop("ranking")
+        return entries | ranking
+
+    def problems(self, encoder: EncoderConfig) -> Iterable[str]:
+        """Describe every entry that does not fit the encoder."""
+        layers, longest = encoder.layers, encoder.positions
+        if any(not _is_integer(depth, 1, layers) for depth in self.depths) or not self.depths:
+            yield f"context depths must be from 1 to {layers}, got {list(self.depths)}"
+        elif list(self.depths) != sorted({*self.depths}):
+            yield f"context depths must ascend, got {list(self.depths)}"
+        if not _is_integer(self.marker, 0, encoder.vocabulary - 1):
+            last = encoder.vocabulary - 1
+            yield f"the context marker must be a token id from 0 to {last}, got {self.marker!r}"
+        if not _is_integer(self.max_length, _MIN_WINDOW, longest):
+            sizes = f"{_MIN_WINDOW} to {longest}"
+            yield f"the context max_length must be from {sizes}, got {self.max_length!r}"
+        if not _is_integer(self.max_title, 0, longest):
+            yield f"the context max_title must be from 0 to {longest}, got {self.max_title!r}"
+
+
+@dataclass(frozen=True, slots=True)
 class CascadeConfig:
     """The encoder and its heads. The field names are keys of `config.json`."""
 
@@ -69,6 +124,7 @@ class CascadeConfig:
     reader: bool = False
     precision: Precision = "float32"
     adapter: Adapter | None = None
+    context: ContextConfig | None = None
 
     def __post_init__(self) -> None:
         problems = list(self._problems())
@@ -86,13 +142,15 @@ class CascadeConfig:
                 config["reader"],
                 config["precision"],
                 Adapter(**adapter) if (adapter := config.get("adapter")) else None,
+                ContextConfig.from_entry(context) if (context := config.get("context")) else None,
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise ModelError(f"{path} does not describe a cascade: {error!r}.") from error
 
     def to_config(self) -> dict[str, Any]:
         """The entries of `config.json`."""
         entries = asdict(self) | {"kind": "cascade", "depths": list(self.depths)}
+        entries["context"] = self.context and self.context.to_entry()
         return {name: entry for name, entry in entries.items() if entry is not None}
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -103,6 +161,9 @@ class CascadeConfig:
                 shapes |= dense_shapes(name, width, width)
             shapes |= dense_shapes(f"classifiers.{depth}.out", 1, width)
         shapes |= dense_shapes("reader", 2, width) if self.reader else {}
+        for depth in self.context.depths if self.context else ():
+            shapes |= dense_shapes(f"context.{depth}.dense", width, width)
+            shapes |= dense_shapes(f"context.{depth}.out", 1, width)
         return shapes | (self._adapter_shapes(self.adapter) if self.adapter else {})
 
     def up_to(self, depth: int) -> CascadeConfig:
@@ -135,6 +196,8 @@ class CascadeConfig:
                     continue
                 for side, size in zip(("up", "down"), shape, strict=True):
                     shapes[f"{name.removesuffix('weight')}{side}.weight"] = (adapter.rank, size)
+                if self.context and self.precision == "int8":  # of the merged weights
+                    shapes[f"{name.removesuffix('weight')}scale"] = shape[:1]
             if self.precision == "int8":
                 for activation in DENSE_INPUTS.values():
                     shapes |= {f"{stem}.{activation}.scale": (), f"{stem}.{activation}.zero": ()}
@@ -158,6 +221,10 @@ class CascadeConfig:
             yield f"precision must be one of {known}, got {self.precision!r}"
         if self.adapter:
             yield from self._adapter_problems(self.adapter)
+        elif self.context:
+            yield "there is a context but no adapter, whose layers read the passages"
+        if self.context:
+            yield from self.context.problems(self.encoder)
 
     def _adapter_problems(self, adapter: Adapter) -> Iterable[str]:
         if not self.reader:
@@ -184,3 +251,7 @@ def reader_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any
         if name.startswith(_ADAPTER_PREFIX)
     }
     return {**tensors, **adapted}
+
+
+def _is_integer(value: object, least: int, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most

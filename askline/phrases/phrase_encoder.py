@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine import graphs
-from ..engine.encoder import create_session
 from ..engine.graphs import Tensors
 from ..engine.onnx_writer import OnnxGraph
 from ..engine.quantization import unpack_int4
+from ..engine.sessions import create_session
 from ..models.encoder_config import EncoderConfig
 from .tokenization import MAX_PHRASE_TOKENS, TokenWindow
 

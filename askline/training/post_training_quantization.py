@@ -8,7 +8,7 @@ compensate their errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine import graphs
-from ..engine.encoder import create_session
 from ..engine.quantization import (
     InputQuantization,
     fit_input_quantization,
@@ -24,6 +23,7 @@ from ..engine.quantization import (
     quantize_rows_gptq,
 )
 from ..engine.sequences import TokenSequences
+from ..engine.sessions import create_session
 from ..engine.tokenizer import WordPiece
 from ..models.cascade_config import CascadeConfig
 from ..models.encoder_config import DENSE_INPUTS
@@ -31,6 +31,8 @@ from ..types import QuestionSet
 
 __all__ = [
     "activation_statistics",
+    "layer_activations",
+    "quantize_adapter",
     "quantize_cascade",
     "quantize_layer",
     "sample_pairs",
@@ -38,6 +40,7 @@ __all__ = [
 
 FloatArray = NDArray[np.float32]
 Pair = tuple[str, str]
+TokenBatch = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def sample_pairs(questions: QuestionSet, count: int, *, seed: int = 0) -> list[Pair]:
@@ -61,7 +64,22 @@ def activation_statistics(
     pairs: Sequence[Pair],
 ) -> Iterator[dict[str, FloatArray]]:
     """For each layer the inputs (tokens, channels) of its dense parts, by name."""
-    batches = _embedded(layout, tensors, tokenizer, pairs)
+    positions, sequences = layout.encoder.positions, list[TokenBatch]()
+    for question, candidate in pairs:
+        windows = TokenSequences.for_question(tokenizer, question, [candidate], positions=positions)
+        sequences.append(windows.batch(np.zeros(1, np.int64)))
+    return layer_activations(layout, tensors, sequences)
+
+
+def layer_activations(
+    layout: CascadeConfig, tensors: Mapping[str, FloatArray], sequences: Iterable[TokenBatch]
+) -> Iterator[dict[str, FloatArray]]:
+    """As `activation_statistics`, from token ids and token types, both (batch, tokens)."""
+    session = create_session(graphs.embedding_graph(layout.encoder, tensors, 0))
+    batches: list[FloatArray] = [
+        session.run(None, {"token_ids": numbers, "token_types": kinds})[0]
+        for numbers, kinds in sequences
+    ]
     for layer in range(layout.encoder.layers):
         session = create_session(graphs.activations_graph(layout.encoder, tensors, layer))
         names = [one.name for one in session.get_outputs()]
@@ -73,22 +91,6 @@ def activation_statistics(
         }
         yield {"input": _flat(batches), **read}
         batches = [one["output_states"] for one in found]
-
-
-def _embedded(
-    layout: CascadeConfig,
-    tensors: Mapping[str, FloatArray],
-    tokenizer: WordPiece,
-    pairs: Sequence[Pair],
-) -> list[FloatArray]:
-    session = create_session(graphs.embedding_graph(layout.encoder, tensors, 0))
-    positions = layout.encoder.positions
-    batches = []
-    for question, candidate in pairs:
-        windows = TokenSequences.for_question(tokenizer, question, [candidate], positions=positions)
-        numbers, kinds = windows.batch(np.zeros(1, np.int64))
-        batches.append(session.run(None, {"token_ids": numbers, "token_types": kinds})[0])
-    return batches
 
 
 def _flat(batches: Iterator[FloatArray] | Sequence[FloatArray]) -> FloatArray:
@@ -119,6 +121,15 @@ def quantize_cascade(
     for layer, read in enumerate(activation_statistics(layout, tensors, tokenizer, pairs)):
         made |= quantize_layer(f"layers.{layer}", tensors, read)
     return replace(layout, precision="int8"), made
+
+
+def quantize_adapter(own: Mapping[str, FloatArray]) -> dict[str, NDArray[Any]]:
+    """Low-rank matrices in int8 by rows, everything else in float16."""
+    made: dict[str, NDArray[Any]] = {name: one.astype(np.float16) for name, one in own.items()}
+    for name in own:
+        if name.endswith((".up.weight", ".down.weight")):
+            made[name], made[f"{name.removesuffix('weight')}scale"] = quantize_rows(own[name])
+    return made
 
 
 def quantize_layer(

@@ -27,12 +27,12 @@ import numpy as np
 import torch
 
 from askline import data
+from askline.engine.adapter import float_tensors
 from askline.models.cascade_config import CascadeConfig
 from askline.models.folder import ModelFolder
 from askline.models.huggingface import from_huggingface_names
 from askline.rankers.schedule import DropFraction, KeepCounts, Schedule, Step, TunedSchedule
 from askline.training.cascade.cascade_network import CascadeNetwork, CascadeShape
-from askline.training.cascade.reader_network import float_tensors
 from askline.training.packing import TokenTable
 from askline.training.transformer.pair_network import import_transformers
 from research.torch_engine.torch_encoder import TorchEncoder, TorchRun

@@ -25,11 +25,12 @@ from numpy.typing import NDArray
 
 import askline
 from askline import data
-from askline.engine.encoder import OnnxEncoder, create_session, load_encoder
+from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.engine.graphs import BATCH_AXES
 from askline.engine.onnx_writer import OnnxGraph
 from askline.engine.quantization import quantize_rows
 from askline.engine.sequences import TokenSequences
+from askline.engine.sessions import create_session
 from askline.models.folder import ModelFolder
 from askline.training.cascade.cascade_export import StandardOnnxGraph
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine import encoder as encoder_module
+from askline.engine import state_cache
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.errors import InputError, ModelError
@@ -88,10 +88,10 @@ def test_states_without_room_in_memory_are_computed_again(
     tiny: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _descend(tiny, CANDIDATES)
-    monkeypatch.setattr(encoder_module, "_MAX_KEPT_TOKENS", 60)
+    monkeypatch.setattr(state_cache, "_MAX_KEPT_TOKENS", 60)
     run = tiny.begin(QUESTION, CANDIDATES)
     run.advance(ALL, 1)
-    assert 0 < sum(states is not None for states in run._states) < len(CANDIDATES)
+    assert 0 < run._cache.kept.sum() < len(CANDIDATES)
     assert np.abs(run.advance(ALL, 3) - whole[1]).max() < 1e-5
     assert [span is None for span in run.read(ALL)] == [not text for text in CANDIDATES]
 
@@ -166,7 +166,7 @@ def test_no_candidates_give_no_scores(tiny: OnnxEncoder) -> None:
 
 def test_only_needed_sessions_are_created(tiny: OnnxEncoder) -> None:
     tiny.begin(QUESTION, CANDIDATES).advance(ALL, 1)
-    assert sorted(tiny._sessions) == [
+    assert tiny._sessions.parts == [
         ("classifier", 1, 1),
         ("embedding", 0, 0),
         ("pooler", 1, 1),

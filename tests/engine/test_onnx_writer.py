@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine.encoder import create_session
 from askline.engine.onnx_writer import OnnxGraph
+from askline.engine.sessions import create_session
 
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -127,12 +127,9 @@ def test_a_question_that_waits_keeps_its_states(tiny: OnnxEncoder) -> None:
     there = here + len(CANDIDATES)
     run.advance(here, 1, waiting=there)
     run.advance(there, 1, waiting=here)
-    held = [states is not None for states in run._states]
-    assert all(held)
+    assert run._cache.kept.all()
     assert run.advance(here, 3) == pytest.approx(wanted, abs=1e-4)
-    owned = zip(run._states, run._sequences.candidate.tolist(), strict=True)
-    left = [states for states, owner in owned if owner in there]
-    assert left == [None] * len(left)
+    assert not run._cache.kept[np.isin(run._sequences.candidate, there)].any()
 
 
 class _After:

@@ -22,9 +22,10 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load_file
 
-from ...engine.encoder import OnnxEncoder, create_session
+from ...engine.encoder import OnnxEncoder
 from ...engine.graphs import BATCH_AXES, LayerBuilder
 from ...engine.sequences import TokenSequences
+from ...engine.sessions import create_session
 from ...engine.threads import WorkerThreads
 from ...engine.tokenizer import WordPiece
 from ...errors import InputError, ModelError

@@ -17,29 +17,10 @@ from ...models.cascade_config import CascadeConfig
 from ...models.encoder_config import DENSE_INPUTS
 from ..packing import PackedBatch, bert_layer
 
-__all__ = [
-    "AdapterReader",
-    "float_tensors",
-]
+__all__ = ["AdapterReader"]
 
 
 _DROPOUT = 0.1
-
-
-def float_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
-    """The tensors of a folder, dequantized to float, without scales and zero points."""
-    steps = {name for name in tensors if name.endswith((".scale", ".zero", ".smooth"))}
-    made: dict[str, NDArray[np.float32]] = {}
-    for name in tensors.keys() - steps:
-        value = tensors[name].astype(np.float32)
-        stem = name.removesuffix(".weight")
-        if tensors[name].dtype == np.int8:
-            value *= tensors[f"{stem}.scale"].astype(np.float32)[:, None]
-            layer, _, dense = stem.rpartition(".")
-            smooth = tensors.get(f"{layer}.{DENSE_INPUTS.get(dense)}.smooth")
-            value = value if smooth is None else value * smooth
-        made[name] = value
-    return made
 
 
 class AdapterReader(nn.Module):
@@ -58,7 +39,7 @@ class AdapterReader(nn.Module):
         self.config, self.adapter = config, config.adapter
         self.frozen, self.own = nn.ParameterDict(), nn.ParameterDict()
         for name, value in tensors.items():
-            if not name.startswith(("classifiers.", "adapter.")):
+            if not name.startswith(("classifiers.", "adapter.", "context.")):
                 self.frozen[_key(name)] = nn.Parameter(torch.from_numpy(value), requires_grad=False)
         for name, shape in config.shapes().items():
             if name.startswith("adapter.") and not name.endswith((".scale", ".zero")):

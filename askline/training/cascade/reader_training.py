@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from ... import data
 from ...data.squad import Paragraph
-from ...engine.quantization import quantize_rows, refit_input_quantization
+from ...engine.adapter import float_tensors
+from ...engine.quantization import refit_input_quantization
 from ...engine.tokenizer import WordPiece
 from ...errors import InputError
 from ...models.cascade_config import Adapter, CascadeConfig, check_cascade_tensors, reader_tensors
@@ -40,9 +41,9 @@ from ..loop import (
 from ..model_card import data_license
 from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import PairTemplate, pack
-from ..post_training_quantization import Pair, activation_statistics
+from ..post_training_quantization import Pair, activation_statistics, quantize_adapter
 from .cascade_examples import span_examples
-from .reader_network import AdapterReader, float_tensors
+from .reader_network import AdapterReader
 from .span_reading import SpanBatch, SpanExamples, span_distillation_loss, span_loss
 
 __all__ = [
@@ -299,37 +300,33 @@ def write_reader(
     """
     Write the cascade of `folder` with this reader; of the config only the adapter changes.
 
-    All other tensors are written unchanged. In an int8 folder the low-rank matrices are stored in
+    All other tensors are written unchanged, except for a `context`, which belongs to the adapter
+    that is replaced and is left out. In an int8 folder the low-rank matrices are stored in
     int8, and the input scales of the reader's layers are fitted to `pairs`.
     """
     before = CascadeConfig.from_config(folder.config, path=folder.path / "config.json")
-    config = replace(before, reader=True, adapter=adapter)
+    config = replace(before, reader=True, adapter=adapter, context=None)
     stored = {
         name: one
         for name, one in folder.stored_tensors().items()
-        if not name.startswith(("adapter.", "reader."))
+        if not name.startswith(("adapter.", "reader.", "context."))
     }
     kept: dict[str, NDArray[Any]] = dict(own)
     if config.precision == "int8":
         tokenizer = WordPiece.load(folder.path / "tokenizer.json")
-        kept = _quantize_adapter(own) | _input_scales(config, stored, own, tokenizer, pairs)
+        kept = quantize_adapter(own) | _input_scales(config, stored, own, tokenizer, pairs)
     check_cascade_tensors(config, stored | kept, path=folder.path)
     return write_folder(
         to,
-        config={**folder.config, **config.to_config()},
+        config={**_without_context(folder.config), **config.to_config()},
         tensors=stored | kept,
         card=card,
         files={"tokenizer.json": (folder.path / "tokenizer.json").read_bytes()},
     )
 
 
-def _quantize_adapter(own: Mapping[str, FloatArray]) -> dict[str, NDArray[Any]]:
-    """Low-rank matrices in int8 by rows, everything else in float16."""
-    made: dict[str, NDArray[Any]] = {name: one.astype(np.float16) for name, one in own.items()}
-    for name in own:
-        if name.endswith((".up.weight", ".down.weight")):
-            made[name], made[f"{name.removesuffix('weight')}scale"] = quantize_rows(own[name])
-    return made
+def _without_context(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in config.items() if name != "context"}
 
 
 def _input_scales(

@@ -22,8 +22,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from ...engine import graphs
-from ...engine.encoder import create_session
 from ...engine.quantization import pack_int4, unpack_int4
+from ...engine.sessions import create_session
 from ...errors import ModelError
 from ...models.encoder_config import EncoderConfig
 from ...models.huggingface import from_huggingface_names

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine.encoder import create_session, load_encoder
+from askline.engine.encoder import load_encoder
+from askline.engine.sessions import create_session
 from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError, ModelError
 from askline.models.cascade_config import Head, Precision
