@@ -78,7 +78,15 @@ SETS = (
         "sqlite",
         Origin("deb", "sqlite3-doc", "3.40.1-2+deb12u2"),
         ("usr/share/doc/sqlite3/*.html",),
-        exclude=("usr/share/doc/sqlite3/*/*", "*changelog*"),
+        # Generated lists: every requirement, link, keyword and function of the other pages.
+        exclude=(
+            "usr/share/doc/sqlite3/*/*",
+            "*/requirements.html",
+            "*/doc_*_crossref.html",
+            "*/syntaxdiagrams.html",
+            "*/capi3ref.html",
+            "*/keyword_index.html",
+        ),
         rename=(("^usr/share/doc/sqlite3/", ""),),
     ),
     DocumentSet(
@@ -145,7 +153,7 @@ SETS = (
         "mails",
         Origin("git", "notmuch/notmuch", "fdc9c75388b1ed12662e1cdb73b48b6d809ef5d8"),
         ("test/corpora/default/*", "test/corpora/lkml/*"),
-        rename=(("^test/corpora/", ""), ("(cur|new)/", ""), (r"(:2,\w*)?$", ".eml")),
+        rename=(("^test/corpora/", ""), ("(cur|new)/", ""), (r"^(.*?)(:2,\w*)?$", r"\1.eml")),
     ),
     DocumentSet(
         "logs",
