@@ -23,7 +23,7 @@ import numpy as np
 
 from .errors import InputError
 from .rankers.base import Ranker
-from .types import Hit
+from .types import Hit, Passage
 
 __all__ = [
     "CHECKS",
@@ -40,6 +40,7 @@ __all__ = [
     "check_many_requests",
     "check_one_candidate",
     "check_order_of_scores",
+    "check_passages",
     "check_permutation",
     "check_predict",
     "check_ranker",
@@ -142,6 +143,44 @@ def check_documents(ranker: Ranker) -> None:
     for hit in hits:
         assert hit.document is mappings[hit.index], f"hit {hit.index} has another document"
         assert hit.text == _CANDIDATES[hit.index], f"hit {hit.index} has another text"
+
+
+def check_passages(ranker: Ranker) -> None:
+    """
+    The sentences of passages are all returned, and a hit has its sentence and its passage.
+
+    Where the ranker does not read passages, the sentences rank as strings do. Strings and passages
+    do not mix, and a passage without sentences is allowed.
+    """
+    passages = [Passage(_CANDIDATES[:3], "The rock"), Passage(()), Passage(_CANDIDATES[3:])]
+    hits = ranker.rank(_QUESTION, passages)
+    assert sorted(hit.index for hit in hits) == list(range(len(_CANDIDATES))), (
+        f"{len(_CANDIDATES)} sentences must be returned exactly once each, got {hits}"
+    )
+    for hit in hits:
+        assert hit.text == _CANDIDATES[hit.index], f"hit {hit.index} has another text"
+        assert hit.document is passages[0 if hit.index < 3 else 2], f"{hit} has another passage"
+        if hit.span is not None:
+            assert 0 <= hit.span.start < hit.span.end <= len(hit.text), f"{hit.span} in {hit.text}"
+    for better, worse in pairwise(hits):
+        assert (better.stage, better.score) >= (worse.stage, worse.score) or (
+            better.stage > worse.stage
+        ), f"{better} precedes {worse}"
+    if not ranker.reads_passages:
+        wanted = ranker.rank(_QUESTION, _CANDIDATES)
+        assert hits == wanted, f"passages give {hits}, strings {wanted}"
+    assert ranker.rank(_QUESTION, passages) == hits, "two calls differ"
+    (many,) = ranker.rank_many([(_QUESTION, passages)])
+    assert _close(many, hits)
+    assert _close(ranker.trace(_QUESTION, passages).hits, hits)
+    assert _close(asyncio.run(ranker.arank(_QUESTION, passages)), hits)
+    late = ranker.rank(_QUESTION, passages, deadline_ms=0.001)
+    assert sorted(hit.index for hit in late) == list(range(len(_CANDIDATES)))
+    assert ranker.rank(_QUESTION, [Passage(())]) == []
+    assert len(ranker.read(_QUESTION, passages)) == len(_CANDIDATES)
+    _assert_refused(lambda: ranker.rank(_QUESTION, [passages[0], "one string"]), "a mixed list")
+    _assert_refused(lambda: ranker.rank(_QUESTION, passages[0]), "one passage as documents")  # type: ignore[arg-type]
+    _assert_refused(lambda: ranker.rank(_QUESTION, [Passage("a string")]), "a string as sentences")
 
 
 def check_single_string(ranker: Ranker) -> None:
@@ -258,6 +297,7 @@ CHECKS: tuple[Callable[[Ranker], None], ...] = (
     check_determinism,
     check_input_unchanged,
     check_documents,
+    check_passages,
     check_single_string,
     check_blank_question,
     check_top_k,

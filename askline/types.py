@@ -137,6 +137,8 @@ class StageReport:
     """None for a stage without encoder layers."""
     calibrated: bool = False
     """Whether the scores of this stage are probabilities."""
+    context_depth: int | None = None
+    """The encoder layer after which passages were scored in context; None for other stages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,10 @@ class OnnxEncoder(LayerwiseEncoder):
         return self.config.context.depths if self.config.context else ()
 
     @property
+    def reads_in_context(self) -> bool:
+        return self.config.reader and self.context_depths[-1:] == (self.config.encoder.layers,)
+
+    @property
     def parts_ready(self) -> int:
         """The number of sessions created so far."""
         return len(self._sessions) + (self.context.parts_ready if self.config.context else 0)

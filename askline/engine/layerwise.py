@@ -116,6 +116,11 @@ class LayerwiseEncoder(ABC):
         return ()
 
     @property
+    def reads_in_context(self) -> bool:
+        """Whether spans cost no further layers once a passage has reached the last depth."""
+        return False
+
+    @property
     def parts_ready(self) -> int:
         """
         The number of parts that were built so far, for encoders that build them at first use.

@@ -21,9 +21,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.spans import Span
 from ..errors import InputError, RankerError
-from ..types import Document, Hit, Ranking, StageReport
+from ..types import Document, Hit, Ranking, Span, StageReport
 from .deadline import Deadline, Stop
 from .pipeline import PipelineState
 from .requests import (
@@ -54,6 +53,11 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
     Documents are strings, or mappings with their text under the key named by `text`. Their order
     carries meaning: documents with equal scores keep it, and some rankers read it. The same input
     gives the same hits, from any thread. `askline.testing` checks these rules for any ranker.
+
+    A list of `Passage`s is ranked by sentences: `Hit.index` numbers the sentences of all passages
+    in their order, `Hit.text` is the sentence and `Hit.document` its passage. By default each
+    sentence is scored as an independent text; `reads_passages` says whether a ranker reads it in
+    its passage.
 
     Subclasses are usually frozen dataclasses whose fields are the options of their spec text.
     """
@@ -91,6 +95,10 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         """The best answer span inside each text; None for all from a ranker that cannot read."""
         return [None] * len(texts)
 
+    def find_request_spans(self, request: Request) -> list[Span | None]:
+        """`find_spans` for the texts of a request; a ranker may read them in their passages."""
+        return self.find_spans(request.question, request.texts)
+
     def warm_up(self) -> None:  # noqa: B027 - most rankers have nothing to prepare
         """Do now what the first question would otherwise wait for."""
 
@@ -100,6 +108,11 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
     def threshold(self) -> float | None:
         """The probability below which the best document is not an answer; None if uncalibrated."""
         return None
+
+    @property
+    def reads_passages(self) -> bool:
+        """Whether a sentence of a `Passage` is scored with the other sentences in sight."""
+        return False
 
     @property
     def listwise(self) -> bool:
@@ -240,7 +253,7 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         one more pass at full depth: call it for the few documents that are shown.
         """
         _, request = read_request(question, documents, text)
-        spans = self.find_spans(question, request.texts) if request.texts else []
+        spans = self.find_request_spans(request) if request.texts else []
         return [span if span and span.score > span.no_answer else None for span in spans]
 
     # Async twins: the same work in a thread, so that an event loop goes on.
@@ -390,6 +403,10 @@ class _Composite(Ranker):
         return self.last.threshold
 
     @property
+    def reads_passages(self) -> bool:
+        return self.last.reads_passages
+
+    @property
     def listwise(self) -> bool:
         return self.last.listwise
 
@@ -408,6 +425,10 @@ class _Composite(Ranker):
     def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
         """Spans from the last stage."""
         return self.last.find_spans(question, texts)
+
+    def find_request_spans(self, request: Request) -> list[Span | None]:
+        """Spans from the last stage."""
+        return self.last.find_request_spans(request)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ All candidates enter the first layers; after a classifier only the best go deepe
 was dropped keeps the place that its last classifier gave it. A schedule says how many are kept at
 each depth: the one tuned on dev sets that the model folder holds, or one given by options.
 
-`engine/layerwise.py` defines the encoder that a cascade runs on.
+`engine/layerwise.py` defines the encoder that a cascade runs on. A folder with a `context` also
+ranks the sentences of passages in context; `context_cascade.py` has the rules.
 
 The paper's SR, a sequence of encoders that were each trained for one depth, is a pipeline:
 `cascade(DIR4) % 90 >> cascade(DIR6) % 63 >> cascade(DIR8)`. Only the candidates are passed on, so
@@ -28,11 +29,12 @@ from numpy.typing import NDArray
 
 from ..engine.encoder import load_encoder
 from ..engine.layerwise import LayerwiseEncoder
-from ..engine.spans import Span
 from ..errors import InputError, ModelError, RankerError
+from ..models.cascade_config import ContextConfig
 from ..models.folder import ModelFolder
-from ..types import Cost, Hit, Ranking, StageReport
+from ..types import Cost, Hit, Passage, Ranking, Span, StageReport
 from .base import Ranker, folder_to_pickle, spec_with_folder
+from .context_cascade import ContextSettings, PassageBatch, passage_sizes
 from .deadline import Deadline, Stop, Throughput
 from .probability import UNCALIBRATED, LogitCalibration, read_calibration, read_threshold
 from .requests import Request, ScoreArray
@@ -84,6 +86,8 @@ class Cascade(Ranker):
     threshold: float = 0.5
     options: CascadeOptions | None = None
     """What it was loaded with; None if it was not made by `load`."""
+    context: ContextSettings | None = None
+    """How passages are ranked; None if the encoder reads no passages."""
     throughput: Throughput = field(default_factory=Throughput, repr=False)
     """Measured in every call and used only with a deadline; it never changes a score."""
 
@@ -101,7 +105,8 @@ class Cascade(Ranker):
 
         In place of that schedule: `alpha` drops the same fraction after every classifier, `keeps`
         gives numbers (see `parse_keeps`), and `depth` alone runs the classifier at that depth only.
-        Together with one of the others, `depth` is the last depth.
+        Together with one of the others, `depth` is the last depth. For passages, `alpha` and
+        `depth` mean the same, and `keeps`, which counts candidates, is not used.
         """
         return cls._load(CascadeOptions(fspath(folder), alpha, keeps, depth))
 
@@ -111,15 +116,20 @@ class Cascade(Ranker):
         encoder = load_encoder(opened)
         return cls(
             encoder,
-            _choose_schedule(encoder.depths, opened, options),
+            _choose_schedule(encoder, opened, options),
             read_calibration(opened.config),
             read_threshold(opened.config),
             options,
+            _context_settings(opened, options),
         )
 
     @property
     def listwise(self) -> bool:
         return False
+
+    @property
+    def reads_passages(self) -> bool:
+        return self.context is not None
 
     @property
     def stops_at_deadline(self) -> bool:
@@ -132,18 +142,40 @@ class Cascade(Ranker):
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         """Pairs of all requests share batches; there is a report per classifier."""
         admitted = self._admit_all(requests, stop)
+        running = [place for place, own in enumerate(admitted) if own.positions]
+        in_context = [place for place in running if self._in_context(admitted[place].request)]
+        one_by_one = [place for place in running if place not in in_context]
+        nothing_run = Ranking((), (StageReport(str(self), 0, 0, 0.0),))
+        rankings = [nothing_run] * len(admitted)
+        for places, run in ((one_by_one, self._run_texts), (in_context, self._run_passages)):
+            found = run([admitted[place].request for place in places], stop) if places else []
+            for place, ranking in zip(places, found, strict=True):
+                rankings[place] = ranking
+        return [own.complete(part) for own, part in zip(admitted, rankings, strict=True)]
+
+    def _run_texts(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         start, ready = time.perf_counter(), self.encoder.parts_ready
-        batch = _CascadeBatch(self, [own.request for own in admitted if own.positions], start)
+        batch = _CascadeBatch(self, requests, start)
         for depth in batch.depths():
             rows, waiting = batch.rows_at(depth, interleave=stop is not None)
             if len(rows):
                 batch.logits[rows] = batch.run.advance(rows, depth, stop=stop, waiting=waiting)
             batch.take_step(depth, stop)
-        if batch.states and ready == self.encoder.parts_ready:  # no time went into new graphs
+        if ready == self.encoder.parts_ready:  # no time went into new graphs
             self.throughput.update(batch.work(), time.perf_counter() - start)
-        rankings = iter([state.ranking() for state in batch.states])
-        nothing_run = Ranking((), (StageReport(str(self), 0, 0, 0.0),))
-        return [own.complete(next(rankings) if own.positions else nothing_run) for own in admitted]
+        return [state.ranking() for state in batch.states]
+
+    def _run_passages(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        assert self.context is not None
+        start, ready = time.perf_counter(), self.encoder.parts_ready
+        batch = PassageBatch(self.encoder, self.context, self.spec_at, requests)
+        rankings = batch.run(stop)
+        if ready == self.encoder.parts_ready:
+            self.throughput.update(batch.work(), time.perf_counter() - start)
+        return rankings
+
+    def _in_context(self, request: Request) -> bool:
+        return self.context is not None and request.context is not None
 
     def predict(self, pairs: Iterable[tuple[str, str]]) -> ScoreArray:
         """The probability of each pair at full depth, whatever the schedule."""
@@ -154,11 +186,25 @@ class Cascade(Ranker):
         """What the reader points at inside each text, at full depth; None without a reader."""
         return self.encoder.begin(question, texts).read(np.arange(len(texts)))
 
+    def find_request_spans(self, request: Request) -> list[Span | None]:
+        """What the reader points at inside each text, read in its passage if there is one."""
+        if request.context is None or self.context is None:
+            return self.find_spans(request.question, request.texts)
+        passages = request.context.passages
+        firsts = np.cumsum([0, *(len(passage.sentences) for passage in passages)])
+        numbers = [firsts[passage] + sentence for passage, sentence in request.context.places]
+        run = self.encoder.begin_passages([(request.question, passages)])
+        return run.read(np.array(numbers, np.int64))
+
     def warm_up(self) -> None:
         """Build every layer and classifier, and measure the throughput, on made-up texts."""
         question, texts = _WARM_UP
         # A second round if graphs were built in the first, which then says nothing about speed.
         while self.throughput.seconds_per_unit is None:
+            if self.context is not None:
+                passages = self.encoder.begin_passages([(question, [Passage(texts)])])
+                for depth in self.encoder.context_depths:
+                    passages.advance(np.zeros(1, np.int64), depth)
             start, ready = time.perf_counter(), self.encoder.parts_ready
             run, rows = self.encoder.begin(question, texts), np.arange(len(texts))
             for depth in self.encoder.depths:
@@ -188,7 +234,12 @@ class Cascade(Ranker):
         capacity = math.inf
         if isinstance(stop, Deadline):
             capacity = self.throughput.capacity(stop.left / max(1, len(requests)))
-        admitted = [_admit(request, self.schedule, capacity) for request in requests]
+        admitted = [
+            _admit_passages(request, self.context.schedule, capacity)
+            if self.context is not None and request.context is not None
+            else _admit(request, self.schedule, capacity)
+            for request in requests
+        ]
         if 0 < capacity < math.inf and not any(own.positions for own in admitted):
             self.throughput.decay()
         return admitted
@@ -369,11 +420,34 @@ def _admit(request: Request, schedule: Schedule, capacity: float) -> _Admitted:
     count = _affordable(schedule, sizes, capacity) if capacity < math.inf else len(order)
     if count == len(order):
         return _Admitted(request, everyone, ())
-    positions = sorted(order[:count])
+    return _admitted(request, order[:count], order[count:])
+
+
+def _admit_passages(request: Request, schedule: Schedule, capacity: float) -> _Admitted:
+    """As `_admit`, for whole passages: the one with the most promising sentence comes first."""
+    everyone = range(len(request.texts))
+    order = list(everyone if request.order is None else request.order)
+    if capacity == math.inf or request.context is None:
+        return _Admitted(request, everyone, ())
+    owner = [number for number, _ in request.context.places]
+    sizes = dict(zip(sorted({*owner}), passage_sizes(request), strict=True))
+    passages = list(dict.fromkeys(owner[position] for position in order))
+    count = _affordable(schedule, [sizes[number] for number in passages], capacity)
+    if count == len(passages):
+        return _Admitted(request, everyone, ())
+    entering = set(passages[:count])
+    return _admitted(
+        request,
+        [position for position in order if owner[position] in entering],
+        [position for position in order if owner[position] not in entering],
+    )
+
+
+def _admitted(request: Request, entering: Sequence[int], rest: Sequence[int]) -> _Admitted:
+    positions = sorted(entering)
     place = {position: own for own, position in enumerate(positions)}
-    texts = [request.texts[position] for position in positions]
-    own_order = [place[position] for position in order[:count]]
-    return _Admitted(Request(request.question, texts, own_order), positions, order[count:])
+    own_order = [place[position] for position in entering]
+    return _Admitted(request.select(positions, own_order), positions, rest)
 
 
 def _affordable(schedule: Schedule, sizes: Sequence[int], capacity: float) -> int:
@@ -408,16 +482,17 @@ def shipped_folder() -> Path:
 
 
 def _choose_schedule(
-    depths: Sequence[int], opened: ModelFolder, options: CascadeOptions
+    encoder: LayerwiseEncoder, opened: ModelFolder, options: CascadeOptions
 ) -> Schedule:
-    if options.depth and options.depth not in depths:
-        known = ", ".join(map(str, depths))
+    depths, all_depths = encoder.depths, {*encoder.depths, *encoder.context_depths}
+    if options.depth and options.depth not in all_depths:
+        known = ", ".join(map(str, sorted(all_depths)))
         raise InputError(
             f"depth must be one of {known}, where there are classifiers, got {options.depth}."
         )
     if options.alpha is not None and options.keeps:
         raise InputError("Give alpha or keeps, not both.")
-    used = tuple(own for own in depths if not options.depth or own <= options.depth)
+    used = _depths_up_to(depths, options.depth)
     if options.alpha is not None:
         return DropFraction(used, options.alpha)
     if options.keeps:
@@ -426,6 +501,23 @@ def _choose_schedule(
     if options.depth or not tuned:
         return KeepCounts(used)
     return TunedSchedule.from_config(used, tuned)
+
+
+def _context_settings(opened: ModelFolder, options: CascadeOptions) -> ContextSettings | None:
+    entry = opened.config.get("context")
+    if not entry:
+        return None
+    config = ContextConfig.from_entry(entry)
+    settings = ContextSettings.from_config(config)
+    used = _depths_up_to(config.depths, options.depth)
+    if options.alpha is not None:
+        return replace(settings, schedule=DropFraction(used, options.alpha))
+    return replace(settings, schedule=KeepCounts(used)) if options.depth else settings
+
+
+def _depths_up_to(depths: Sequence[int], last: int) -> tuple[int, ...]:
+    """The depths up to `last`, at least the first one; all of them if `last` is 0."""
+    return tuple(depth for depth in depths if not last or depth <= last) or tuple(depths[:1])
 
 
 def _count_characters(question: str, texts: Sequence[str]) -> int:

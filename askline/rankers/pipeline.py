@@ -32,14 +32,13 @@ class PipelineState:
 
     def next_request(self) -> Request:
         """What the next stage ranks: the survivors, in the original order."""
-        texts = [self._request.texts[position] for position in self.survivors]
-        return Request(self._request.question, texts, self._order)
+        return self._request.select(self.survivors, self._order)
 
     def update(self, part: Ranking, *, keep: int | None) -> None:
         """Take over a stage's ranking of the survivors; only the best `keep` go on."""
         survivors, first_stage = self.survivors, len(self._reports)
         hits = tuple(
-            Hit(survivors[hit.index], hit.score, hit.stage + first_stage, hit.probability)
+            replace(hit, index=survivors[hit.index], stage=hit.stage + first_stage)
             for hit in part.hits
         )
         if part.unscored and self._hits:

@@ -14,8 +14,11 @@ from ..errors import ModelError
 
 __all__ = [
     "UNCALIBRATED",
+    "AnswerCalibration",
     "LogitCalibration",
     "log_odds",
+    "probability_of",
+    "read_answer_calibration",
     "read_calibration",
     "read_threshold",
 ]
@@ -31,6 +34,10 @@ class LogitCalibration:
     scale: float = 1.0
     shift: float = 0.0
 
+    def logit(self, probability: float) -> float:
+        """The logit that has this probability."""
+        return (log_odds(probability) - self.shift) / self.scale
+
     def __call__(self, logits: ArrayLike) -> NDArray[np.float64]:
         odds = self.scale * np.asarray(logits, np.float64) + self.shift
         # exp of a negative number neither overflows nor rounds small probabilities to 0.
@@ -39,6 +46,28 @@ class LogitCalibration:
 
 
 UNCALIBRATED = LogitCalibration()
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerCalibration:
+    """
+    The log odds of an answer of a corpus: `logit * l + retrieval * r + bias`.
+
+    `l` is the logit of a classifier, `r` the standard score of the retrieval among the sentences
+    that were retrieved for the question.
+    """
+
+    logit: float = 1.0
+    retrieval: float = 0.0
+    bias: float = 0.0
+
+    def log_odds(self, logit: float, retrieval: float) -> float:
+        return self.logit * logit + self.retrieval * retrieval + self.bias
+
+
+def probability_of(odds: float) -> float:
+    """The sigmoid of log odds."""
+    return float(UNCALIBRATED(odds))
 
 
 def log_odds(probability: float) -> float:
@@ -63,6 +92,25 @@ def read_calibration(config: Mapping[str, Any]) -> dict[int, LogitCalibration]:
             f"got {found!r} ({error})."
         ) from error
     return scalings
+
+
+def read_answer_calibration(config: Mapping[str, Any]) -> dict[int, AnswerCalibration]:
+    """By depth, from `{"answer": {"12": {"logit": 0.9, "retrieval": 0.4, "bias": -0.2}}}`."""
+    found = config.get("answer") or {}
+    try:
+        made = {int(depth): AnswerCalibration(**_floats(line)) for depth, line in found.items()}
+        if not all(line.logit > 0 and line.retrieval >= 0 for line in made.values()):
+            raise ValueError("logit must be positive and retrieval not negative")
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ModelError(
+            'answer must have the form {"12": {"logit": 0.9, "retrieval": 0.4, "bias": -0.2}}, '
+            f"got {found!r} ({error})."
+        ) from error
+    return made
+
+
+def _floats(line: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in line.items()}
 
 
 def read_threshold(config: Mapping[str, Any]) -> float:

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import InputError, RankerError
-from ..types import Document, Hit
+from ..types import Document, Hit, Passage
 
 __all__ = [
+    "PassageTexts",
     "Request",
     "ScoreArray",
     "attach_documents",
@@ -25,6 +26,14 @@ __all__ = [
 ScoreArray = NDArray[np.float64]
 
 
+class PassageTexts(NamedTuple):
+    """The passages that a request's texts are sentences of."""
+
+    passages: Sequence[Passage]
+    places: Sequence[tuple[int, int]]
+    """Per text, the number of its passage and of its sentence in it."""
+
+
 class Request(NamedTuple):
     """One question with its texts, as the stages of a ranker see it."""
 
@@ -35,6 +44,19 @@ class Request(NamedTuple):
     Positions of the texts, most promising first, where an earlier stage has ranked them. A stage
     with a deadline scores them in this order, so that time runs out on the least promising ones.
     """
+    context: PassageTexts | None = None
+    """
+    The passages of the texts; None for independent texts. A passage stays whole on its way through
+    the stages: a sentence that was dropped is no longer a text, and is still read as context.
+    """
+
+    def select(self, positions: Sequence[int], order: Sequence[int] | None) -> Request:
+        """The texts at these positions, with an order of their own."""
+        context = self.context and self.context._replace(
+            places=[self.context.places[position] for position in positions]
+        )
+        texts = [self.texts[position] for position in positions]
+        return Request(self.question, texts, order, context)
 
 
 def sort_by_score(scores: ArrayLike, *, stage: int = 0, calibrated: bool = False) -> list[Hit]:
@@ -67,16 +89,19 @@ def check_question(question: str) -> None:
 def read_request(
     question: str, documents: Iterable[Document], text: str
 ) -> tuple[Sequence[Document], Request]:
-    """The documents as a list, and the request with their texts."""
+    """The document of each text, and the request with the texts."""
     check_question(question)
-    if isinstance(documents, (str, bytes, Mapping)):
-        kind = "one string" if isinstance(documents, (str, bytes)) else "one mapping"
+    if isinstance(documents, (str, bytes, Mapping, Passage)):
+        kinds = {str: "one string", bytes: "one string", Passage: "one Passage"}
+        kind = kinds.get(type(documents), "one mapping")
         raise InputError(f"Documents must be a list, got {kind}. Put it in a list.")
     if not isinstance(documents, Iterable):
         raise InputError(f"Documents must be a list, got {type(documents).__name__}.")
     kept: Sequence[Document] = (
         documents if isinstance(documents, (list, tuple)) else list(documents)
     )
+    if any(isinstance(document, Passage) for document in kept):
+        return _read_passages(question, kept)
     texts = [
         document if isinstance(document, str) else _read_text(place, document, text)
         for place, document in enumerate(kept)
@@ -84,10 +109,37 @@ def read_request(
     return kept, Request(question, texts)
 
 
+def _read_passages(
+    question: str, documents: Sequence[Document]
+) -> tuple[Sequence[Document], Request]:
+    """Per sentence its passage, and the request with all sentences."""
+    passages, places, texts = list[Passage](), list[tuple[int, int]](), list[str]()
+    for number, passage in enumerate(documents):
+        if not isinstance(passage, Passage):
+            kind = type(passage).__name__
+            raise InputError(
+                f"Document {number} must be a Passage like the others, got {kind}. "
+                "Rank passages and independent texts in two calls."
+            )
+        sentences = passage.sentences
+        if isinstance(sentences, str) or not all(isinstance(one, str) for one in sentences):
+            raise InputError(
+                f"The sentences of passage {number} must be a list of strings, got {sentences!r}."
+            )
+        if not isinstance(passage.title, str):
+            kind = type(passage.title).__name__
+            raise InputError(f"The title of passage {number} must be a string, got {kind}.")
+        passages.append(passage)
+        places += [(number, at) for at in range(len(sentences))]
+        texts += sentences
+    owners = [passages[number] for number, _ in places]
+    return owners, Request(question, texts, context=PassageTexts(passages, places))
+
+
 def _read_text(place: int, document: Document, key: str) -> str:
     if not isinstance(document, Mapping):
         kind = type(document).__name__
-        raise InputError(f"Document {place} must be a string or a mapping, got {kind}.")
+        raise InputError(f"Document {place} must be a string, a mapping or a Passage, got {kind}.")
     if key not in document:
         known = ", ".join(map(repr, document)) or "no key"
         raise InputError(
@@ -113,6 +165,7 @@ def attach_documents(
             hit.probability,
             documents[hit.index],
             texts[hit.index],
+            hit.span,
         )
         for hit in hits
     ]

@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.layerwise import LayerwiseEncoder, LayerwiseRun
-from ..engine.spans import Span
+from ..engine.layerwise import LayerwiseEncoder, LayerwiseRun, PassageRun
 from ..rankers.base import Cut, Pipeline, Ranker
 from ..rankers.cascade import Cascade
 from ..rankers.deadline import Stop
 from ..rankers.requests import Request
-from ..types import Hit, Ranking
+from ..types import Hit, Passage, Ranking, Span
 
 __all__ = [
     "StageRecorder",
@@ -60,7 +59,7 @@ class StageRecorder(Ranker):
         """Rank one request until `stop`, or until the deadline given at construction."""
         (request,) = requests
         texts = [_indexed(text, index) for index, text in enumerate(request.texts)]
-        own = Request(request.question, texts, request.order)
+        own = request._replace(texts=texts)
         (self.ranking,) = self._ranker.run_batch([own], stop or self._time_is_up)
         return [self.ranking]
 
@@ -105,7 +104,7 @@ class _LeafRecorder(Ranker):
         (request,) = requests
         texts = request.texts
         if isinstance(self.ranker, Cascade):
-            encoder = _RecordingEncoder(self.ranker)
+            encoder = _RecordingEncoder(self.ranker, request)
             (ranking,) = replace(self.ranker, encoder=encoder).run_batch(requests, stop)
             scored, texts = encoder.scored, encoder.started
         else:
@@ -125,8 +124,9 @@ class _LeafRecorder(Ranker):
 class _RecordingEncoder(LayerwiseEncoder, LayerwiseRun):
     """The encoder of a cascade that records the output of each classifier, for one question."""
 
-    def __init__(self, cascade: Cascade) -> None:
+    def __init__(self, cascade: Cascade, request: Request) -> None:
         self._cascade = cascade
+        self._request = request
         self._run: LayerwiseRun
         self.started: Sequence[str] = ()
         """The candidates that `scored` numbers. Under a deadline not all of them may be started."""
@@ -135,6 +135,21 @@ class _RecordingEncoder(LayerwiseEncoder, LayerwiseRun):
     @property
     def depths(self) -> tuple[int, ...]:
         return self._cascade.encoder.depths
+
+    @property
+    def context_depths(self) -> tuple[int, ...]:
+        return self._cascade.encoder.context_depths
+
+    @property
+    def reads_in_context(self) -> bool:
+        return self._cascade.encoder.reads_in_context
+
+    def begin_passages(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> PassageRun:
+        run = self._cascade.encoder.begin_passages(requests)
+        ((_, passages),) = requests
+        recording = _RecordingPassageRun(self._cascade, run, self._request, passages)
+        self.started, self.scored = self._request.texts, recording.scored
+        return recording
 
     def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
         self._run, self.started = self._cascade.encoder.begin(question, candidates), candidates
@@ -163,6 +178,49 @@ class _RecordingEncoder(LayerwiseEncoder, LayerwiseRun):
 
     def read(self, rows: IntArray) -> list[Span | None]:
         return self._run.read(rows)
+
+
+class _RecordingPassageRun(PassageRun):
+    """The run of a cascade over passages, with hits that number the texts of the request."""
+
+    def __init__(
+        self, cascade: Cascade, run: PassageRun, request: Request, passages: Sequence[Passage]
+    ) -> None:
+        self._cascade, self._run = cascade, run
+        self.scored: list[list[Hit]] = []
+        assert request.context is not None
+        text_of = {place: text for text, place in enumerate(request.context.places)}
+        # The run has some of the request's passages, in their order.
+        given = enumerate(request.context.passages)
+        texts = list[int]()
+        for passage in passages:
+            number = next(number for number, one in given if one is passage)
+            texts += [text_of.get((number, at), -1) for at in range(len(passage.sentences))]
+        self._texts = np.array(texts, np.int64)  # per sentence of the run; -1 is context only
+
+    @property
+    def tokens(self) -> IntArray:
+        return self._run.tokens
+
+    def advance(
+        self,
+        passages: IntArray,
+        depth: int,
+        *,
+        stop: Stop | None = None,
+        waiting: IntArray | None = None,
+    ) -> FloatArray:
+        logits = self._run.advance(passages, depth, stop=stop, waiting=waiting)
+        is_reached = ~np.isnan(logits) & (self._texts >= 0)
+        reached, stage = self._texts[is_reached], len(self.scored)
+        assert self._cascade.context is not None
+        probabilities = self._cascade.context.probabilities(depth, logits[is_reached])
+        best = np.lexsort((reached, -probabilities))  # ties keep the original order
+        self.scored.append([Hit(int(reached[at]), float(probabilities[at]), stage) for at in best])
+        return logits
+
+    def read(self, sentences: IntArray) -> list[Span | None]:
+        return self._run.read(sentences)
 
 
 def _indexed(text: str, index: int) -> _IndexedText:

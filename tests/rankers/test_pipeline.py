@@ -158,7 +158,7 @@ def test_pipeline_refuses_to_be_empty() -> None:
         (" ", [], "question must not be empty, got ' '"),
         ("q", "abc", "must be a list, got one string"),
         ("q", {"text": "abc"}, "must be a list, got one mapping"),
-        ("q", ["a", 3], "Document 1 must be a string or a mapping, got int"),
+        ("q", ["a", 3], "Document 1 must be a string, a mapping or a Passage, got int"),
         ("q", [{"body": "a"}], r"Document 0 must have its text under 'text', got 'body'"),
         ("q", [{"text": 3}], "Document 0 must have a string under 'text', got int"),
         ("q", None, "must be a list, got NoneType"),
