@@ -10,13 +10,12 @@ that can stop at a deadline, implements `run_batch`. All public methods follow f
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from abc import ABC
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,6 +43,10 @@ __all__ = [
     "folder_to_pickle",
     "spec_with_folder",
 ]
+
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
 
 
 class Ranker(ABC):  # noqa: B024 - either hook may be implemented
@@ -268,7 +271,7 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         deadline_ms: float | None = None,
     ) -> list[Hit]:
         """`rank` in a thread."""
-        return await asyncio.to_thread(
+        return await _in_thread(
             self.rank, question, documents, text=text, top_k=top_k, deadline_ms=deadline_ms
         )
 
@@ -281,7 +284,7 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         deadline_ms: float | None = None,
     ) -> list[list[Hit]]:
         """`rank_many` in a thread."""
-        return await asyncio.to_thread(
+        return await _in_thread(
             self.rank_many, requests, text=text, top_k=top_k, deadline_ms=deadline_ms
         )
 
@@ -294,13 +297,11 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         deadline_ms: float | None = None,
     ) -> Ranking:
         """`trace` in a thread."""
-        return await asyncio.to_thread(
-            self.trace, question, documents, text=text, deadline_ms=deadline_ms
-        )
+        return await _in_thread(self.trace, question, documents, text=text, deadline_ms=deadline_ms)
 
     async def awarm_up(self) -> None:
         """`warm_up` in a thread."""
-        await asyncio.to_thread(self.warm_up)
+        await _in_thread(self.warm_up)
 
     # Composition.
 
@@ -567,6 +568,16 @@ def folder_to_pickle(ranker: Ranker, folder: str | None) -> str:
             "pickle holds the folder and not the weights."
         )
     return os.path.abspath(folder) if folder else ""
+
+
+async def _in_thread(
+    function: Callable[_Parameters, _Result],
+    *args: _Parameters.args,
+    **kwargs: _Parameters.kwargs,
+) -> _Result:
+    import asyncio  # 30 ms, which programs without an event loop need not spend
+
+    return await asyncio.to_thread(function, *args, **kwargs)
 
 
 def _check_ranker(ranker: object) -> None:

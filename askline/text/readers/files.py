@@ -18,22 +18,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
-from .asciidoc import read_asciidoc
-from .csv import read_csv
 from .document import Blocks, Content, FileKind, ParsedDocument, UnreadableError
-from .docx import read_docx
-from .html import read_html
-from .jsonl import read_jsonl
-from .latex import read_latex
-from .mail import read_mail
-from .manpage import read_manpage
-from .markdown import read_markdown
-from .notebook import read_notebook
 from .offsets import line_starts
-from .org import read_org
-from .pdf import read_pdf
-from .rst import read_rst
-from .subtitles import read_subtitles
 from .text_encoding import decode
 
 __all__ = [
@@ -217,27 +203,75 @@ def _parse(
 ) -> tuple[Content, str | None]:
     """The content and the character encoding, which PDF, DOCX and e-mail do not have."""
     if kind == "pdf":
+        from .pdf import read_pdf
+
         return read_pdf(data), None
     if kind == "mail":
+        from .mail import read_mail
+
         return read_mail(data), None
     if kind == "docx":
+        from .docx import read_docx
+
         return read_docx(data, max_bytes=max_bytes), None
     text, encoding = decode(data, use_declared=kind == "html")
-    readers: dict[str, Callable[[str], Content]] = {
-        "text": read_plain_text,
-        "markdown": read_markdown,
-        "rst": read_rst,
-        "asciidoc": read_asciidoc,
-        "org": read_org,
-        "latex": read_latex,
-        "notebook": read_notebook,
-        "subtitles": read_subtitles,
-        "manpage": read_manpage,
-        "html": read_html,
-        "jsonl": partial(read_jsonl, text_field=text_field),
-        "csv": partial(read_csv, text_field=text_field),
-    }
-    return readers[kind](text), encoding
+    return _text_reader(kind, text_field)(text), encoding
+
+
+def _text_reader(kind: FileKind, text_field: str | None) -> Callable[[str], Content]:
+    """
+    The reader of a format that is decoded before it is read.
+
+    A reader is imported when its format is first read: together they take about 60 ms, which each
+    reader process and each command would spend.
+    """
+    match kind:
+        case "markdown":
+            from .markdown import read_markdown
+
+            return read_markdown
+        case "rst":
+            from .rst import read_rst
+
+            return read_rst
+        case "asciidoc":
+            from .asciidoc import read_asciidoc
+
+            return read_asciidoc
+        case "org":
+            from .org import read_org
+
+            return read_org
+        case "latex":
+            from .latex import read_latex
+
+            return read_latex
+        case "notebook":
+            from .notebook import read_notebook
+
+            return read_notebook
+        case "subtitles":
+            from .subtitles import read_subtitles
+
+            return read_subtitles
+        case "manpage":
+            from .manpage import read_manpage
+
+            return read_manpage
+        case "html":
+            from .html import read_html
+
+            return read_html
+        case "jsonl":
+            from .jsonl import read_jsonl
+
+            return partial(read_jsonl, text_field=text_field)
+        case "csv":
+            from .csv import read_csv
+
+            return partial(read_csv, text_field=text_field)
+        case _:
+            return read_plain_text
 
 
 def _read_bytes(name: str, max_bytes: int) -> bytes:

@@ -18,9 +18,9 @@ from askline.errors import DataError, Problem
 from askline.text.readers import (
     MAX_FILE_BYTES,
     ParsedDocument,
-    files,
     find_files,
     iter_sentences,
+    markdown,
     read_document,
     read_documents,
 )
@@ -234,7 +234,7 @@ def test_failure_of_a_reader_is_a_problem_of_its_file(
     def fail(_: str) -> None:
         raise error
 
-    monkeypatch.setattr(files, "read_markdown", fail)
+    monkeypatch.setattr(markdown, "read_markdown", fail)
     plant(tmp_path, "a.txt", "b.md", "c.txt")
     found = list(read_documents([tmp_path]))
     assert [type(each) for each in found] == [ParsedDocument, Problem, ParsedDocument]

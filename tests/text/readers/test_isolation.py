@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
@@ -51,11 +52,26 @@ def children(process: int) -> list[int]:
     return [int(number) for numbers in found for number in numbers]
 
 
+def readers(process: int) -> list[int]:
+    """The processes forked by those that a process has started, which have imported all modules."""
+    found: list[int] = []
+    for child in children(process):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            found += children(child)
+    return found
+
+
 def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.02)
+
+
+def _child_seconds() -> float:
+    """Computing time of the processes that were started and have ended."""
+    found = os.times()
+    return found.children_user + found.children_system
 
 
 def is_running(process: int) -> bool:
@@ -111,12 +127,12 @@ def test_reading_that_needs_too_much_memory_is_stopped(tmp_path: Path) -> None:
 @on_linux
 def test_a_crash_of_the_reader_is_a_problem_of_its_file(slow: Path) -> None:
     others = plant(slow.parent)
-    known = set(children(os.getpid()))  # those of other tests
+    known = set(readers(os.getpid()))  # those of other tests
     with ReaderPool(processes=1) as pool:
         first, second = pool.submit(slow), pool.submit(others[1])
-        wait_for(lambda: set(children(os.getpid())) - known)
+        wait_for(lambda: set(readers(os.getpid())) - known)
         time.sleep(0.5)
-        [child] = set(children(os.getpid())) - known
+        [child] = set(readers(os.getpid())) - known
         os.kill(child, signal.SIGSEGV)
         with pytest.raises(ReadLimitError, match=r"ended the reader process \(SIGSEGV\)"):
             first.result()
@@ -136,13 +152,45 @@ def test_a_tiny_pdf_of_six_million_operators_fails_alone(tmp_path: Path) -> None
 
 
 @on_linux
+def test_files_are_read_when_the_process_that_forks_the_readers_is_killed(slow: Path) -> None:
+    others = plant(slow.parent)
+    known = set(children(os.getpid()))  # those of other tests
+    with ReaderPool(ReadLimits(seconds=1), processes=1) as pool:
+        first = pool.submit(slow)
+        wait_for(lambda: set(children(os.getpid())) - known)
+        [server] = set(children(os.getpid())) - known
+        wait_for(lambda: children(server))
+        os.kill(server, signal.SIGKILL)
+        with pytest.raises(ReadLimitError, match="Reading took longer than 1 second. "):
+            first.result(timeout=20)
+        assert pool.submit(others[1]).result().document.title == "Title"
+        assert pool.submit(others[5]).result().document.title == "Book"
+
+
+@on_linux
+def test_a_process_per_file_is_cheap_to_replace(tmp_path: Path) -> None:
+    """Files that end their reader, in a folder with many of them, do not each cost a start."""
+    path = tmp_path / "large.csv"
+    path.write_text("text\n" + "word " * 2_000_000)
+    before = _child_seconds()
+    with ReaderPool(ReadLimits(megabytes=5), processes=1) as pool:
+        for future in [pool.submit(path) for _ in range(40)]:
+            with pytest.raises(ReadLimitError, match="needs more than 5 MB of memory"):
+                future.result()
+    assert _child_seconds() - before < 40 * 0.05
+
+
+@on_linux
 def test_close_ends_children_that_are_reading(slow: Path) -> None:
     known = set(children(os.getpid()))  # those of other tests
     pool = ReaderPool(processes=2)
     futures = [pool.submit(slow) for _ in range(5)]
-    wait_for(lambda: len(set(children(os.getpid())) - known) == 2)
+    others = set(readers(os.getpid()))
+    wait_for(lambda: len(set(readers(os.getpid())) - others) == 2)
+    started = set(readers(os.getpid())) - others
     pool.close()
     assert set(children(os.getpid())) <= known
+    assert not any(map(is_running, started))
     assert all(future.done() for future in futures)
     with pytest.raises(RuntimeError, match="The pool is closed"):
         pool.submit(slow)
@@ -168,9 +216,10 @@ def test_children_end_with_their_parent(slow: Path, how: signal.Signals) -> None
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     ) as parent:
-        wait_for(lambda: children(parent.pid))
+        wait_for(lambda: readers(parent.pid))
         time.sleep(0.5)
-        started = children(parent.pid)
+        started = children(parent.pid) + readers(parent.pid)
+        assert len(started) == 2
         os.kill(parent.pid, how)
         parent.wait(timeout=20)
     assert parent.returncode not in (0, None)
