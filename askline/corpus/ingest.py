@@ -52,7 +52,7 @@ _BATCH_CHARACTERS = 4_000_000
 _BATCH_FILES = 500
 _BATCH_SECONDS = 2.0
 # Files that are read ahead, while others are written.
-_AHEAD_FILES_PER_PROCESS = 4
+_AHEAD_FILES_PER_PROCESS = 32
 _AHEAD_BYTES = 32 * 2**20
 
 

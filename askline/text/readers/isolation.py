@@ -27,8 +27,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any, ClassVar, NamedTuple
@@ -59,7 +59,12 @@ _MAX_PROCESSES = 4
 _START_SECONDS = 60.0  # to start Python and import this module, also on a busy machine
 _WATCH_SECONDS = 0.05
 _ALARM_GRACE_SECONDS = 5  # after which a child whose parent has been killed ends itself
-_SMALL_BYTES = 2**16
+_SMALL_TEXT_BYTES = 2**16  # read in this process
+# Small files are sent to a process together, because a message takes longer than reading one.
+_BATCH_FILE_BYTES = 2**14
+_BATCH_BYTES = 2**17
+_BATCH_FILES = 16
+_BATCH_SECONDS = 2.0
 _HEADER = struct.Struct("<Q")
 _READY = b"ready"
 _MEGABYTE = 2**20
@@ -125,19 +130,23 @@ class ReaderPool:
         self._closed = threading.Event()
         self._threads: ThreadPoolExecutor | None = None
         self._server: ForkServer | None = None
+        self._batch: list[_Task] = []
+        self._batch_bytes = 0
 
     def submit(self, path: str | os.PathLike[str]) -> Future[FileContent]:
         """
-        Read a file; the result raises DataError if it cannot be read.
+        Read a file; `result` of what is returned raises DataError if it cannot be read.
 
         It raises OSError if a reader process cannot be started. Problems name the path as given;
         the file is opened by its absolute path. A small file of plain text is read at once in this
         process: its reader takes linear time, and for a few notes the start of a process would take
-        longer than reading them.
+        longer than reading them. Other small files are collected: the reading of one starts when
+        there are enough of them, or when one of their results is asked for.
         """
         if self._closed.is_set():
             raise RuntimeError("The pool is closed.")
-        if _is_small_text(path):
+        size = _regular_size(path)
+        if size is not None and size <= _SMALL_TEXT_BYTES and file_kind(path) in (None, "text"):
             return _read_now(path, self.limits.max_bytes)
         if self._threads is None:
             if is_supported():
@@ -145,13 +154,28 @@ class ReaderPool:
             self._threads = ThreadPoolExecutor(self.processes, "askline-reader")
             threading.Thread(target=self._watch, name="askline-reader-watch", daemon=True).start()
         name = os.fspath(path)
-        return self._threads.submit(self._read, name, os.path.abspath(os.path.expanduser(name)))
+        task = _Task(
+            _Job(name, os.path.abspath(os.path.expanduser(name))), _ContentFuture(self._send_batch)
+        )
+        if size is None or size > _BATCH_FILE_BYTES:
+            self._threads.submit(self._read, [task])
+            return task.future
+        with self._lock:
+            self._batch.append(task)
+            self._batch_bytes += size
+            is_full = len(self._batch) >= _BATCH_FILES or self._batch_bytes >= _BATCH_BYTES
+        if is_full:
+            self._send_batch()
+        return task.future
 
     def close(self) -> None:
-        """Kill the processes and wait until they have ended."""
+        """Kill the processes and wait until they have ended. What is not read yet is cancelled."""
         self._closed.set()
         with self._lock:
             processes = list(self._all)
+            batch, self._batch = self._batch, []
+        for task in batch:
+            task.future.cancel()
         for process in processes:
             process.kill()
         if self._threads is not None:
@@ -167,29 +191,68 @@ class ReaderPool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read(self, name: str, path: str) -> FileContent:
+    def _send_batch(self) -> None:
+        """Start to read the files that were collected."""
+        with self._lock:
+            batch, self._batch, self._batch_bytes = self._batch, [], 0
+        if batch and self._threads is not None:
+            self._threads.submit(self._read, batch)
+
+    def _read(self, tasks: Sequence[_Task]) -> None:
+        """
+        Read files in one process and set their results.
+
+        If one of several files ends the process or takes long, those without a result are read
+        again, each alone, so that it is known which of them did it.
+        """
+        tasks = [task for task in tasks if task.future.set_running_or_notify_cancel()]
+        try:
+            done = self._try_to_read(tasks)
+            for task in tasks[done:]:
+                self._try_to_read([task])
+        except BaseException as error:
+            for task in tasks:
+                if not task.future.done():
+                    task.future.set_exception(error)
+
+    def _try_to_read(self, tasks: Sequence[_Task]) -> int:
+        """Return how many of the files, from the first on, have their result."""
+        if self._closed.is_set():
+            raise CancelledError
         try:
             process = self._idle.get_nowait()
         except queue.Empty:
             process = self._start()
+        is_alone = len(tasks) == 1
+        seconds = self.limits.seconds if is_alone else min(self.limits.seconds, _BATCH_SECONDS)
         try:
-            reply = process.read(_Job(name, path), self.limits.seconds)
+            replies = process.read([task.job for task in tasks], seconds)
         except _ReaderEndedError as error:
             self._discard(process)
-            raise self._limit_error(name, str(error)) from error
-        if reply.is_last:
+            if is_alone:
+                task = tasks[0]
+                task.future.set_exception(self._limit_error(task.job.name, str(error)))
+            return 1 if is_alone else 0
+        if replies[-1].is_last:
             self._discard(process)
+            if not is_alone:
+                replies.pop()
         else:
             self._idle.put(process)
+        for task, reply in zip(tasks, replies, strict=False):
+            self._set_result(task, reply)
+        return len(replies)
+
+    def _set_result(self, task: _Task, reply: _Reply) -> None:
         if reply.out_of_memory:
-            raise self._limit_error(
-                name, f"Reading it needs more than {self.limits.megabytes:,} MB of memory."
-            )
-        if reply.missing_extra is not None:
-            raise MissingExtraError(*reply.missing_extra)
-        if reply.content is None:
-            raise DataError(reply.problems)
-        return reply.content
+            reason = f"Reading it needs more than {self.limits.megabytes:,} MB of memory."
+            task.future.set_exception(self._limit_error(task.job.name, reason))
+        elif reply.missing_extra is not None:
+            task.future.set_exception(MissingExtraError(*reply.missing_extra))
+        elif reply.content is None:
+            task.future.set_exception(DataError(reply.problems))
+        else:
+            task.future.set_result(reply.content)
 
     def _start(self) -> _ReaderProcess:
         process = _ReaderProcess(self.limits, self._new_process())
@@ -245,14 +308,13 @@ class ReaderPool:
                 process.kill_if_overdue(now)
 
 
-def _is_small_text(path: str | os.PathLike[str]) -> bool:
-    if file_kind(path) not in (None, "text"):
-        return False
+def _regular_size(path: str | os.PathLike[str]) -> int | None:
+    """The bytes of a regular file; None for anything else."""
     try:
         state = os.stat(path)
     except OSError:
-        return False
-    return stat.S_ISREG(state.st_mode) and state.st_size <= _SMALL_BYTES
+        return None
+    return state.st_size if stat.S_ISREG(state.st_mode) else None
 
 
 def _read_now(path: str | os.PathLike[str], max_bytes: int) -> Future[FileContent]:
@@ -264,9 +326,27 @@ def _read_now(path: str | os.PathLike[str], max_bytes: int) -> Future[FileConten
     return future
 
 
+class _ContentFuture(Future[FileContent]):
+    """A future whose reading starts at the latest when its result is asked for."""
+
+    def __init__(self, start: Callable[[], None]) -> None:
+        super().__init__()
+        self._start_reading = start
+
+    def result(self, timeout: float | None = None) -> FileContent:
+        if not self.running() and not self.done():
+            self._start_reading()
+        return super().result(timeout)
+
+
 class _Job(NamedTuple):
     name: str
     path: str
+
+
+class _Task(NamedTuple):
+    job: _Job
+    future: Future[FileContent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,23 +381,27 @@ class _ReaderProcess:
             if self._process.stdout.read(len(_READY)) != _READY:
                 raise self._ended()
 
-    def read(self, job: _Job, seconds: float) -> _Reply:
-        """Read one file; raises _ReaderEndedError if the child did not survive it."""
+    def read(self, jobs: Sequence[_Job], seconds: float) -> list[_Reply]:
+        """
+        Read files; raises _ReaderEndedError if the child did not survive it.
+
+        There are fewer replies than files if the child ended itself, which its last reply says.
+        """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._time_limit(seconds):
             try:
-                _send(self._process.stdin, pickle.dumps(tuple(job)))
+                _send(self._process.stdin, pickle.dumps([tuple(job) for job in jobs]))
                 message = _receive(self._process.stdout, self._limits.megabytes * 4 * _MEGABYTE)
             except (OSError, EOFError, ValueError) as error:
                 raise self._ended() from error
         try:
-            reply = _ReplyUnpickler(io.BytesIO(message)).load()
+            replies = _ReplyUnpickler(io.BytesIO(message)).load()
         except Exception as error:
             raise _ReaderEndedError("The reader process sent a damaged result.") from error
-        if not isinstance(reply, _Reply):
+        if not _is_answer(replies, len(jobs)):
             raise _ReaderEndedError("The reader process sent a damaged result.")
-        return reply
+        return list(replies)
 
     def kill_if_overdue(self, now: float) -> None:
         deadline = self._deadline
@@ -358,6 +442,14 @@ class _ReaderProcess:
             f"Reading it ended the reader process ({reason}). It may be damaged, or need more than "
             f"{self._limits.megabytes:,} MB of memory."
         )
+
+
+def _is_answer(replies: object, expected: int) -> bool:
+    """Whether there is a reply for each file, or for the first files if the last one says so."""
+    if not isinstance(replies, list) or not all(isinstance(each, _Reply) for each in replies):
+        return False
+    is_cut = bool(replies) and replies[-1].is_last
+    return 1 <= len(replies) <= expected if is_cut else len(replies) == expected
 
 
 class _ReplyUnpickler(pickle.Unpickler):
@@ -427,25 +519,29 @@ def run_reader(seconds: float, megabytes: int, max_bytes: int) -> None:
     """Read the files that the parent names on standard input until it closes that."""
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not mix with the results
-    jobs = sys.stdin.buffer
+    requests = sys.stdin.buffer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the child
     _limit_memory(megabytes)
     results.write(_READY)
     results.flush()
     while True:
         try:
-            name, path = pickle.loads(_receive(jobs, 2**20))
+            jobs = pickle.loads(_receive(requests, 2**20))
         except EOFError:
             return
+        replies: list[_Reply] = []
         with _alarm(seconds):
-            reply = _read_for_parent(name, path, max_bytes)
+            for name, path in jobs:
+                replies.append(_read_for_parent(name, path, max_bytes))
+                if replies[-1].is_last:
+                    break
         try:
-            message = pickle.dumps(reply, protocol=5)
+            message = pickle.dumps(replies, protocol=5)
         except MemoryError:
-            reply = _Reply(out_of_memory=True, is_last=True)
-            message = pickle.dumps(reply, protocol=5)
+            replies = [_Reply(out_of_memory=True, is_last=True)]
+            message = pickle.dumps(replies, protocol=5)
         _send(results, message)
-        if reply.is_last:
+        if replies[-1].is_last:
             return
 
 

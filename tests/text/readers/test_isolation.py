@@ -7,14 +7,22 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
 from pathlib import Path
 
 import pytest
 
 from askline.errors import DataError, InputError
-from askline.text.readers import ReaderPool, ReadLimitError, ReadLimits, read_content
+from askline.text.readers import (
+    FileContent,
+    ReaderPool,
+    ReadLimitError,
+    ReadLimits,
+    read_content,
+)
 from askline.text.readers.isolation import _ReplyUnpickler
 
 from .samples import lines, make_docx, make_pdf, make_slow_pdf
@@ -68,6 +76,17 @@ def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
         time.sleep(0.02)
 
 
+def ask_for(futures: list[Future[FileContent]]) -> None:
+    """Wait for results in another thread, so that small files are not collected any longer."""
+
+    def wait() -> None:
+        for future in futures:
+            with contextlib.suppress(Exception, CancelledError):
+                future.result()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def _child_seconds() -> float:
     """Computing time of the processes that were started and have ended."""
     found = os.times()
@@ -112,6 +131,44 @@ def test_reading_that_takes_too_long_is_stopped_and_the_next_file_is_read(slow: 
     assert [problem.path for problem in caught.value.problems] == [str(slow)]
 
 
+def test_small_files_that_were_sent_with_a_bad_one_are_read(slow: Path) -> None:
+    names = [slow.parent / f"{number:02}.md" for number in range(20)]
+    for name in names:
+        name.write_text(f"# Title {name.stem}\n\nText.\n")
+    with ReaderPool(ReadLimits(seconds=1), processes=1) as pool:
+        futures = [pool.submit(path) for path in [*names[:5], slow, *names[5:]]]
+        bad = futures.pop(5)
+        titles = [future.result(timeout=20).document.title for future in futures]
+        assert titles == [f"Title {name.stem}" for name in names]
+        with pytest.raises(ReadLimitError, match="Reading took longer than 1 second. ") as caught:
+            bad.result(timeout=20)
+    assert [problem.path for problem in caught.value.problems] == [str(slow)]
+
+
+@on_linux
+def test_a_file_that_needs_too_much_memory_fails_alone_among_small_files(tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.docx"
+    bomb.write_bytes(make_docx(f"<w:p><w:r><w:t>{'a' * 9_000_000}</w:t></w:r></w:p>"))
+    paths = [tmp_path / f"{number:02}.md" for number in range(6)]
+    for path in paths:
+        path.write_text("# Title\n\nText.\n")
+    assert bomb.stat().st_size < 2**14
+    with ReaderPool(ReadLimits(megabytes=15), processes=1) as pool:
+        futures = [pool.submit(path) for path in [*paths[:3], bomb, *paths[3:]]]
+        bad = futures.pop(3)
+        assert {future.result().document.title for future in futures} == {"Title"}
+        with pytest.raises(ReadLimitError, match="more than 15 MB of memory"):
+            bad.result()
+
+
+def test_close_cancels_what_is_not_read_yet(tmp_path: Path) -> None:
+    path = plant(tmp_path)[1]
+    pool = ReaderPool(processes=1)
+    future = pool.submit(path)
+    pool.close()
+    assert future.cancelled()
+
+
 @on_linux
 def test_reading_that_needs_too_much_memory_is_stopped(tmp_path: Path) -> None:
     others = plant(tmp_path)
@@ -129,7 +186,9 @@ def test_a_crash_of_the_reader_is_a_problem_of_its_file(slow: Path) -> None:
     others = plant(slow.parent)
     known = set(readers(os.getpid()))  # those of other tests
     with ReaderPool(processes=1) as pool:
-        first, second = pool.submit(slow), pool.submit(others[1])
+        first = pool.submit(slow)
+        ask_for([first])
+        second = pool.submit(others[1])
         wait_for(lambda: set(readers(os.getpid())) - known)
         time.sleep(0.5)
         [child] = set(readers(os.getpid())) - known
@@ -157,6 +216,7 @@ def test_files_are_read_when_the_process_that_forks_the_readers_is_killed(slow: 
     known = set(children(os.getpid()))  # those of other tests
     with ReaderPool(ReadLimits(seconds=1), processes=1) as pool:
         first = pool.submit(slow)
+        ask_for([first])
         wait_for(lambda: set(children(os.getpid())) - known)
         [server] = set(children(os.getpid())) - known
         wait_for(lambda: children(server))
@@ -184,7 +244,7 @@ def test_a_process_per_file_is_cheap_to_replace(tmp_path: Path) -> None:
 def test_close_ends_children_that_are_reading(slow: Path) -> None:
     known = set(children(os.getpid()))  # those of other tests
     pool = ReaderPool(processes=2)
-    futures = [pool.submit(slow) for _ in range(5)]
+    futures = [pool.submit(slow) for _ in range(40)]
     others = set(readers(os.getpid()))
     wait_for(lambda: len(set(readers(os.getpid())) - others) == 2)
     started = set(readers(os.getpid())) - others
