@@ -17,10 +17,10 @@ from ...models.cascade_config import CascadeConfig
 from ...models.encoder_config import DENSE_INPUTS
 from ..packing import PackedBatch, bert_layer
 
-__all__ = ["AdapterReader"]
+__all__ = ["ADAPTER_DROPOUT", "AdapterReader"]
 
 
-_DROPOUT = 0.1
+ADAPTER_DROPOUT = 0.1
 
 
 class AdapterReader(nn.Module):
@@ -68,7 +68,7 @@ class AdapterReader(nn.Module):
             for layer in range(self.adapter.first):
                 states = bert_layer(self._layer(layer, dropout=0.0), states, batch)
         for layer in range(self.adapter.first, self.config.encoder.layers):
-            states = bert_layer(self._layer(layer, dropout=_DROPOUT), states, batch)
+            states = bert_layer(self._layer(layer, dropout=ADAPTER_DROPOUT), states, batch)
         return F.linear(states.float(), self.own["reader/weight"], self.own["reader/bias"])
 
     def _embed(self, batch: PackedBatch) -> Tensor:
