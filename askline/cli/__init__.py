@@ -27,7 +27,7 @@ from .index import index
 from .rank import rank, rankers
 from .serve import serve
 from .status import status
-from .train_cascade import cascade, reader
+from .train_cascade import cascade, context, reader
 from .train_light import light_commands
 from .train_phrases import extractor, phrases
 from .train_transformer import transformer
@@ -37,7 +37,7 @@ __all__ = ["cli", "main"]
 
 train = click.Group(
     "train",
-    [*light_commands(), transformer, cascade, reader, extractor, phrases],
+    [*light_commands(), transformer, cascade, context, reader, extractor, phrases],
     help="Train a network and write it as a model folder.",
 )
 

@@ -1,4 +1,4 @@
-"""`askline train cascade`, and `askline train reader` for a finished cascade."""
+"""`askline train cascade`, and for a finished cascade `train reader` and `train context`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..training.cascade.cascade_network import CascadeShape
     from ..training.cascade.cascade_workflow import CascadeData, CascadePlan
 
-__all__ = ["cascade", "reader"]
+__all__ = ["cascade", "context", "reader"]
 
 _CALIBRATION_PAIRS = 100
 
@@ -375,6 +375,110 @@ def reader(
         init=init,
         teachers=teachers,
         root=root,
+        device=device,
+        command=command_line(),
+        checkpoint=checkpoint,
+        progress=print_progress(),
+    )
+    for seed in seeds:
+        seed_checkpoint(checkpoint, seed).unlink(missing_ok=True)
+    click.echo(f"Trained. Use it as: cascade({str(out)!r})", err=True)
+
+
+@click.command(short_help="Train a cascade to read passages in context.")
+@click.option(
+    "--model",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the cascade, as `askline train cascade` writes it.  "
+    "[default: the cascade that ships with askline]",
+)
+@click.option(
+    "--on",
+    "sets",
+    multiple=True,
+    metavar="SET",
+    shell_complete=complete_set,
+    help="Paragraphs in SQuAD format, or a set of questions, to train on: NAME:SPLIT. Repeatable.",
+)
+@click.option(
+    "--passages",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="JSON lines with sentences and questions to train on. Repeatable.",
+)
+@out_option
+@data_option
+@click.option(
+    "--rank",
+    type=POSITIVE_INTEGER,
+    default=48,
+    show_default=True,
+    help="Rank of the matrices that are added to the weights.",
+)
+@click.option(
+    "--depths",
+    default="2,4,6,8,10,12",
+    show_default=True,
+    metavar="N,N",
+    help="Layers after which every sentence gets a score.",
+)
+@epochs_option(3)
+@batch_size_option(64, "Questions")
+@learning_rate_option(1e-3)
+@minutes_option("Time limit for each seed; the learning rate ends by then.")
+@seeds_option
+@device_option
+def context(
+    model: Path | None,
+    *,
+    sets: tuple[str, ...],
+    files: tuple[str, ...],
+    out: Path,
+    root: Path | None,
+    rank: int,
+    depths: str,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    minutes: float | None,
+    seeds: tuple[int, ...],
+    device: str,
+) -> None:
+    """
+    Train a cascade to read the sentences of a passage together, and its reader with it.
+
+    The ranking of independent candidates does not change. Run the same command again to resume an
+    interrupted training after its last complete epoch.
+
+    \b
+    Example:
+      askline train context --on squadshifts:train --on squad1:train \\
+          --passages faq.jsonl --device cuda --out DIR
+    """
+    require_torch(device)
+    from ..models.cascade_config import Adapter
+    from ..rankers.cascade import shipped_folder
+    from ..training.cascade.cascade_network import parse_depths
+    from ..training.cascade.context_training import ContextRecipe
+    from ..training.cascade.context_workflow import ContextData, ContextPlan, build_context
+    from ..training.cascade.reader_training import seed_checkpoint
+
+    recipe = ContextRecipe(
+        epochs=epochs,
+        learning_rate=learning_rate,
+        batch_size=batch_size,
+        max_seconds=60 * minutes if minutes else math.inf,
+    )
+    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    build_context(
+        model or shipped_folder(),
+        ContextPlan(Adapter(0, rank), parse_depths(depths), recipe, seeds),
+        ContextData(sets, files, root),
+        out,
         device=device,
         command=command_line(),
         checkpoint=checkpoint,
