@@ -1,0 +1,203 @@
+"""
+Sentences read in their paragraph, beside the same sentences read one by one.
+
+    ASKLINE_DATA=DIR python -m research.benchmarks.context paragraphs [--folder DIR] [--most N]
+    ASKLINE_DATA=DIR python -m research.benchmarks.context no_answer [--folder DIR] [--most N]
+
+`paragraphs`: SQuAD v1.1 dev, MAP and P@1 over the sentences of the paragraph, one by one at full
+depth and in context at every depth, and exact match and F1 of the phrase that the same pass reads
+in the best sentence. `no_answer`: how well the best probability of a paragraph separates the
+answerable questions of SQuAD v2.0 dev from the others; the threshold comes from held-out
+SQuADShifts questions with unanswerable variants. Writes research/results/context_PART.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from askline import data
+from askline.engine.encoder import OnnxEncoder, load_encoder
+from askline.evaluation import Abstention, auroc, choose_threshold, expected_calibration_error
+from askline.evaluation.calibration import PlattScaling
+from askline.evaluation.phrase_scores import exact_match, f1
+from askline.models.folder import ModelFolder
+from askline.rankers.cascade import Cascade, shipped_folder
+from askline.training.cascade.context_examples import (
+    PassageQuestion,
+    TrainingPassage,
+    paragraph_passages,
+)
+from askline.training.cascade.question_variants import add_unanswerable
+from askline.types import Passage
+
+from . import common
+
+_BATCH = 16
+Logits = NDArray[np.float32]
+
+
+class Asked(NamedTuple):
+    """A question and its paragraph."""
+
+    question: PassageQuestion
+    passage: TrainingPassage
+
+
+class Found(NamedTuple):
+    """The logits (depths, sentences) of a question's paragraph, and the phrase that was read."""
+
+    logits: Logits
+    phrase: str
+
+
+def asked(passages: Sequence[TrainingPassage], most: int | None) -> list[Asked]:
+    """Questions at even steps through the set."""
+    found = [Asked(each, passage) for passage in passages for each in passage.questions]
+    chosen = np.linspace(0, len(found) - 1, min(most or len(found), len(found))).astype(int)
+    return [found[at] for at in np.unique(chosen).tolist()]
+
+
+def read(encoder: OnnxEncoder, questions: Sequence[Asked]) -> Iterator[Found]:
+    """Every paragraph through all layers."""
+    depths = encoder.context_depths
+    for begin in range(0, len(questions), _BATCH):
+        part = questions[begin : begin + _BATCH]
+        passages = [Passage(each.passage.sentences, each.passage.title) for each in part]
+        run = encoder.begin_passages(
+            [(each.question.text, [own]) for each, own in zip(part, passages, strict=True)]
+        )
+        rows = np.arange(len(part))
+        logits = np.stack([run.advance(rows, depth) for depth in depths])
+        ends = np.cumsum([len(own.sentences) for own in passages])
+        parts = np.split(logits, ends[:-1], axis=1)
+        best = [
+            int(end) - own.shape[1] + int(own[-1].argmax())
+            for end, own in zip(ends, parts, strict=True)
+        ]
+        spans = run.read(np.array(best))
+        texts = [sentence for own in passages for sentence in own.sentences]
+        for own, at, span in zip(parts, best, spans, strict=True):
+            yield Found(own, texts[at][span.start : span.end] if span else "")
+
+
+def average_precision(scores: Sequence[float], answers: Sequence[int]) -> float:
+    order = np.argsort(-np.asarray(scores), kind="stable").tolist()
+    hits = sorted(order.index(at) + 1 for at in answers)
+    return float(sum((number + 1) / rank for number, rank in enumerate(hits)) / len(hits))
+
+
+def ranked(scores: Sequence[Sequence[float]], questions: Sequence[Asked]) -> dict[str, float]:
+    values = [
+        average_precision(own, each.question.answers)
+        for own, each in zip(scores, questions, strict=True)
+    ]
+    first = [
+        int(np.argmax(own)) in each.question.answers
+        for own, each in zip(scores, questions, strict=True)
+    ]
+    return {"MAP": _percent(values), "P@1": _percent(first)}
+
+
+def paragraphs(folder: str, most: int | None, *, on: str = "squad1:dev") -> dict[str, Any]:
+    encoder = _encoder(folder)
+    passages = paragraph_passages(data.load_paragraphs(on, root=common.data_root()))
+    questions = [each for each in asked(passages, most) if each.question.answers]
+    cascade = Cascade.load(folder, depth=encoder.depths[-1])
+    alone = [
+        cascade.score(each.question.text, each.passage.sentences).tolist() for each in questions
+    ]
+    found = list(read(encoder, questions))
+    rows = {"one by one": ranked(alone, questions)}
+    for row, depth in enumerate(encoder.context_depths):
+        rows[f"in context, depth {depth}"] = ranked([own.logits[row] for own in found], questions)
+    golds = [
+        [each.passage.sentences[at][start:end] for at, start, end in each.question.spans]
+        for each in questions
+    ]
+    phrases = [own.phrase for own in found]
+    reading = {
+        "EM": _percent([exact_match(own, gold) for own, gold in zip(phrases, golds, strict=True)]),
+        "F1": _percent([f1(own, gold) for own, gold in zip(phrases, golds, strict=True)]),
+    }
+    return {"set": on, "questions": len(questions), "rows": rows, "reading": reading}
+
+
+def no_answer(folder: str, most: int | None) -> dict[str, Any]:
+    encoder, root = _encoder(folder), common.data_root()
+    held_out = paragraph_passages(data.load_paragraphs("squadshifts:dev", root=root))
+    fitted = asked(add_unanswerable(held_out, share=1.0), 2_000)
+    measured = asked(paragraph_passages(data.load_paragraphs("squad2:dev", root=root)), most)
+    best, answerable, sentences, labels = {}, {}, {}, {}
+    for name, questions in (("fitted", fitted), ("measured", measured)):
+        logits = [own.logits[-1] for own in read(encoder, questions)]
+        best[name] = np.array([float(own.max()) for own in logits])
+        answerable[name] = np.array([bool(each.question.answers) for each in questions])
+        sentences[name] = np.concatenate(logits).astype(float)
+        labels[name] = np.concatenate(
+            [
+                np.isin(np.arange(len(own)), each.question.answers)
+                for own, each in zip(logits, questions, strict=True)
+            ]
+        )
+    threshold = choose_threshold(best["fitted"], answerable["fitted"]).threshold
+    at = Abstention.at(threshold, best["measured"], answerable["measured"])
+    curve = PlattScaling.fit(sentences["fitted"], labels["fitted"])
+    error = expected_calibration_error(curve(sentences["measured"]), labels["measured"])
+    halves = _other_half(best["measured"], answerable["measured"])
+    return {
+        "questions": len(measured),
+        "answerable": int(answerable["measured"].sum()),
+        "AUROC": round(100 * auroc(best["measured"], answerable["measured"]), 2),
+        "AUROC on the fitted questions": round(
+            100 * auroc(best["fitted"], answerable["fitted"]), 2
+        ),
+        "abstaining": {
+            "precision": round(100 * at.precision, 2),
+            "recall": round(100 * at.recall, 2),
+            "F1": round(100 * at.f1, 2),
+        },
+        "F1 of abstaining, threshold from the other half": halves,
+        "calibration error of sentences, %": round(100 * error, 2),
+    }
+
+
+def _other_half(best: NDArray[np.float64], answerable: NDArray[np.bool_]) -> float:
+    first = np.random.default_rng(0).permutation(len(best)) < len(best) // 2
+    found = []
+    for own in (first, ~first):
+        threshold = choose_threshold(best[own], answerable[own]).threshold
+        found.append(Abstention.at(threshold, best[~own], answerable[~own]).f1)
+    return round(100 * float(np.mean(found)), 2)
+
+
+def _encoder(folder: str) -> OnnxEncoder:
+    return load_encoder(ModelFolder.open(folder, kind="cascade"))
+
+
+def _percent(values: Sequence[float]) -> float:
+    return round(100 * float(np.mean(values)), 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("part", choices=["paragraphs", "no_answer"])
+    parser.add_argument("--folder", default=str(shipped_folder()), help="a cascade with a context")
+    parser.add_argument("--on", default="squad1:dev", help="the set of `paragraphs`")
+    parser.add_argument("--most", type=int, help="this many questions at even steps")
+    options = parser.parse_args()
+    if options.part == "paragraphs":
+        result = paragraphs(options.folder, options.most, on=options.on)
+    else:
+        result = no_answer(options.folder, options.most)
+    for name, row in result.items():
+        print(f"{name}: {row}")
+    print(f"Saved to {common.save(f'context_{options.part}', result, 'onnxruntime')}")
+
+
+if __name__ == "__main__":
+    main()
