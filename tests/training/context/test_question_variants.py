@@ -15,20 +15,18 @@ PASSAGES = [
 ]
 
 
-def _unanswerable(seed: int) -> PassageQuestion:
-    changed, _ = add_unanswerable(PASSAGES, share=1.0, seed=seed)
-    assert changed.questions[0] == QUESTION
-    return changed.questions[1]
-
-
 def test_one_detail_of_an_unanswerable_question_differs() -> None:
-    texts = set()
-    for seed in range(60):
-        made = _unanswerable(seed)
-        assert made.answers == made.spans == ()
-        assert made.text != QUESTION.text
-        assert "Gustave Eiffel" not in made.text
-        texts.add(made.text)
+    texts: set[str] = set()
+    for seed in range(80):
+        changed, other = add_unanswerable(PASSAGES, share=1.0, seed=seed)
+        assert other == PASSAGES[1]
+        assert changed.questions[0] == QUESTION
+        for made in changed.questions[1:]:  # none if the rule that was drawn does not apply
+            assert not made.answers
+            assert not made.spans
+            assert made.text != QUESTION.text
+            assert "Gustave Eiffel" not in made.text
+            texts.add(made.text)
     assert "Who built the smallest tower in Paris before 1900?" in texts
     assert "Who built the largest tower in London before 1900?" in texts
     assert any("Paris before 1900" not in text and "Paris" in text for text in texts)  # number
@@ -43,7 +41,7 @@ def test_a_question_without_a_detail_to_change_has_no_variant() -> None:
 
 
 def test_variants_keep_their_answers() -> None:
-    keywords, misspelled = set(), set()
+    keywords, misspelled = set[str](), set[str]()
     for seed in range(40):
         made, _ = add_variants(PASSAGES, share=1.0, seed=seed)
         variant = made.questions[1]
