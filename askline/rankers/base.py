@@ -503,9 +503,9 @@ class Pipeline(_Composite):
     @property
     def first_stage(self) -> Ranker | None:
         earlier = self.stages[:-1]
-        if len(earlier) < 2:
-            return earlier[0] if earlier else None
-        return Pipeline(earlier)
+        if len(earlier) != 1:
+            return Pipeline(earlier) if earlier else None
+        return earlier[0].ranker if isinstance(earlier[0], Cut) else earlier[0]
 
     @property
     def stops_at_deadline(self) -> bool:

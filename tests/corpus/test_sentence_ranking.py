@@ -228,7 +228,7 @@ def test_the_first_stage_of_a_pipeline_helps_to_choose(corpus: Corpus) -> None:
     ranker = _Last() % 100 >> _cascade(enter=1)
     found = answer(QUESTION, corpus.retriever(), ranker, top_k=50)
     assert found.answers[0].heading == "Line 2"
-    assert [stage.ranker for stage in found.stages][1] == "_Last % 100 % 1 passages"
+    assert [stage.ranker for stage in found.stages][1] == "_Last % 1 passages"
     assert found.answers[0].stage == len(found.stages) - 1
     assert {each.stage for each in found.answers[2:]} == {1}
 
