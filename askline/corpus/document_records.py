@@ -46,7 +46,7 @@ __all__ = [
     "text_record",
 ]
 
-READER_VERSION = "5"
+READER_VERSION = "6"
 """Raise this when files are read or split differently: every file is then read again."""
 
 STANDARD_INPUT = "-"

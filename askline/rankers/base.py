@@ -22,7 +22,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, RankerError
 from ..types import Document, Hit, Ranking, Span, StageReport
-from .context_cascade import ContextSettings
 from .deadline import Deadline, Stop
 from .pipeline import PipelineState
 from .requests import (
@@ -114,19 +113,9 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         return None
 
     @property
-    def context(self) -> ContextSettings | None:
-        """How the sentences of passages are ranked in context; None if they are not."""
-        return None
-
-    @property
     def reads_passages(self) -> bool:
         """Whether a sentence of a `Passage` is scored with the other sentences in sight."""
-        return self.context is not None
-
-    @property
-    def first_stage(self) -> Ranker | None:
-        """The stages before the last one of a pipeline; None for other rankers."""
-        return None
+        return False
 
     @property
     def listwise(self) -> bool:
@@ -415,12 +404,8 @@ class _Composite(Ranker):
         return self.last.threshold
 
     @property
-    def context(self) -> ContextSettings | None:
-        return self.last.context
-
-    @property
-    def first_stage(self) -> Ranker | None:
-        return self.last.first_stage
+    def reads_passages(self) -> bool:
+        return self.last.reads_passages
 
     @property
     def listwise(self) -> bool:
@@ -499,13 +484,6 @@ class Pipeline(_Composite):
     @property
     def last(self) -> Ranker:
         return self.stages[-1]
-
-    @property
-    def first_stage(self) -> Ranker | None:
-        earlier = self.stages[:-1]
-        if len(earlier) != 1:
-            return Pipeline(earlier) if earlier else None
-        return earlier[0].ranker if isinstance(earlier[0], Cut) else earlier[0]
 
     @property
     def stops_at_deadline(self) -> bool:

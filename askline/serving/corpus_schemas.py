@@ -22,6 +22,7 @@ __all__ = [
     "ListedDocument",
     "NamedText",
     "PhraseSchema",
+    "PlaceSchema",
     "RemoveResponse",
     "SentenceSchema",
     "SourceSchema",
@@ -128,6 +129,19 @@ class SourceSchema(Schema):
     record: Annotated[str, Field(description="The id of the row, empty if it has none.")]
 
 
+class PlaceSchema(Schema):
+    """Another place of the same sentence."""
+
+    document: str
+    title: str
+    start: int
+    end: int
+    unit: str
+    number: int
+    heading: str
+    headings: list[str]
+
+
 class PhraseSchema(Schema):
     """The answering phrase: `text[start:end]` of the answer."""
 
@@ -154,6 +168,10 @@ class AnswerSchema(Schema):
     source: SourceSchema
     before: Annotated[str, Field(description="The text before it in its paragraph.")]
     after: Annotated[str, Field(description="The text after it in its paragraph.")]
+    also_at: Annotated[
+        list[PlaceSchema],
+        Field(default_factory=list, description="Other places of the same sentence."),
+    ]
 
 
 class StageSchema(Schema):

@@ -103,6 +103,9 @@ _MARK = re.compile(
 _ENUMERATOR = re.compile(r"\s*[(\[]?(?:\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
 _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
+_SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
+_SPACE_LOOKAROUND = 1000  # characters searched for a full stop with a space behind it
+_NEXT_WORD = re.compile(r"[^\W\d_]+")
 _WORD_LOOKBACK = 24  # characters read before a mark: longer than any abbreviation
 _QUOTE_LOOKBACK = 1000  # characters searched for an open quote; the limit keeps the time linear
 _MAX_CHARACTERS = 1000  # a longer sentence is a transcript, a log or data without full stops
@@ -122,12 +125,37 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     caseless = text.islower()  # then a lowercase letter is no sign that a sentence continues
     for start, end in _blocks(text):
         for match in _MARK.finditer(text, start, end):
-            if match["next"] is None or _ends_sentence(text, start, match, caseless):
+            if _ends_without_space(text, start, match) or _ends_sentence(
+                text, start, match, caseless
+            ):
                 cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
                 _append(spans, text, start, cut)
                 start = cut
         _append(spans, text, start, end)
     return spans
+
+
+def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
+    """
+    Whether a mark without white space behind it ends a sentence.
+
+    Behind a name with full stops it does not: `java.util.Map is` is one name. If the text has
+    spaces behind other full stops, it does only before a word that often starts a sentence.
+    """
+    if match["next"] is not None:
+        return False
+    at = match.start()
+    if text[at] != "." or match.end() == len(text) or not text[at - 1].isalpha():
+        return True
+    if "." in text[max(start, at - _WORD_LOOKBACK) : at].split()[-1]:
+        return False
+    word = _NEXT_WORD.match(text, match.end())
+    starts_sentence = word is None or word[0].lower() in SENTENCE_STARTS
+    return starts_sentence or not _SPACED_END.search(text, *_around(at))
+
+
+def _around(at: int) -> tuple[int, int]:
+    return max(at - _SPACE_LOOKAROUND, 0), at + _SPACE_LOOKAROUND
 
 
 def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
@@ -190,6 +218,8 @@ def _cut_at_quote(text: str, start: int, match: re.Match[str]) -> int:
 
 def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) -> bool:
     mark, close, following, after = match.group("mark", "close", "next", "after")
+    if following is None:
+        return False
     at = match.start()
     if at - start < 8 and _ENUMERATOR.match(text, start, at):
         return False

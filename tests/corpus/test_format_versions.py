@@ -28,7 +28,7 @@ from askline.text.words import split_words
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("5", "66b24b0693d34010")
+EXPECTED_READER = ("6", "bd2a6f6dbe4a68e5")
 EXPECTED_FORMAT = (2, "c3b26bac48806d5d")
 
 PAGES: dict[str, str] = {

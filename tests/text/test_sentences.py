@@ -177,3 +177,23 @@ def test_windows_end_at_line_breaks_if_there_are_any() -> None:
 def test_windows_of_text_without_spaces() -> None:
     text = "x" * 2_500
     assert [end - start for start, end in split_sentences(text)] == [300] * 8 + [100]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It returns a java.util.Map that is sorted.",
+        "Use celery.Task here. It is the base class.",
+        "It is typed. A telnetlib.Telnet method waits.",
+    ],
+)
+def test_dotted_names_are_not_cut(text: str) -> None:
+    spans = split_sentences(text)
+    assert [text[start:end] for start, end in spans] == [
+        f"{part.rstrip('.')}." for part in text.split(". ")
+    ]
+
+
+def test_a_missing_space_is_found_before_a_word_that_starts_sentences() -> None:
+    text = "It was lit in the year.The lamp was weak. It went out."
+    assert len(split_sentences(text)) == 3

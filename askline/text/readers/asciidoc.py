@@ -22,7 +22,7 @@ _UNDERLINE = re.compile(r"([=~^+-])\1+\s*\Z")
 _ATTRIBUTE = re.compile(r":!?(?P<name>\w[\w-]*)!?:(?:\s+(?P<value>.*\S)?\s*)?\Z")
 _BLOCK_ATTRIBUTES = re.compile(r"\[(?:\[[^\[\]]+\]|[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\s*\Z")
 _BLOCK_TITLE = re.compile(r"\.(?=[^\s.])")
-_BLOCK_MACRO = re.compile(r"[a-z]\w*::[^\s\[]*\[.*\]\s*\Z|(?:'''|<<<|---|\* \* \*)\s*\Z")
+_BLOCK_MACRO = re.compile(r"[a-z][\w-]*::[^\s\[]*\[.*\]\s*\Z|(?:'''|<<<|---|\* \* \*)\s*\Z")
 _CODE_DELIMITER = re.compile(r"(-{4,}|\.{4,}|`{3,}(?=[\w,+-]*\s*\Z)|~{4,})")
 _DROPPED_DELIMITER = re.compile(r"(/{4,}|\+{4,})\s*\Z")
 _TEXT_DELIMITER = re.compile(r"(?:={4,}|\*{4,}|_{4,}|--)\s*\Z")
@@ -38,6 +38,10 @@ _CELL_MARK = re.compile(
 )
 _COLUMNS = re.compile(r"""cols\s*=\s*(?:"(?P<quoted>[^"]*)"|(?P<plain>[^,\]]*))""")
 _REPEATED_COLUMN = re.compile(r"\s*(\d+)\*")
+_PAGE_LINK = re.compile(r"\s*(?:(?:xref|link):[^\s\[\]]+\[[^\[\]]*\]|<<[^<>]+>>)\s*")
+_MACRO_OPTIONS = re.compile(
+    r"[a-z][\w-]*=[^\[\],]{1,100}(?:,[a-z][\w-]*=[^\[\],]{1,100}){0,9}(?=\])"
+)
 _HARD_BREAK = re.compile(r"[ \t]\+\s*\Z")
 
 _INTRINSIC = {
@@ -88,6 +92,8 @@ class _AsciidocReader:
         self._attributes = dict(_INTRINSIC)
         self._style = ""  # the block attributes above the current line
         self._in_list = False
+        self._items: list[str] = []  # the marks of the open list items
+        self._attached = False  # whether `+` joins the next block to a list item
 
     def read(self) -> None:
         self._read_header()
@@ -97,7 +103,7 @@ class _AsciidocReader:
                 self._at += 1
             elif not self._try_dropped(line):
                 self._read_block(line)
-                self._style = ""
+                self._style, self._attached = "", False
 
     def _read_header(self) -> None:
         """The lines directly below the title of the document name authors and versions."""
@@ -126,7 +132,9 @@ class _AsciidocReader:
             self._at = self._closing(line.rstrip())
         elif _BLOCK_ATTRIBUTES.match(line):
             self._style += line.strip()
-        elif not (line.startswith("//") or _BLOCK_MACRO.match(line) or line.strip() == "+"):
+        elif line.strip() == "+":
+            self._attached = True
+        elif not (line.startswith("//") or _BLOCK_MACRO.match(line)):
             return False
         self._at += 1
         return True
@@ -138,6 +146,7 @@ class _AsciidocReader:
         is_listing = self._style[1:].startswith(_CODE_STYLES)
         if heading:
             self._in_list = False
+            self._items.clear()
             level = len(heading[0].rstrip())
             self.writer.add([(start + heading.end(), end)], "heading", level)
             self._at += 1
@@ -194,7 +203,8 @@ class _AsciidocReader:
         term = _TERM.match(line)
         if item:
             self._in_list = True
-            self.writer.add(self._paragraph(item.end()))
+            self._open_item(item[0].split()[0])
+            self._add(self._paragraph(item.end()), "item")
         elif term:
             self._in_list = True
             self._read_definition()
@@ -203,7 +213,24 @@ class _AsciidocReader:
         else:
             self._in_list = self._in_list and not self.lines.is_blank(self._at - 1)
             admonition = _ADMONITION.match(line)
-            self.writer.add(self._paragraph(admonition.end() if admonition else 0))
+            spans = self._paragraph(admonition.end() if admonition else 0)
+            if self._items and self._attached:
+                self._add(spans, "item")
+            else:
+                self._items.clear()
+                self._add(spans, "text")
+
+    def _add(self, spans: list[LineSpan], kind: BlockKind) -> None:
+        """Append a paragraph unless it is nothing but a link to another page."""
+        if len(spans) != 1 or not _PAGE_LINK.fullmatch(self.lines.source, *spans[0]):
+            self.writer.add(spans, kind, len(self._items))
+
+    def _open_item(self, mark: str) -> None:
+        """A mark that is not open yet starts a list inside the list item above."""
+        mark = re.sub(r"\w+", "1", mark)
+        if mark in self._items:
+            del self._items[self._items.index(mark) :]
+        self._items.append(mark)
 
     def _paragraph(self, column: int) -> list[LineSpan]:
         """The lines of the paragraph at the current line, from `column` on; moves behind it."""
@@ -335,9 +362,12 @@ class _AsciidocReader:
         brackets: list[bool] = []  # whether each open bracket belongs to a macro
         marks: list[tuple[int, int]] = []
         doubles: dict[str, int] = {}
+        skip_to = 0  # behind the attributes of a macro
         for token in _TOKEN.finditer(text):
             start, end = token.span()
             kind = token.lastgroup
+            if start < skip_to:
+                continue
             if kind == "escaped":
                 found.append((start, start + 1, ""))
             elif kind == "gone":
@@ -345,15 +375,22 @@ class _AsciidocReader:
             elif kind in ("passed", "index", "anchor", "label"):
                 found += [(start, token.start(kind), ""), (token.end(kind), end, "")]
             elif kind in ("macro", "target", "url", "path"):
-                found.append(_macro_start(text, token))
+                shown = _macro_start(text, token)
+                if shown[1] > end:
+                    skip_to = shown[1]
+                found.append(shown)
                 brackets.append(True)
             elif kind == "open":
                 brackets.append(False)
             elif kind == "close":
                 if brackets and brackets.pop():
                     found.append((start, end, ""))
-            elif kind == "attribute" and token["attribute"].lower() in self._attributes:
-                found.append((start, end, self._attributes[token["attribute"].lower()]))
+            elif kind == "attribute":
+                name = token["attribute"].lower()
+                if name in self._attributes:
+                    found.append((start, end, self._attributes[name]))
+                elif "-" in name:  # set in another file
+                    found.append((start, end + text.startswith("/", end), ""))
             elif kind == "double":
                 opened = doubles.pop(token[0], None)
                 if opened is None:
@@ -368,6 +405,8 @@ class _AsciidocReader:
 def _macro_start(text: str, token: re.Match[str]) -> Replacement:
     """The start of a macro up to its bracket is left out; a target without text is shown."""
     start, end = token.span()
-    if text[end : end + 1] != "]" or token["target"] is None:
+    if token["target"] is not None and (options := _MACRO_OPTIONS.match(text, end)):
+        end = options.end()
+    elif text[end : end + 1] != "]" or token["target"] is None:
         return start, end, ""
     return start, end, f"{token['url'] or ''}{token['target']}".removeprefix("mailto:")

@@ -82,6 +82,7 @@ _SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
 _TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
 _MAX_ROW_CHARACTERS = 500
 """The cells of a longer row are split as text: tables are also used for page layout."""
+_MAX_CELL_CHARACTERS = 100  # in a row that is split, shorter cells stay together
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
 _CHUNK_CHARACTERS = 2**16  # split at a time, so that memory stays small compared with the text
 _CODE_CHARACTERS = 1000  # a longer code block is cut at the next blank line
@@ -190,6 +191,10 @@ class Blocks:
             self._bounds.extend((start, end))
             self._kinds.append(_BLOCK_KINDS.index(kind))
             self._levels.append(min(level, 99))
+
+    def truncate(self, count: int) -> None:
+        """Remove the blocks behind the first `count`."""
+        del self._bounds[2 * count :], self._kinds[count:], self._levels[count:]
 
     def mark_header(self, block: int) -> None:
         """Mark the row that starts with this block (counted from 0) as its table's header."""
@@ -325,6 +330,7 @@ class _Splitter:
         self._path: list[tuple[int, str]] = []  # headings above and their levels
         self._columns = ""  # names of the columns of the current table
         self._lead_ins: list[tuple[int, str]] = []  # and the levels of the items that they are
+        self._introduces_next = False  # whether the last block is a lead-in
         # Joined once and not per sentence, because a heading can be very long.
         self._context = SentenceContext()
         self._above = self._context  # without columns and lead-in
@@ -347,6 +353,9 @@ class _Splitter:
                 self._update_context(self._lead_in())
                 for first, last in _chunks(self._text, start, end, _CODE_CHARACTERS):
                     yield from self._whole(first, last, "code")
+                if self._introduces_next and self._lead_ins:
+                    self._lead_ins.pop()  # it introduces the code and not a list behind it
+                self._introduces_next = False
             elif kind in _TABLE_KINDS:
                 yield from self._row(blocks)
             else:
@@ -359,6 +368,8 @@ class _Splitter:
         mark = _QUESTION.match(self._text, start, end)
         start = mark.end() if mark else start
         yield from self._whole(start, end, "heading")
+        if not _LETTER.search(self._text, start, end):
+            return
         self._set_heading(" ".join(self._text[start:end].split()), level)
 
     def _set_heading(self, heading: str, level: int) -> None:
@@ -381,10 +392,8 @@ class _Splitter:
 
     def _row(self, blocks: Sequence[TextBlock]) -> Iterator[SentenceSpan]:
         self._update_context(self._lead_in())
-        if not _is_one_sentence(self._text, blocks):
-            for block in blocks:
-                for start, end in self._bounds(block.start, block.end):
-                    yield SentenceSpan(start, end, "cell", self._context)
+        if not self._is_one_sentence(blocks):
+            yield from self._cells(blocks)
             return
         kind: SentenceKind = "columns" if blocks[0].kind == "columns" else "row"
         yield from self._whole(blocks[0].start, blocks[-1].end, kind)
@@ -393,13 +402,47 @@ class _Splitter:
                 " ".join(self._text[block.start : block.end].split()) for block in blocks
             )
 
+    def _is_one_sentence(self, row: Sequence[TextBlock]) -> bool:
+        """
+        Whether a row is short and has several cells.
+
+        Without the names of columns, it may be layout: then each cell must be one sentence.
+        """
+        if len(row) < 2 or row[-1].end - row[0].start > _MAX_ROW_CHARACTERS:
+            return False
+        return bool(self._columns) or all(self._is_short(block) for block in row)
+
+    def _is_short(self, block: TextBlock) -> bool:
+        return len(split_sentences(self._text[block.start : block.end])) == 1
+
+    def _cells(self, row: Sequence[TextBlock]) -> Iterator[SentenceSpan]:
+        """
+        The cells of a long row as sentences.
+
+        In a table with names of columns, the short cells before a long one are one unit, and the
+        first cell is the lead-in of the others: it usually is the name of what they describe.
+        """
+        first = 0
+        if self._columns:
+            while first < len(row) and (
+                row[first].end - row[first].start <= _MAX_CELL_CHARACTERS
+                and self._is_short(row[first])
+            ):
+                first += 1
+        if first:
+            yield from self._whole(row[0].start, row[first - 1].end, "row" if first > 1 else "cell")
+            self._update_context(" ".join(self._text[row[0].start : row[0].end].split()))
+        for block in row[first:]:
+            for start, end in self._bounds(block.start, block.end):
+                yield SentenceSpan(start, end, "cell", self._context)
+
     def _paragraph(self, block: TextBlock) -> Iterator[SentenceSpan]:
         """The sentences of a paragraph or a list item."""
         level = (block.level or 1) if block.kind == "item" else 0
         while self._lead_ins and self._lead_ins[-1][0] >= level:
             self._lead_ins.pop()
         pieces: Iterable[tuple[int, int, bool]] = ((block.start, block.end, False),)
-        if self._has_questions:
+        if self._has_questions or self._below_question():
             pieces = self._cut_questions(block)
         before: tuple[int, int] | None = None
         for first, last, is_question in pieces:
@@ -415,8 +458,13 @@ class _Splitter:
                     self._update_context(lead_in)
                 before = start, end
                 yield SentenceSpan(start, end, "sentence", self._context)
+        self._introduces_next = False
         if before and self._text[before[1] - 1] in _LEAD_IN_ENDS:
+            self._introduces_next = True
             self._lead_ins.append((level, self._text[slice(*before)]))
+
+    def _below_question(self) -> bool:
+        return bool(self._path) and self._path[-1][1].endswith("?")
 
     def _lead_in(self) -> str:
         return self._lead_ins[-1][1] if self._lead_ins else ""
@@ -439,7 +487,7 @@ class _Splitter:
             if mark["question"]:
                 yield from self._end_question(start, mark.start(), is_question)
                 start, is_question = mark.end(), True
-            elif is_question or (self._path and self._path[-1][0] == QUESTION_LEVEL):
+            elif is_question or self._below_question():
                 yield start, mark.start(), is_question
                 start, is_question = mark.end(), False
         yield from self._end_question(start, block.end, is_question)
@@ -485,13 +533,6 @@ def _group_rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:
             yield [block]
     if row:
         yield row
-
-
-def _is_one_sentence(text: str, row: Sequence[TextBlock]) -> bool:
-    """Whether a row is short and has several cells of one sentence each."""
-    if len(row) < 2 or row[-1].end - row[0].start > _MAX_ROW_CHARACTERS:
-        return False
-    return all(len(split_sentences(text[start:end])) == 1 for start, end, _, _ in row)
 
 
 def _chunks(text: str, start: int, end: int, size: int) -> Iterator[tuple[int, int]]:

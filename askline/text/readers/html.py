@@ -3,8 +3,9 @@ Read HTML with exact offsets back into the source.
 
 One regular expression cuts the source into tags, entities, white space and text. Broken markup
 never fails: what cannot be a tag is text. White space is collapsed as in a browser, except in
-`<pre>`. Scripts, styles, templates, comments and drawings are left out. The slice of the source for
-a sentence includes the tags inside it.
+`<pre>`. Scripts, styles, templates, comments, drawings and the furniture of the page are left out,
+and so are blocks of nothing but links into the site. A term is one block with its meaning. The
+slice of the source for a sentence includes the tags inside it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from .document import BlockKind, Blocks, Content
+from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
+from .html_furniture import is_furniture, is_furniture_text, may_be_furniture
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
@@ -50,12 +52,32 @@ _BLOCK_ELEMENTS = frozenset(
     html legend li link main menu meta nav ol optgroup option p pre search section summary table
     tbody td tfoot th thead tr ul""".split()
 )
+_LISTS = frozenset(("ul", "ol", "menu", "dir"))
+_LINK, _BOLD = 1, 2
+_LINK_OR_BOLD = _LINK | _BOLD
+_INLINE = {"a": _LINK, "b": _BOLD, "strong": _BOLD}
+_CAPTION = re.compile(r"(?:table|figure|fig\.|example|listing|equation)\s*[\dA-Z]", re.IGNORECASE)
+_ADMONITIONS = frozenset("note tip warning caution important danger attention hint info".split())
+_LETTER = re.compile(r"[^\W_]")
+_SHORT_CHARACTERS = 100
+_MAX_BOLD_CHARACTERS = 200  # of a line in bold type that is a heading
+_SENTENCE_ENDS = (".", "!", ",", ";", "…", "")
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 
 def read_html(source: str) -> Content:
     """Text, blocks and title of a page or a fragment."""
-    page = _Page()
+    page = _read_page(source, keep_furniture=False)
+    if page.in_furniture or not page.blocks:
+        # An element is not closed, or the names of its classes mean something else on this site.
+        page = _read_page(source, keep_furniture=True)
+    builder = page.builder
+    starts = line_starts(source)
+    return Content(builder.text(), page.blocks, "line", starts, page.title, builder.segments)
+
+
+def _read_page(source: str, *, keep_furniture: bool) -> _Page:
+    page = _Page(source, keep_furniture)
     position = 0
     for token in _TOKEN.finditer(source):
         page.add_text(source[position : token.start()], position)
@@ -63,9 +85,7 @@ def read_html(source: str) -> Content:
         position = token.end()
     page.add_text(source[position:], position)
     page.end_block(len(source))
-    builder = page.builder
-    starts = line_starts(source)
-    return Content(builder.text(), page.blocks, "line", starts, page.title, builder.segments)
+    return page
 
 
 def _plain_title(body: str) -> str:
@@ -81,6 +101,7 @@ class _Table:
 
     def __init__(self) -> None:
         self.in_cell = False
+        self.only_links = True  # into the site, in the current row so far
         self._is_first_row = True
         self._only_header_cells = True  # in the current row so far
         self._first_block = -1  # the block that the current row starts with
@@ -101,31 +122,49 @@ class _Table:
             self.end_row(blocks)
 
     def end_row(self, blocks: Blocks) -> None:
-        """Close the current row; a first row of `th` cells only is marked as the header."""
+        """
+        Close the current row; a first row of `th` cells only is marked as the header.
+
+        A row of nothing but links belongs to an index or to the navigation, and is left out.
+        """
         if self._first_block >= 0:
-            if self._is_first_row and self._only_header_cells:
+            if self.only_links:
+                blocks.truncate(self._first_block)
+            elif self._is_first_row and self._only_header_cells:
                 blocks.mark_header(self._first_block)
             self._is_first_row = False
         self._only_header_cells = True
+        self.only_links = True
         self._first_block = -1
 
 
 class _Page:
     """The state while a page is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str, keep_furniture: bool) -> None:
         self.builder = TextBuilder()
         self.blocks = Blocks()
         self.title = ""
+        self.in_furniture = False
+        self._source = source
+        self._keep_furniture = keep_furniture
         self._start = 0  # of the current block
         self._end = 0  # of the current block, without trailing white space
         self._after_space = True
         self._kind: BlockKind = "text"
         self._level = 0  # of a heading
+        self._list_depth = 0
         self._tables: list[_Table] = []
         self._preformatted = False
         self._skipped = ""  # the element that is being skipped
         self._skip_depth = 0  # its nesting depth
+        self._term_end = 0  # where the term ends in the text
+        self._term = ""  # "term" in a term and behind it, "meaning" before the text of its meaning
+        self._short_text = ""  # of the current block; its first characters if it is long
+        self._short_outside = ""  # the same without links into the site
+        self._inside = 0  # which of _LINK and _BOLD are open
+        self._outside = 0  # in which of them not all words of the block are
+        self._links = False  # whether the block has links
 
     def add_text(self, text: str, at: int) -> None:
         """Handle the text between two tokens, which starts at `at` in the source."""
@@ -157,18 +196,50 @@ class _Page:
     def end_block(self, at: int) -> None:
         """Close the current block at `at` in the source."""
         if self._end > self._start:
-            kind = self._block_kind()
-            self.blocks.add(self._start, self._end, kind, self._level if kind == "heading" else 0)
+            if not self._is_furniture_block():
+                self.blocks.add(self._start, self._end, *self._block_kind())
             self.builder.insert("\n", at)
         self._start = self._end = self.builder.length
         self._after_space = True
+        self._short_text = self._short_outside = ""
+        self._outside = 0
+        self._links = bool(self._inside & _LINK)
+        self._term = ""
 
-    def _block_kind(self) -> BlockKind:
+    def _block_kind(self) -> tuple[BlockKind, int]:
+        """The kind and the level of the current block."""
         if self._preformatted:
-            return "code"
-        if self._kind == "text" and self._tables and self._tables[-1].in_cell:
-            return self._tables[-1].next_kind(len(self.blocks))
-        return self._kind
+            return "code", 0
+        if self._kind == "heading":
+            return "heading", self._level
+        if self._tables and self._tables[-1].in_cell:
+            return self._tables[-1].next_kind(len(self.blocks)), 0
+        if self._end - self._start <= _MAX_BOLD_CHARACTERS:
+            last = self._short_text[-1:] if len(self._short_text) < _SHORT_CHARACTERS else ""
+            is_bold = not (self._outside & _BOLD or self._list_depth or self._links)
+            is_bold = (
+                is_bold and last not in _SENTENCE_ENDS and not _CAPTION.match(self._short_text)
+            )
+            if is_bold or (last == "?" and (self._term == "term" or self._kind == "item")):
+                return "heading", QUESTION_LEVEL
+        return ("item", self._list_depth) if self._list_depth else ("text", 0)
+
+    def _is_furniture_block(self) -> bool:
+        """
+        Whether the current block has only links into the site, or is a label of the page.
+
+        The heading of an admonition is left out, because the section goes on behind it.
+        """
+        if self._preformatted or self._keep_furniture:
+            return False
+        if self._kind == "heading":
+            return self._short_text.lower() in _ADMONITIONS
+        only_links = self._links and not self._outside & _LINK
+        if self._tables and self._tables[-1].in_cell:
+            self._tables[-1].only_links &= only_links
+            return only_links and bool(self._list_depth)
+        is_short = len(self._short_text) < _SHORT_CHARACTERS
+        return only_links or (is_short and is_furniture_text(self._short_outside))
 
     def _add_piece(self, text: str, start: int, end: int) -> None:
         text = text.replace("\xad", "")  # a soft hyphen would split the word
@@ -189,6 +260,13 @@ class _Page:
             if self._start == self._end:
                 self._start = self.builder.length - len(text.lstrip())
             self._end = self.builder.length - len(text) + len(visible)
+            outside = _LINK_OR_BOLD & ~self._inside
+            if outside & ~self._outside and _LETTER.search(visible):
+                self._outside |= outside
+            if len(self._short_text) < _SHORT_CHARACTERS:
+                self._short_text = (self._short_text + text).strip()
+                if outside & _LINK:
+                    self._short_outside += text
         self._after_space = text[-1].isspace() and text[-1] != "\xa0"
 
     def _add_tag(self, token: re.Match[str]) -> None:
@@ -197,15 +275,63 @@ class _Page:
             if name == self._skipped:
                 self._skip_depth += -1 if closes else 1
                 self._skipped = name if self._skip_depth else ""
+                self.in_furniture = self.in_furniture and bool(self._skipped)
         elif name in _SKIPPED_ELEMENTS and not closes:
             if not (name == "svg" and token[0].endswith("/>")):
                 self._skipped, self._skip_depth = name, 1
+        elif (
+            not closes
+            and may_be_furniture(name)
+            and not self._keep_furniture
+            and is_furniture(name, token[0], self._source, token.end())
+        ):
+            if name in _BLOCK_ELEMENTS:
+                self.end_block(token.start())
+            self._skipped, self._skip_depth, self.in_furniture = name, 1, True
         elif name == "br":
             self.builder.insert("\n", token.start())
             self._after_space = True
+            self._short_text += " " if self._short_text else ""
         elif name in _BLOCK_ELEMENTS:
-            self.end_block(token.start())
-            self._start_block(name, closes)
+            if not self._continue_term(name, closes, token):
+                self.end_block(token.start())
+                self._start_block(name, closes)
+        elif name in _INLINE:
+            self._set_inside(_INLINE[name], closes, token[0])
+
+    def _set_inside(self, kind: int, closes: bool, tag: str) -> None:
+        """Note where a link into the site, or text in bold type, starts or ends."""
+        if closes:
+            self._inside &= ~kind
+        elif kind == _BOLD:
+            self._inside |= _BOLD
+        elif "href" in tag.lower() and "://" not in tag and "mailto:" not in tag:
+            self._inside |= _LINK
+            self._links = True
+
+    def _continue_term(self, name: str, closes: bool, token: re.Match[str]) -> bool:
+        """
+        Join a term with its meaning: `term, term: meaning`. True if the block goes on.
+
+        A term that ends with a question mark is a heading, so its block ends.
+        """
+        if not self._term or self._end == self._start:
+            return False
+        if self._term == "meaning":
+            return name == "p" and not closes and self._end == self._term_end
+        if name == "dt" and closes:
+            return True
+        if name in ("dt", "dd") and not closes and self._short_text[-1:] != "?":
+            separator = ", " if name == "dt" else ": "
+            if self._short_text.endswith((":", ",")):
+                separator = " "
+            self.builder.insert(separator, token.start())
+            self._after_space = True
+            self._term = "term" if name == "dt" else "meaning"
+            self._term_end = self._end
+            self._outside = _LINK_OR_BOLD
+            return True
+        return False
 
     def _start_block(self, name: str, closes: bool) -> None:
         if name in _HEADINGS and not closes:
@@ -214,6 +340,12 @@ class _Page:
             self._kind = "text"  # any block element ends a heading, even if it was not closed
         if name == "pre":
             self._preformatted = not closes
+        elif name == "dt" and not closes:
+            self._term = "term"
+        elif name == "summary" and not closes:
+            self._kind = "item"
+        elif name in _LISTS:
+            self._list_depth = max(self._list_depth + (-1 if closes else 1), 0)
         elif name == "table":
             for table in self._tables[-1:]:  # a nested table splits the outer row in two
                 table.end_row(self.blocks)

@@ -61,6 +61,7 @@ _DROPPED = frozenset(
     thebibliography tikzcd xymatrix prooftree mathpar""".split()
 )
 _MATH = re.compile(r"equation|align|multline|gather|eqnarray")
+_LISTS = frozenset("itemize enumerate description compactitem compactenum inparaenum".split())
 _TABLES = frozenset("tabular tabularx tabulary longtable tabu supertabular".split())
 _DROPPED_ARGUMENTS = frozenset(
     """label ref eqref pageref cref Cref autoref nameref vref cite citep citet citealp citeauthor
@@ -130,6 +131,7 @@ class _LatexReader:
         self._after_space = True
         self._groups: list[str] = []  # what closes at each closing brace: a heading, a note or ""
         self._term = False  # inside the brackets of a description item
+        self._lists = 0  # that are open
         self._tables = 0
         self._rows = 0  # of the current table
         self._row_start = -1  # the block that the current row starts with
@@ -165,7 +167,9 @@ class _LatexReader:
                 if kind != "cell":
                     self._row_start = len(self.blocks)
                     self._first_row = self._row_start if kind == "table" else self._first_row
-            level = self._level if kind == "heading" else 0
+            if kind == "text" and self._lists:
+                kind = "item"
+            level = {"heading": self._level, "item": self._lists}.get(kind, 0)
             self.blocks.add(self._start, self.builder.length, kind, level)
             self.builder.insert("\n", at)
         self._start = self.builder.length
@@ -305,6 +309,8 @@ class _LatexReader:
                 self._drop_formula(self._source[max(end, stop - 100) : stop], start, stop)
             return closing.end() if closing else stop
         self._end_block(start)
+        if name in _LISTS:
+            self._lists += 1
         if name in _TABLES:
             self._tables += 1
             self._rows, self._row_start, self._first_row = 0, -1, -1
@@ -330,6 +336,8 @@ class _LatexReader:
             return len(self._source)
         else:
             self._end_block(start)
+            if name in _LISTS and self._lists:
+                self._lists -= 1
         self._term = False
         return end
 

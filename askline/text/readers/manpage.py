@@ -82,6 +82,7 @@ class _ManReader:
         self._block = TextBuilder()
         self._state = ""  # "term" while a term is read, "terms" behind one, "heading", or ""
         self._level = 0  # of the last heading
+        self._is_item = False  # whether the current block has a bullet
         self._synopsis = False
         self._line_count = 0  # of the current block
         self._is_marked = False  # whether it starts with an escape, as names of options do
@@ -166,7 +167,8 @@ class _ManReader:
         if name == "IP":
             arguments = arguments[:1]
         shown = " ".join(self.lines.source[start:end] for start, end in arguments)
-        if shown and not _BULLET.match(shown):
+        self._is_item = bool(_BULLET.match(shown))
+        if shown and not self._is_item:
             self._state = "term"
             if name == "It":
                 self._add_mdoc("No", arguments)
@@ -267,7 +269,11 @@ class _ManReader:
         elif self._block.text().startswith("$ "):
             kind = "code"
         if self._block.length:
-            self.writer.add_joined(self._block, kind, self._level if kind == "heading" else 0)
+            if kind == "text" and self._is_item:
+                kind = "item"
+            level = {"heading": self._level, "item": 1}.get(kind, 0)
+            self.writer.add_joined(self._block, kind, level)
+            self._is_item = False
             self._block = TextBuilder()
             self._state = ""
         elif self._state != "heading":

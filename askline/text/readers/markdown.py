@@ -2,29 +2,27 @@
 Read Markdown with exact offsets back into the source.
 
 Blocks are found line by line, by CommonMark's rules with GitHub's tables and a front matter, as far
-as sentences need them: every heading, list item, table cell and code block is a block of its own.
-The marks of quotes, lists, emphasis, code, links and images are removed, and so are comments and
-link definitions. See research/decisions/reading-files.md.
+as sentences need them: every heading, list item, table cell and code block is a block of its own,
+and a term is one block with its definition. The marks of quotes, lists, emphasis, code, links and
+images are removed, and so are comments and link definitions. Of the additions that sites make to
+Markdown, the fences of admonitions and tabs, includes, shortcodes, attribute lists, and the imports
+of MDX are left out; the text between them is read. So are blocks of nothing but links or images.
+See research/decisions/reading-files.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from html import unescape
+from collections.abc import Iterator
 
-from .document import BlockKind, Blocks, Content
+from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
+from .markdown_inline import LineSpan, is_link_list, join_lines, normalize_label, visible_pieces
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
     "read_markdown",
 ]
 
-LineSpan = tuple[int, int]
-Replacement = tuple[int, int, str]
-"""Start, end, and the text to show instead."""
-
-# Patterns for lines.
 _LINE = re.compile(r"[^\r\n]*")
 _CONTAINER = re.compile(r"(?:[ ]{0,3}>[ ]?){1,100}")
 _FENCE = re.compile(r"[ ]*(?P<mark>`{3,}(?=[^`]*$)|~{3,})")
@@ -47,28 +45,35 @@ _SCRIPT_END = {
     name: re.compile(f"</{name}>", re.IGNORECASE | re.ASCII) for name in ("script", "style")
 }
 _TITLE = re.compile(r"^title:(.*)$", re.MULTILINE)
+_LABEL = re.compile(r"^[ ]{0,3}\[(?!\^)([^\]\n]{1,99})\]:", re.MULTILINE)
 
-# Patterns for marks inside a block. The length of code spans and links is limited, which keeps the
-# time linear. So is the number of repetitions of a group, because `re` keeps each in memory.
-_TOKEN = re.compile(
-    r"""\\(?P<escaped>[!-/:-@\[-`{-~])
-    | (?P<ticks>`+) (?: (?P<code> (?!`).{1,2000}?(?<!`) ) (?P=ticks)(?!`) )?
-    | \[\^[^\[\]\s]{1,99}\](?!:)(?P<note>)
-    | (?P<open> !?\[ )
-    | \](?P<target> \( [ ]* (?=\S) (?: <[^<>\n]*> | [^\s()]* (?:\([^\s()]*\)[^\s()]*){0,99} )
-                    (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
-                  | \( (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
-                  | \[ [^\[\]]{0,99} \] )?(?P<close>)
-    | (?P<run> \*+ | _+ | ~~ )
-    | <(?P<link> [a-z][a-z0-9+.-]+:[^\s<>]* | [\w.+-]+@[\w.-]+ )>
-    | <!--(?P<comment>)
-    | < /?[a-z][\w-]*(?:\s[^<>]*)?/?> (?P<tag>)
-    | &(?: \#\d{1,7} | \#x[0-9a-f]{1,6} | [a-z][a-z0-9]{1,31} );(?P<entity>)
-    """,
-    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+# Additions to Markdown.
+_FENCED_TEXT = re.compile(
+    r"""[ \t]* (?: :{3,} | /{3,} | (?:!!!|\?\?\?)\+?(?=[ ]) | ===[!+]?(?=[ ]") )
+    [ \t]* (?P<rest>.*)""",
+    re.VERBOSE,
 )
-_MARKS = re.compile(r"[\\`\[*_~<&]")
-_PIECE = re.compile(r"\n|[^\n]+")
+_FENCE_TITLE = re.compile(r"""(?:[\w.-]+[ \t]*)?(?:["|\[][ \t]*)?(?P<title>[^"\]{}]*)""")
+_ADDITION_STARTS = frozenset(":/!?=-{<[@$*")
+_CODE_SHORTCODE = re.compile(
+    r"[ \t]*(?:\{\{[<%][ ]*(?P<hugo>highlight|code-toggle|code|mermaid)\b[^{}]*(?<!/)[>%]\}\}"
+    r"|\{%-?[ ]*(?P<liquid>highlight|code|codeblock|mermaid)\b[^{}]*%\})[ \t]*\Z"
+)
+_LEAST_TITLE_WORDS = 4  # the title of an admonition with fewer words is a label, such as "Note"
+_DROPPED_LINE = re.compile(
+    r"""[ \t]* (?: --8<-- .* | \{!.*!\} | \{%.*%\} | \{\{.*\}\} | \{[:#.][^{}]*\} | <<<[ ]\S+.*
+    | \[!\w+\].* | @include\b.* | (?:\[TOC\]|\[\[_?TOC_?\]\]|\$\{?toc\}?)
+    | \*\[[^\]]+\]:.* ) [ \t]*\Z""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_MODULE_LINE = re.compile(
+    r"import\s+(?:[\w*{][^'\"]*\bfrom\s+)?['\"][^'\"]+['\"];?\s*\Z"
+    r"|(?P<open>import\s+(?:\w+,\s*)?\{[^}]*\Z|export\s+(?:const|let|var|default|function|async|class)\b)"
+)
+_HEADING_ATTRIBUTES = re.compile(r"[ \t]*\{[^{}]*\}[ \t]*\Z")
+_TERM_MEANING = re.compile(r"[ ]{0,3}:[ \t]+(?=\S)")
+_MEANING_AHEAD = re.compile(r"[ ]{0,3}:[ \t]+\S")
+_BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)(?=\S)[^*_]{2,200}(?<=[^\s.!,;])(?P=mark)[ \t]*\Z")
 
 
 def read_markdown(source: str) -> Content:
@@ -88,8 +93,11 @@ class _MarkdownReader:
         self.builder = TextBuilder()
         self.blocks = Blocks()
         self.title = ""
+        self._labels = {normalize_label(label) for label in _LABEL.findall(source)}
         self._paragraph: list[LineSpan] = []
-        self._in_list = False
+        self._terms: list[LineSpan] = []  # which the paragraph defines
+        self._in_list = False  # or in another block whose text is indented
+        self._item_indents: list[int] = []  # of the open list items
         self._position = 0
 
     def read(self) -> None:
@@ -121,14 +129,76 @@ class _MarkdownReader:
         line = self.source[start:end]
         if not (self._paragraph or line[:1].isspace() or _ITEM.match(line)):
             self._in_list = self._in_list and not line
+            if not self._in_list:
+                self._item_indents.clear()
         if not line.strip():
-            self._end_paragraph()
+            self._handle_blank_line()
         elif self._try_code(line, start, end) or self._try_heading(line, start):
             pass
         elif _COMMENT.match(line):
             self._skip_comments(start)
-        elif self._paragraph or not (_DEFINITION.match(line) or self._try_table(line, start, end)):
+        elif not self._try_addition(line, start, end) and (
+            self._paragraph or not (_DEFINITION.match(line) or self._try_table(line, start, end))
+        ):
             self._add_text(line, start, end)
+
+    def _handle_blank_line(self) -> None:
+        """End the paragraph, unless it is a term whose meaning follows."""
+        if (
+            len(self._paragraph) != 1
+            or self._terms
+            or not _MEANING_AHEAD.match(self.source, self._position)
+        ):
+            self._end_paragraph()
+
+    def _try_addition(self, line: str, start: int, end: int) -> bool:
+        """Handle a line of what sites add to Markdown."""
+        if line.startswith(("import", "export")):
+            return self._try_module(line)
+        if line.lstrip()[0] not in _ADDITION_STARTS:
+            return False
+        fence = _FENCED_TEXT.match(line)
+        meaning = _TERM_MEANING.match(line)
+        if fence:
+            self._end_paragraph()
+            if line.lstrip()[0] in "!?=":  # the text is indented
+                self._in_list = True
+                self._open_item(len(line) - len(line.lstrip()))
+            title = _FENCE_TITLE.match(fence["rest"])
+            if title and len(title["title"].split()) >= _LEAST_TITLE_WORDS:
+                first = start + fence.start("rest")
+                self._add_block([(first + title.start("title"), first + title.end())], "text")
+        elif meaning:
+            if self._terms or not self._paragraph:
+                self._end_paragraph()
+            else:
+                self._terms, self._paragraph = self._paragraph, []
+            self._paragraph.append((start + meaning.end(), end))
+            self._in_list = True
+        elif shortcode := _CODE_SHORTCODE.match(line):
+            self._end_paragraph()
+            self._read_shortcode(shortcode["hugo"] or f"end{shortcode['liquid']}")
+        elif _DROPPED_LINE.match(line):
+            self._end_paragraph()
+        else:
+            return False
+        return True
+
+    def _try_module(self, line: str) -> bool:
+        """Move behind an import or export of MDX, which ends with its brackets."""
+        module = _MODULE_LINE.match(line)
+        if self._paragraph or not module:
+            return False
+        depth = _bracket_depth(line) if module["open"] else 0
+        while depth > 0 and self._position < len(self.source):
+            here = self._position
+            first, last = self._next_line()
+            following = self.source[first:last]
+            if following.startswith("#"):  # the brackets were those of a text
+                self._position = here
+                break
+            depth += _bracket_depth(following)
+        return True
 
     def _try_code(self, line: str, start: int, end: int) -> bool:
         fence = _FENCE.match(line)
@@ -158,11 +228,22 @@ class _MarkdownReader:
             end = last
         self._add_block([(start, end)], "code")
 
+    def _read_shortcode(self, name: str) -> None:
+        """Read the code between two shortcodes of Hugo or Jekyll; `name` is in the second."""
+        closing = re.compile(rf"[ \t]*\{{[{{%][<%]?-?[ ]*/?[ ]*{name}\b")
+        start = end = self._position
+        for first, last in self._lines():
+            if closing.match(self.source, first, last):
+                break
+            end = last
+        self._add_block([(start, end)], "code")
+
     def _try_heading(self, line: str, start: int) -> bool:
         marked = _HEADING.match(line)
         if marked:
             self._end_paragraph()
             self._in_list = False
+            self._item_indents.clear()
             first = start + marked.end()
             last = first + len(_heading_text(line[marked.end() :]))
             self._add_block([(first, last)], "heading", marked[0].count("#"))
@@ -228,12 +309,18 @@ class _MarkdownReader:
         if item and (not self._paragraph or self._in_list or not _is_later_number(item[0])):
             self._end_paragraph()
             self._in_list = True
+            self._open_item(len(item["indent"].expandtabs(4)))
             self._handle_item_line(start + item.end(), end)
             return
         if note:
             self._end_paragraph()
             start += note.end()
         self._paragraph.append((start, end))
+
+    def _open_item(self, indent: int) -> None:
+        while self._item_indents and self._item_indents[-1] >= indent:
+            self._item_indents.pop()
+        self._item_indents.append(indent)
 
     def _handle_item_line(self, start: int, end: int) -> None:
         """The rest of a line after a list mark: another item, a heading, or text."""
@@ -246,18 +333,46 @@ class _MarkdownReader:
             self._paragraph.append((start, end))
 
     def _end_paragraph(self, kind: BlockKind = "text", level: int = 0) -> None:
-        if self._paragraph:
-            self._add_block(self._paragraph, kind, level)
-            self._paragraph = []
+        if not self._paragraph:
+            return
+        lines, self._paragraph = self._paragraph, []
+        terms, self._terms = self._terms, []
+        if kind == "text" and len(lines) == 1 and not (self._in_list or terms):
+            first, last = lines[0]
+            if _BOLD_LINE.match(self.source, first, last):
+                kind, level = "heading", QUESTION_LEVEL
+        elif kind == "text" and self._item_indents:
+            kind, level = "item", len(self._item_indents)
+        self._add_block(lines, kind, level, terms)
 
-    def _add_block(self, lines: list[LineSpan], kind: BlockKind, level: int = 0) -> None:
-        """Append a block; its lines are joined by single line breaks."""
+    def _add_block(
+        self,
+        lines: list[LineSpan],
+        kind: BlockKind,
+        level: int = 0,
+        terms: list[LineSpan] | None = None,
+    ) -> None:
+        """
+        Append a block; its lines are joined by single line breaks.
+
+        Terms stand before their meaning: `term: meaning`. A term that is a question is a heading.
+        """
+        if terms and self.source[slice(*terms[-1])].rstrip(" \t*_").endswith("?"):
+            self._add_block(terms, "heading", QUESTION_LEVEL)
+            terms = None
         start = self.builder.length
         first, last = lines[0][0], lines[-1][1]
         if kind == "code":
             pieces = [(self.source[first:last], first, last)]
         else:
-            pieces = list(_visible_pieces(self.source, lines))
+            block = join_lines(self.source, lines)
+            if kind in ("text", "item") and is_link_list(block.text(), self._labels):
+                return
+            pieces = list(visible_pieces(block, self._labels))
+        if terms:
+            term = list(visible_pieces(join_lines(self.source, terms), self._labels))
+            colon = "" if term and term[-1][0].endswith(":") else ":"
+            pieces = [*term, (f"{colon} ", terms[-1][1], terms[-1][1]), *pieces]
         for piece in pieces:
             self.builder.add(*piece)
         self.blocks.add(start, self.builder.length, kind, level)
@@ -267,8 +382,15 @@ class _MarkdownReader:
             self.builder.insert("\n", last)
 
 
+def _bracket_depth(line: str) -> int:
+    """How many brackets a line opens and does not close."""
+    return sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+
+
 def _heading_text(text: str) -> str:
     """The text of a heading without the marks that may close it."""
+    if text.rstrip(" \t").endswith("}"):
+        text = _HEADING_ATTRIBUTES.sub("", text)
     text = text.rstrip(" \t")
     before = text.rstrip("#")
     return before[:-1] if before != text and before.endswith((" ", "\t")) else text
@@ -333,97 +455,3 @@ def _code_end(line: str, ticks: re.Match[str], longest_after: int) -> int:
 def _is_later_number(mark: str) -> bool:
     """Whether a list mark is a number above 1, which cannot start a list inside a paragraph."""
     return mark.strip()[:1].isdigit() and mark.strip() not in ("1.", "1)")
-
-
-def _visible_pieces(
-    source: str, lines: Sequence[tuple[int, int]]
-) -> Iterator[tuple[str, int, int]]:
-    """
-    The pieces of a block that are shown, each with its span in the source.
-
-    Lines have no white space at either end and are joined by single line breaks.
-    """
-    block = TextBuilder()
-    for start, end in lines:
-        line = source[start:end]
-        start += len(line) - len(line.lstrip())
-        if block.length:
-            block.add("\n", block.segments.end(block.length), start)
-        block.add(line.strip(), start, start + len(line.strip()))
-    text = block.text()
-    position = 0
-    for start, end, replacement in (*_replacements(text), (len(text), len(text), "")):
-        for piece in _PIECE.finditer(text, position, start):
-            yield piece[0], *block.segments.span(*piece.span())
-        if replacement:
-            yield replacement, *block.segments.span(start, end)
-        position = end
-
-
-def _replacements(text: str) -> list[Replacement]:
-    """The spans of a block that are not shown as they are, in order."""
-    if not _MARKS.search(text):
-        return []
-    found: list[Replacement] = []
-    brackets: list[tuple[int, int]] = []
-    runs: list[_DelimiterRun] = []
-    last_comment_end = text.rfind("-->")
-    position = 0
-    while token := _TOKEN.search(text, position):
-        start, position = token.span()
-        end = position
-        kind = token.lastgroup
-        if kind == "escaped":
-            found.append((start, start + 1, ""))
-        elif kind == "code":
-            found += [(start, token.start("code"), ""), (token.end("code"), end, "")]
-        elif kind == "open":
-            brackets.append((start, end))
-        elif kind == "close" and brackets:
-            opening = brackets.pop()
-            if token["target"]:
-                found += [(*opening, ""), (start, end, "")]
-        elif kind == "run":
-            runs.append(_DelimiterRun(text, start, end))
-        elif kind == "link":
-            found += [(start, start + 1, ""), (end - 1, end, "")]
-        elif kind == "comment":
-            if last_comment_end >= end:
-                position = text.index("-->", end) + 3
-                found.append((start, position, ""))
-        elif kind in ("tag", "note"):
-            found.append((start, end, ""))
-        elif kind == "entity":
-            found.append((start, end, unescape(token[0])))
-    return sorted([*found, *_emphasis(runs)])
-
-
-class _DelimiterRun:
-    """Equal marks in a row that may open or close emphasis by CommonMark's flanking rules."""
-
-    def __init__(self, text: str, start: int, end: int) -> None:
-        before, after = text[start - 1 : start], text[end : end + 1]
-        self.mark = text[start]
-        self.start, self.end = start, end
-        left = bool(after.strip()) and (after.isalnum() or not before.isalnum())
-        right = bool(before.strip()) and (before.isalnum() or not after.isalnum())
-        self.opens = left and not (self.mark == "_" and before.isalnum())
-        self.closes = right and not (self.mark == "_" and after.isalnum())
-
-
-def _emphasis(runs: Sequence[_DelimiterRun]) -> Iterator[Replacement]:
-    """The marks that form pairs; all other marks are text."""
-    open_runs: dict[str, list[_DelimiterRun]] = {"*": [], "_": [], "~": []}
-    for run in runs:
-        waiting = open_runs[run.mark]
-        while run.closes and waiting and run.start < run.end:
-            opener = waiting[-1]
-            size = min(opener.end - opener.start, run.end - run.start)
-            yield opener.end - size, opener.end, ""
-            yield run.start, run.start + size, ""
-            opener.end -= size
-            run.start += size
-            if opener.start == opener.end:
-                waiting.pop()
-        if run.opens and run.start < run.end:
-            waiting.append(run)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from .document import BlockKind, Blocks, Content
+from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
@@ -27,6 +27,9 @@ Replacement = tuple[int, int, str]
 """Start, end, and the text to show instead."""
 FindMarks = Callable[[str], Iterable[Replacement]]
 
+_BOLD_LINE = re.compile(r"(?P<mark>\*{1,2})(?=\S)[^*]{2,200}(?<=[^\s.!,;])(?P=mark)\s*\Z")
+_CAPTION = re.compile(r"(?:table|figure|fig\.|example|listing)\s*[\dA-Z]", re.IGNORECASE)
+_MAX_BOLD_CHARACTERS = 200
 _TERM_END = re.compile(r"[:;,.!?—–-]\Z")
 
 
@@ -92,14 +95,30 @@ class MarkupWriter:
         """
         block = TextBuilder()
         self._join(block, spans)
+        if kind == "text" and block.length <= _MAX_BOLD_CHARACTERS and self._is_bold(block.text()):
+            kind, level = "heading", QUESTION_LEVEL
         start = self._builder.length
         self._write(block)
         self._end_block(start, kind, level)
         if kind == "heading" and not self.title and self._builder.length > start:
             self.title = self.visible(block.text())
 
-    def add_definition(self, terms: Sequence[LineSpan], spans: Iterable[LineSpan]) -> None:
-        """Append terms and what they mean as one block: `term, term: meaning`."""
+    def add_definition(
+        self,
+        terms: Sequence[LineSpan],
+        spans: Iterable[LineSpan],
+        kind: BlockKind = "text",
+        level: int = 0,
+    ) -> None:
+        """
+        Append terms and what they mean as one block: `term, term: meaning`.
+
+        A term that is a question is a heading of its answer.
+        """
+        if terms and self.visible(self._lines.source[slice(*terms[-1])]).endswith("?"):
+            self.add(terms, "heading", QUESTION_LEVEL)
+            self.add(spans, kind, level)
+            return
         start = self._builder.length
         for number, term in enumerate(terms):
             if number and self._builder.length > start:
@@ -116,7 +135,7 @@ class MarkupWriter:
             last = self.visible(self._lines.source[terms[-1][0] : terms[-1][1]])
             self._builder.insert(" " if _TERM_END.search(last) else ": ", terms[-1][1])
         self._write(body)
-        self._end_block(start, "text")
+        self._end_block(start, kind, level)
 
     def add_joined(self, block: TextBuilder, kind: BlockKind = "text", level: int = 0) -> None:
         """Append a block whose lines the caller has joined."""
@@ -179,6 +198,12 @@ class MarkupWriter:
             self.title,
             self._builder.segments,
         )
+
+    @staticmethod
+    def _is_bold(text: str) -> bool:
+        """Whether a block is one line in bold type that is not a sentence."""
+        found = _BOLD_LINE.match(text)
+        return bool(found) and not _CAPTION.match(text, found.end("mark") if found else 0)
 
     def _join(self, block: TextBuilder, spans: Iterable[LineSpan]) -> None:
         """Append lines without white space at either end, joined by single spaces."""

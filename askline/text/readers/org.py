@@ -38,6 +38,7 @@ _TABLE = re.compile(r"[ \t]*\|")
 _TABLE_RULE = re.compile(r"[ \t]*\|-[-+|]*[ \t]*\Z")
 _CELL = re.compile(r"[^|]+")
 _FOOTNOTE = re.compile(r"\[fn:[\w-]+\][ \t]*")
+_CONTENTS_LINK = re.compile(r"\s*\[\[[#*][^\[\]]+\]\[[^\[\]]+\]\]\s*(?::[\w:]+:\s*)?")
 _RULE = re.compile(r"[ \t]*-{5,}[ \t]*\Z")
 _CODE_BLOCKS = frozenset(("src", "example", "verbatim", "latex"))
 _DROPPED_BLOCKS = frozenset(("export", "comment", "html", "ascii"))
@@ -72,6 +73,7 @@ class _OrgReader:
         self.lines = SourceLines(source)
         self.writer = MarkupWriter(self.lines, _find_marks)
         self._at = 0  # the current line
+        self._items: list[int] = []  # the indentation of the open list items
 
     def read(self) -> None:
         while self._at < len(self.lines):
@@ -111,6 +113,7 @@ class _OrgReader:
         if heading:
             ending = _HEADING_END.search(line, heading.end())
             end = ending.start() if ending else len(line)
+            self._items.clear()
             level = len(line) - len(line.lstrip("*"))
             self.writer.add([(start + heading.end(), start + end)], "heading", level)
             self._at += 1
@@ -168,13 +171,26 @@ class _OrgReader:
         start = self.lines.starts[self._at]
         term = _TERM.match(line, column) if item else None
         footnote = _FOOTNOTE.match(line)
+        indent = self.lines.indent(self._at)
+        while self._items and indent <= self._items[-1]:
+            self._items.pop()
+        if item:
+            self._items.append(indent)
+        kind: BlockKind = "item" if self._items else "text"
         if term:
             spans = self._paragraph(term.end())
             if len(spans) == 1 and term.end() == len(line):
                 spans += self._indented_paragraph(self.lines.indent(self._at - 1))
-            self.writer.add_definition([(start + column, start + term.end("term"))], spans)
+            terms = [(start + column, start + term.end("term"))]
+            self.writer.add_definition(terms, spans, kind, len(self._items))
         else:
-            self.writer.add(self._paragraph(footnote.end() if footnote else column))
+            spans = self._paragraph(footnote.end() if footnote else column)
+            if not self._is_contents(spans):
+                self.writer.add(spans, kind, len(self._items))
+
+    def _is_contents(self, spans: list[LineSpan]) -> bool:
+        """Whether a paragraph is nothing but a link to a heading of this file."""
+        return len(spans) == 1 and bool(_CONTENTS_LINK.fullmatch(self.lines.source, *spans[0]))
 
     def _indented_paragraph(self, indent: int) -> list[LineSpan]:
         """The paragraph below blank lines, if it is plain text and indented more than `indent`."""

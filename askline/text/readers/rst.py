@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from .document import Content
+from .document import BlockKind, Content
 from .markup import LineSpan, MarkupWriter, Replacement, SourceLines, paired_marks
 from .rst_tables import GRID_BORDER, SIMPLE_BORDER, RstTables
 
@@ -86,6 +86,7 @@ class _RstReader(RstTables):
     def __init__(self, source: str) -> None:
         lines = SourceLines(source)
         super().__init__(lines, MarkupWriter(lines, _find_marks))
+        self._items: list[int] = []  # the columns at which the text of the open list items starts
         self._title_styles: dict[tuple[str, bool], int] = {}  # their levels, in order of appearance
 
     def read(self) -> None:
@@ -99,9 +100,13 @@ class _RstReader(RstTables):
         """Read the block at the current line, whose content starts at `column`."""
         line = self.lines.text(self.at)
         if self._try_title(line):
+            self._items.clear()
             return
+        while self._items and column < self._items[-1]:
+            self._items.pop()
         while item := _ITEM.match(line, column):
             column = item.end()
+            self._items.append(column)
         rest = line[column:]
         if not rest.strip():
             self.at += 1
@@ -219,10 +224,11 @@ class _RstReader(RstTables):
                 spans[-1] = (start, start + (len(bare) if bare != last[:-2] else len(last) - 1))
                 if not bare:
                     spans.pop()
+        kind: BlockKind = "item" if self._items else "text"
         if terms:
-            self.writer.add_definition(terms, spans)
+            self.writer.add_definition(terms, spans, kind, len(self._items))
         else:
-            self.writer.add(spans)
+            self.writer.add(spans, kind, len(self._items))
         if literal:
             self._read_indented_code(column)
 

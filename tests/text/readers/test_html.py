@@ -154,3 +154,69 @@ def test_text_matches_the_standard_library_parser(pieces: list[str]) -> None:
     parser.feed(source)
     parser.close()
     assert read_html(source).text.split() == "".join(parser.found).split()
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("<nav><a href=a>One</a> two</nav><p>Text.", ["Text."]),
+        ("<header><a href=/>Home</a> Shop</header><p>Text.<footer>© us</footer>", ["Text."]),
+        ("<header><h1>Top</h1><p>By Ann.</header><p>Text.", ["Top", "By Ann.", "Text."]),
+        ("<aside>See also.</aside><aside class='note'>Mind it.</aside>", ["Mind it."]),
+        ("<div role=navigation>Up</div><div hidden>No</div><p>Text.", ["Text."]),
+        ("<div style='display: none'>No</div><div aria-hidden=true>No</div>Text.", ["Text."]),
+        ('<div class="x breadcrumbs"><div>A</div> / B</div><p>Text.', ["Text."]),
+        ('<body class="has-sidebar"><p>Text.</body>', ["Text."]),
+        ('<div id="cookie-banner">We set many.</div><p>Text.', ["Text."]),
+        ("<p>Edit this page<p>Next<p>Last updated on May 2, 2021<p>Text.", ["Text."]),
+        ("<p>Next: <a href=a>A</a>, Up: <a href=b>B</a><p>Text.", ["Text."]),
+        ("<ul><li><a href=a>A</a><li><a href=#b>B</a></ul><p>Text.", ["Text."]),
+        ("<ul><li><a href=https://x.org>A</a></ul>", ["A"]),
+        ("<ul><li><a href=a>A</a> is one.</ul>", ["A is one."]),
+        ("<h2>Top<a class=headerlink href=#top>¶</a></h2>Text.", ["Top", "Text."]),
+        ("<div class=tip><h3>Tip</h3><p>Text.</div>", ["Text."]),
+        ("<table><tr><td><a href=a>A</a><td><a href=b>B</a></table><p>Text.", ["Text."]),
+        ("<table><tr><td><a href=a>A</a><td>is one</table>", ["A", "is one"]),
+        ("<nav>Only navigation.</nav>", ["Only navigation."]),
+        ("<div class=menu><p>The menu is not closed.", ["The menu is not closed."]),
+    ],
+)
+def test_furniture_of_the_page_is_left_out(tmp_path: Path, source: str, texts: list[str]) -> None:
+    document = read(tmp_path, "a.html", source)
+    assert [document.text[block.start : block.end] for block in document.blocks] == texts
+    check(document)
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("<dl><dt>Lamp</dt><dd>It is lit.</dd></dl>", ["Lamp: It is lit."]),
+        ("<dl><dt>Lamp:<dd><p>It is lit.</p><p>Late.</p></dl>", ["Lamp: It is lit.", "Late."]),
+        ("<dl><dt>-v<dt>--verbose<dd>Says more.</dl>", ["-v, --verbose: Says more."]),
+        ("<dl><dt>Lamp<dd><ul><li>It is lit.</ul></dl>", ["Lamp: ", "It is lit."]),
+        ("<dl><dt>Why?<dd>Because.<dd>And so.</dl>", ["Why?", "Because.", "And so."]),
+        ("<details><summary>Why?</summary>Because.</details>", ["Why?", "Because."]),
+    ],
+)
+def test_terms_are_joined_with_their_meaning(tmp_path: Path, source: str, texts: list[str]) -> None:
+    document = read(tmp_path, "a.html", source)
+    found = [document.text[block.start : block.end] for block in document.blocks]
+    assert [text.rstrip(": ") for text in found] == [text.rstrip(": ") for text in texts]
+    check(document)
+
+
+def test_items_and_questions_have_their_context(tmp_path: Path) -> None:
+    source = (
+        "<h1>FAQ</h1><p><b>Why is it slow?</b></p><p>It reads:</p>"
+        "<ul><li>files:<ul><li>big ones</ul><li>mail</ul><p><b>Table 1. Sizes</b></p><p>End.</p>"
+        "<dl><dt>Is it free?</dt><dd>Yes.</dd></dl>"
+    )
+    document = read(tmp_path, "a.html", source)
+    found = {document.text[s.start : s.end]: s for s in iter_sentences(document)}
+    assert found["It reads:"].headings == ("FAQ", "Why is it slow?")
+    assert found["files:"].lead_in == "It reads:"
+    assert found["big ones"].lead_in == "files:"
+    assert found["mail"].lead_in == "It reads:"
+    assert found["End."].headings == ("FAQ", "Why is it slow?")
+    assert found["Yes."].headings == ("FAQ", "Is it free?")
+    assert found["Is it free?"].kind == "heading"

@@ -107,7 +107,7 @@ def test_windows_line_ends_count_as_one_line_break(tmp_path: Path) -> None:
         ("Title\n=====\n", [("heading", "Title")]),
         ("a\n\n---\n\nb", [("text", "a"), ("text", "b")]),
         ("#hashtag", [("text", "#hashtag")]),
-        ("1. a\n2. b", [("text", "a"), ("text", "b")]),
+        ("1. a\n2. b", [("item", "a"), ("item", "b")]),
         ("in\n1986. that was", [("text", "in\n1986. that was")]),
         ("~~~\nnever closed\n", [("code", "never closed\n")]),
         ("a | b\nno table", [("text", "a | b\nno table")]),
@@ -168,3 +168,65 @@ def test_thousands_of_comments_on_one_line_are_skipped(tmp_path: Path) -> None:
 def test_bars_in_code_do_not_separate_cells(row: str, cells: list[str]) -> None:
     content = read_markdown(f"a|b\n-|-\n{row}\n")
     assert [content.text[block.start : block.end] for block in content.blocks][2:] == cells
+
+
+@pytest.mark.parametrize(
+    ("source", "kinds"),
+    [
+        (
+            '!!! note "Read all of this first"\n    It is short.\n\nEnd.',
+            ["Read all of this first", "It is short.", "End."],
+        ),
+        ("??? tip\n\n    It is short.\n\n    ```\n    x\n    ```\n", ["It is short.", "x"]),
+        (
+            '=== "Linux"\n\n    Use apt.\n\n=== "macOS"\n\n    Use brew.\n',
+            ["Use apt.", "Use brew."],
+        ),
+        (":::warning\n\nIt is hot.\n\n:::\n", ["It is hot."]),
+        ("::: tip Mind the open door\nIt is hot.\n:::\n", ["Mind the open door", "It is hot."]),
+        ("/// note | Mind the open door\nIt is hot.\n///\n", ["Mind the open door", "It is hot."]),
+        ("> [!NOTE]\n> It is hot.\n", ["It is hot."]),
+        ('--8<-- "a.md"\n{! a.md !}\n{% include "a.md" %}\n{{< youtube x >}}\nText.', ["Text."]),
+        ("{{% note %}}\nIt is hot.\n{{% /note %}}\n", ["It is hot."]),
+        ("{{< highlight go >}}\nx := 1\n{{< /highlight >}}\nText.", ["x := 1", "Text."]),
+        ("# Top {#top}\n\nText{: .lead } here.\n{: .fs-6 }\n", ["Top", "Text here."]),
+        ('# Top { id="a" }\n\n[It](a.md){ .button } is hot.', ["Top", "It is hot."]),
+        ("# Top {/* #top */}\n\nText.", ["Top", "Text."]),
+        ("import Tabs from '@theme/Tabs';\nimport './a.css';\n\nText.", ["Text."]),
+        ("export const A = () => (\n  <div>\n    no\n  </div>\n);\n\nText.", ["Text."]),
+        ("import your data from the old index.", ["import your data from the old index."]),
+        ("<Tabs groupId={x} items={['a']}>\n<Tab>\n\nText.\n\n</Tab>\n</Tabs>", ["Text."]),
+        ("[![Build](a.svg)](http://x.org) ![Logo](b.png)\n\nText.", ["Text."]),
+        ("- [Install](install.md)\n- [Use](#use)\n\nText.", ["Text."]),
+        ("- [Svelte](https://svelte.dev)\n", ["Svelte"]),
+        ("- [Install](install.md) explains it.", ["Install explains it."]),
+        ("See [the guide].\n\n[the guide]: guide.md", ["See the guide."]),
+        ("An [aside] stays.", ["An [aside] stays."]),
+        ("[TOC]\n\nText.\n\n*[HTML]: Hypertext\n", ["Text."]),
+        (":material-check: Done :tada: at 10:30:45.", ["Done  at 10:30:45."]),
+        ("Term\n: Its meaning.\n: Another.\n", ["Term: Its meaning.", "Another."]),
+        ("**Term**\n\n:   Its meaning\n    goes on.\n", ["Term: Its meaning\ngoes on."]),
+        ("Why is it so?\n: Because.\n", ["Why is it so?", "Because."]),
+    ],
+)
+def test_what_sites_add_to_markdown(tmp_path: Path, source: str, kinds: list[str]) -> None:
+    document = read(tmp_path, "a.md", source)
+    blocks = [document.text[block.start : block.end].strip() for block in document.blocks]
+    assert [text for text in blocks if text] == kinds
+    check(document)
+
+
+def test_items_and_questions_have_their_context(tmp_path: Path) -> None:
+    source = (
+        "# FAQ\n\n**Why is it slow?**\n\nIt reads files:\n\n- all of them:\n  - big ones\n\n"
+        "  and more\n- twice\n\nRun this:\n\n```\nx\n```\n\n1. Not of the code\n"
+    )
+    document = read(tmp_path, "a.md", source)
+    found = {document.text[s.start : s.end]: s for s in iter_sentences(document)}
+    assert found["Why is it slow?"].kind == "heading"
+    assert found["It reads files:"].headings == ("FAQ", "Why is it slow?")
+    assert found["all of them:"].lead_in == "It reads files:"
+    assert found["big ones"].lead_in == "all of them:"
+    assert found["twice"].lead_in == "It reads files:"
+    assert (found["x"].kind, found["x"].lead_in) == ("code", "Run this:")
+    assert found["Not of the code"].lead_in == ""

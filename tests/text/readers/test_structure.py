@@ -145,3 +145,108 @@ def test_a_document_of_code_alone_is_split_like_text(tmp_path: Path) -> None:
         ("sentence", "And a second."),
     ]
     assert shown(read(tmp_path, "a.md", f"Text.\n\n{code}"))[1][0] == "code"
+
+
+LISTS = {
+    "a.rst": "You can use:\n\n- apt, with:\n\n  * Debian\n\n  and more\n- brew\n\nEnd.\n",
+    "a.adoc": "You can use:\n\n* apt, with:\n** Debian\n+\nand more\n* brew\n\nEnd.\n",
+    "a.org": "You can use:\n- apt, with:\n  - Debian\n- brew\n\nEnd.\n",
+    "a.tex": (
+        "You can use:\n\\begin{itemize}\n\\item apt, with:\n\\begin{itemize}\n\\item Debian\n"
+        "\\end{itemize}\n\\item brew\n\\end{itemize}\nEnd.\n"
+    ),
+    "a.html": "<p>You can use:<ul><li>apt, with:<ul><li>Debian</ul><li>brew</ul><p>End.",
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_list_items_keep_their_lead_in(tmp_path: Path, name: str) -> None:
+    document = read(tmp_path, name, LISTS[name])
+    found = {document.text[s.start : s.end]: s.lead_in for s in iter_sentences(document)}
+    found.pop("and more", None)
+    assert found == {
+        "You can use:": "",
+        "apt, with:": "You can use:",
+        "Debian": "apt, with:",
+        "brew": "You can use:",
+        "End.": "",
+    }
+    check(document)
+
+
+DEFINITIONS = {
+    "a.rst": "Limits\n    They are low.\n",
+    "a.adoc": "Limits:: They are low.\n",
+    "a.org": "- Limits :: They are low.\n",
+    "a.tex": "\\begin{description}\\item[Limits] They are low.\\end{description}\n",
+    "a.md": "Limits\n: They are low.\n",
+    "a.html": "<dl><dt>Limits<dd>They are low.</dl>",
+    "a.1": ".TH X 1\n.SH NAME\n.TP\nLimits\nThey are low.\n",
+}
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_a_term_and_its_meaning_are_one_sentence(tmp_path: Path, name: str) -> None:
+    document = read(tmp_path, name, DEFINITIONS[name])
+    assert shown(document)[-1] == ("sentence", "Limits: They are low.")
+    check(document)
+
+
+QUESTIONS = {
+    "a.rst": "**Is it free?**\n\nYes, it is.\n",
+    "b.rst": "Is it free?\n    Yes, it is.\n",
+    "a.adoc": "*Is it free?*\n\nYes, it is.\n",
+    "b.adoc": "[qanda]\nIs it free?:: Yes, it is.\n",
+    "a.org": "*Is it free?*\n\nYes, it is.\n",
+    "a.md": "__Is it free?__\n\nYes, it is.\n",
+    "b.md": "Q: Is it free?\nA: Yes, it is.\n",
+    "c.md": "## Is it free?\n\n**Answer:** Yes, it is.\n",
+    "a.html": "<p><strong>Is it free?</strong><p>Yes, it is.",
+    "a.txt": "Question 1: Is it free?\n\nAnswer: Yes, it is.\n",
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_is_the_heading_of_its_answer(tmp_path: Path, name: str) -> None:
+    document = read(tmp_path, name, QUESTIONS[name])
+    found = [(s.kind, document.text[s.start : s.end], s.heading) for s in iter_sentences(document)]
+    assert found == [
+        ("heading", "Is it free?", ""),
+        ("sentence", "Yes, it is.", "Is it free?"),
+    ]
+    check(document)
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "texts"),
+    [
+        ("a.adoc", "* xref:a.adoc[]\n* xref:b.adoc#c[The C]\n* <<d>>\n\nText.\n", ["Text."]),
+        ("a.adoc", "include-code::Main[]\n\nText.\n", ["Text."]),
+        ("a.adoc", "Use javadoc:org.x.Map[format=annotation] here.\n", ["Use org.x.Map here."]),
+        ("a.adoc", "See {url-docs}/org.x.Map for more.\n", ["See org.x.Map for more."]),
+        ("a.adoc", "Get /users/{id} now.\n", ["Get /users/{id} now."]),
+        ("a.org", "- [[#install][Install]]\n- [[*Use][Use]]\n\nText.\n", ["Text."]),
+        ("a.org", "- [[https://x.org][X]]\n", ["X"]),
+    ],
+)
+def test_links_to_other_pages_and_includes_are_left_out(
+    tmp_path: Path, name: str, source: str, texts: list[str]
+) -> None:
+    document = read(tmp_path, name, source)
+    assert [text for _, text in shown(document)] == texts
+    check(document)
+
+
+def test_a_long_row_of_a_table_keeps_its_name(tmp_path: Path) -> None:
+    text = "It is the first sentence of a long cell. " * 15
+    source = (
+        f"| Name | Type | Use |\n|---|---|---|\n| path | text | {text}|\n| id | text | A. B. |\n"
+    )
+    document = read(tmp_path, "a.md", source)
+    found = [(s.kind, document.text[s.start : s.end], s.lead_in) for s in iter_sentences(document)]
+    assert found[1:3] == [
+        ("row", "path\ntext", ""),
+        ("cell", "It is the first sentence of a long cell.", "path"),
+    ]
+    assert found[-1] == ("row", "id\ntext\nA. B.", "")
+    check(document)

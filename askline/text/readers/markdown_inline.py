@@ -1,0 +1,193 @@
+"""
+The marks inside a block of Markdown: which characters of its source are shown.
+
+CommonMark's emphasis, code spans, links, images, tags and entities, and what sites add to it: emoji
+and icon names, attribute lists, template expressions and comments of JSX. The length of code spans
+and links is limited, which keeps the time linear.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from html import unescape
+
+from .offsets import TextBuilder
+
+__all__ = [
+    "LineSpan",
+    "is_link_list",
+    "join_lines",
+    "normalize_label",
+    "visible_pieces",
+]
+
+LineSpan = tuple[int, int]
+"""Start and end in the source, without the line end."""
+Replacement = tuple[int, int, str]
+"""Start, end, and the text to show instead."""
+
+# The pattern starts with a character set, because `re` then skips all other characters quickly.
+# The number of repetitions of a group is limited, because `re` keeps each in memory.
+_TOKEN = re.compile(
+    r"""[\\`!\[\]*_~<&{:] (?:
+      (?<=\\) (?P<escaped>[!-/:-@\[-`{-~])
+    | (?<=`) (?P<ticks>`*) (?: (?P<code> (?!`).{1,2000}?(?<!`) ) `(?P=ticks)(?!`) )?
+    | (?<=\[) \^[^\[\]\s]{1,99}\](?!:)(?P<note>)
+    | (?P<open> (?<=!)\[ | (?<=\[) )
+    | (?<=\])(?P<target> \( [ ]* (?=\S) (?: <[^<>\n]*> | [^\s()]* (?:\([^\s()]*\)[^\s()]*){0,99} )
+                    (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
+                  | \( (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
+                  | \[ [^\[\]]{0,99} \] )?(?P<close>)
+    | (?P<run> (?<=\*)\** | (?<=_)_* | (?<=~)~ )
+    | (?<=<) (?:
+        (?P<link> [a-z][a-z0-9+.-]+:[^\s<>]* | [\w.+-]+@[\w.-]+ )>
+      | !--(?P<comment>)
+      | (?: /?[a-z][\w.:-]*
+            (?: \s (?: [^<>"'{}] | "[^"]{0,500}" | '[^']{0,500}' | \{[^{}]{0,500}\} ){0,300} )?
+            /?>
+          | /?[a-z][\w-]*(?:\s[^<>]{0,2000})?/?> | /?> ) (?P<tag>)
+      )
+    | (?<=&) (?: \#\d{1,7} | \#x[0-9a-f]{1,6} | [a-z][a-z0-9]{1,31} );(?P<entity>)
+    | (?<=\{) (?: /\*.{0,500}?\*/ | \{.{0,500}?\}(?=\}) | %.{0,500}?%
+        | :?[ ]{0,3}(?: [.\#][\w-] | (?:target|rel|width|height|style|class|id|title|align|loading
+            |data-[\w-]+|download|markdown)\b(?=[ =}]) )[^{}\n]{0,300} ) \}(?P<attributes>)
+    | (?<![^\s(|>]:)(?<=:) [a-z][a-z0-9_+-]{1,60}:(?P<emoji>)(?![\w:])
+    )""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+_MARKS = re.compile(r"[\\`\[*_~<&{]|(?<![^\s(|>]):[a-z]")
+_PIECE = re.compile(r"\n|[^\n]+")
+_LETTER = re.compile(r"[^\W_]")
+_LINK_STARTS = ("[", "!", "<", "*", "_", ":", "`")
+
+
+def join_lines(source: str, lines: Sequence[LineSpan]) -> TextBuilder:
+    """The lines of a block without white space at either end, joined by single line breaks."""
+    block = TextBuilder()
+    for start, end in lines:
+        line = source[start:end]
+        start += len(line) - len(line.lstrip())
+        if block.length:
+            block.add("\n", block.segments.end(block.length), start)
+        block.add(line.strip(), start, start + len(line.strip()))
+    return block
+
+
+def visible_pieces(block: TextBuilder, labels: Collection[str]) -> Iterator[tuple[str, int, int]]:
+    """
+    The pieces of a block that are shown, each with its span in the source.
+
+    `labels` are those of the link definitions of the document, as `normalize_label` returns them.
+    """
+    text = block.text()
+    position = 0
+    replacements, _ = _find_marks(text, labels)
+    for start, end, replacement in (*replacements, (len(text), len(text), "")):
+        for piece in _PIECE.finditer(text, position, start):
+            yield piece[0], *block.segments.span(*piece.span())
+        if replacement:
+            yield replacement, *block.segments.span(start, end)
+        position = end
+
+
+def is_link_list(text: str, labels: Collection[str]) -> bool:
+    """Whether a block has images or links into the site, and no words outside of them."""
+    if not text.startswith(_LINK_STARTS):
+        return False
+    replacements, links = _find_marks(text, labels)
+    if not links:
+        return False
+    position = 0
+    for start, end in sorted([*links, *((start, end) for start, end, _ in replacements)]):
+        if start > position and _LETTER.search(text, position, start):
+            return False
+        position = max(position, end)
+    return not _LETTER.search(text, position)
+
+
+def normalize_label(label: str) -> str:
+    """The form in which the labels of link definitions are compared."""
+    return " ".join(label.casefold().split())
+
+
+def _find_marks(
+    text: str, labels: Collection[str]
+) -> tuple[list[Replacement], list[tuple[int, int]]]:
+    """
+    The spans of a block that are not shown as they are, in order.
+
+    Also the spans of images and of links into the site: lists of links to other sites are content.
+    """
+    if not _MARKS.search(text):
+        return [], []
+    found: list[Replacement] = []
+    links: list[tuple[int, int]] = []
+    brackets: list[tuple[int, int]] = []
+    runs: list[_DelimiterRun] = []
+    last_comment_end = text.rfind("-->")
+    position = 0
+    while token := _TOKEN.search(text, position):
+        start, position = token.span()
+        end = position
+        kind = token.lastgroup
+        if kind == "escaped":
+            found.append((start, start + 1, ""))
+        elif kind == "code":
+            found += [(start, token.start("code"), ""), (token.end("code"), end, "")]
+        elif kind == "open":
+            brackets.append((start, end))
+        elif kind == "close" and brackets:
+            opening = brackets.pop()
+            if token["target"] or (
+                labels
+                and start - opening[1] <= 99
+                and normalize_label(text[opening[1] : start]) in labels
+            ):
+                found += [(*opening, ""), (start, end, "")]
+                if text[opening[0]] == "!" or "://" not in (token["target"] or ""):
+                    links.append((opening[0], end))
+        elif kind == "run":
+            runs.append(_DelimiterRun(text, start, end))
+        elif kind == "link":
+            found += [(start, start + 1, ""), (end - 1, end, "")]
+        elif kind == "comment":
+            if last_comment_end >= end:
+                position = text.index("-->", end) + 3
+                found.append((start, position, ""))
+        elif kind in ("tag", "note", "attributes", "emoji"):
+            found.append((start, end, ""))
+        elif kind == "entity":
+            found.append((start, end, unescape(token[0])))
+    return sorted([*found, *_emphasis(runs)]), links
+
+
+class _DelimiterRun:
+    """Equal marks in a row that may open or close emphasis by CommonMark's flanking rules."""
+
+    def __init__(self, text: str, start: int, end: int) -> None:
+        before, after = text[start - 1 : start], text[end : end + 1]
+        self.mark = text[start]
+        self.start, self.end = start, end
+        left = bool(after.strip()) and (after.isalnum() or not before.isalnum())
+        right = bool(before.strip()) and (before.isalnum() or not after.isalnum())
+        self.opens = left and not (self.mark == "_" and before.isalnum())
+        self.closes = right and not (self.mark == "_" and after.isalnum())
+
+
+def _emphasis(runs: Sequence[_DelimiterRun]) -> Iterator[Replacement]:
+    """The marks that form pairs; all other marks are text."""
+    open_runs: dict[str, list[_DelimiterRun]] = {"*": [], "_": [], "~": []}
+    for run in runs:
+        waiting = open_runs[run.mark]
+        while run.closes and waiting and run.start < run.end:
+            opener = waiting[-1]
+            size = min(opener.end - opener.start, run.end - run.start)
+            yield opener.end - size, opener.end, ""
+            yield run.start, run.start + size, ""
+            opener.end -= size
+            run.start += size
+            if opener.start == opener.end:
+                waiting.pop()
+        if run.opens and run.start < run.end:
+            waiting.append(run)
