@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -391,4 +391,8 @@ def _prepare_folder(folder: Path, *, must_exist: bool) -> None:
 def _size_bytes(folder: Path | None, pattern: str) -> int:
     if folder is None:
         return 0
-    return sum(file.stat().st_size for file in folder.glob(pattern) if file.is_file())
+    total = 0
+    for file in folder.glob(pattern):
+        with suppress(OSError):  # another process replaces files of the search index
+            total += file.stat().st_size
+    return total

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -55,6 +57,7 @@ MAX_SHARED_CHARACTERS = 20_000
 """Longer requests do not share a batch either: the other requests would wait for them."""
 
 _PUNCTUATION = re.compile(r"[^\w\s]")
+_ABSOLUTE_PATH = re.compile(r"(?<![\w:/.])(?:/[^\s/:;,'\"()]+){2,}|\b[A-Za-z]:\\[^\s:;,'\"()]+")
 _log = logging.getLogger(__name__)
 
 
@@ -74,9 +77,11 @@ class JobHandler:
         *,
         max_tokens: int,
         batch_size: int,
+        index_folder: str | None = None,
     ) -> None:
         self._rankers = rankers
         self._index = index
+        self._index_folder = index_folder
         self._max_tokens = max_tokens
         self.batch_size = batch_size if rankers.default.batches_requests else 1
 
@@ -94,7 +99,13 @@ class JobHandler:
             ranker.rank("Which lamp burns?", ["The lamp burns.", "It rains."])
             ranker.warm_up()
             ranker.read("Which lamp burns?", ["The lamp burns."])
-        return cls(rankers, index, max_tokens=config.max_tokens, batch_size=config.batch_size)
+        return cls(
+            rankers,
+            index,
+            max_tokens=config.max_tokens,
+            batch_size=config.batch_size,
+            index_folder=config.index,
+        )
 
     def describe(self) -> WorkerReady:
         """Return what `/info` shows about the rankers."""
@@ -131,7 +142,13 @@ class JobHandler:
         try:
             return self._execute(request)
         except Exception as error:
-            return JobFailure.from_error(error)
+            failure = JobFailure.from_error(error)
+            if failure.kind == "internal":
+                _log.exception("The job %s failed.", request.job.task)
+            public = _hide_paths(failure.message, self._index_folder)
+            if public == failure.message:
+                return failure
+            return replace(failure, message=public, log_message=failure.message)
 
     def _execute(self, request: JobRequest) -> JobResult:
         job, deadline_ms = request.job, request.remaining_ms()
@@ -192,6 +209,16 @@ class JobHandler:
                 f"The texts must have at most {self._max_tokens:,} tokens together, got more."
             )
         return tokens
+
+
+def _hide_paths(message: str, index_folder: str | None) -> str:
+    """Leave paths of this machine out of a message: they are not the client's business."""
+    if index_folder is not None:
+        folders = {str(Path(index_folder).expanduser()), os.path.realpath(index_folder)}
+        folders |= {index_folder, os.path.abspath(index_folder)}
+        for folder in sorted(folders - {".", "/"}, key=len, reverse=True):
+            message = message.replace(folder, "INDEX")
+    return _ABSOLUTE_PATH.sub("FILE", message)
 
 
 def count_tokens(ranker: Ranker, texts: Iterable[str], *, limit: int) -> int:

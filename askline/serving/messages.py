@@ -315,6 +315,8 @@ class JobFailure:
     message: str
     status: int | None = None
     """The HTTP status, if the kind does not determine it."""
+    log_message: str | None = None
+    """For the log, if the message for the client leaves something out."""
 
     @classmethod
     def from_error(cls, error: BaseException) -> JobFailure:

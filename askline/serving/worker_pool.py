@@ -217,8 +217,9 @@ class WorkerPool:
         work_seconds = reply.work_ms / 1000
         queue_seconds = max(0.0, time.monotonic() - job.queued_at - work_seconds)
         if reply.failure is not None and not job.future.done():
-            if reply.failure.kind == "internal":
-                _log.error("The job %s failed: %s", job.job.task, reply.failure.message)
+            if reply.failure.kind in ("internal", "corpus"):
+                message = reply.failure.log_message or reply.failure.message
+                _log.error("The job %s failed: %s", job.job.task, message)
             job.fail(error_of_failure(reply.failure))
         elif not job.future.done():
             share = work_seconds / reply.batch_size

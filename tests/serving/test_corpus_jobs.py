@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from askline.corpus import Corpus
+from askline.corpus.lock import writer_lock
+from askline.serving.job_handler import _hide_paths
 
 from .conftest import PAGES, TEXTS
 from .server_process import Server
@@ -12,7 +19,7 @@ from .server_process import Server
 
 def _ask(server: Server, question: str, **options: Any) -> dict[str, Any]:
     response = server.post("/v1/ask", {"question": question, **options})
-    assert response.status_code == 200, response.text
+    assert response.status_code == 200, (response.text, server.lines[-50:])
     found: dict[str, Any] = response.json()
     return found
 
@@ -178,3 +185,40 @@ def test_a_threshold_of_the_request_replaces_that_of_the_ranker(server: Server) 
         each["probability"] is not None and each["probability"] >= own["threshold"]
         for each in own["answers"]
     ]
+
+
+def test_errors_of_the_index_do_not_name_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "secret place" / "index"
+    with Corpus.open(folder, ranker=None) as corpus:
+        corpus.add_texts(PAGES)
+    options = ("--index", str(folder), "--model", "jaccard", "--workers", "1")
+    with Server(*options) as running:
+        with writer_lock(folder):
+            busy = running.post("/v1/documents", {"documents": [{"id": "a", "text": "A text."}]})
+        with closing(sqlite3.connect(folder / "store.sqlite")) as connection:
+            connection.execute("DROP TABLE sentences")
+        damaged = running.post("/v1/ask", {"question": "Which lens did Fresnel build?"})
+        running.await_line(f"The job add failed: {folder} is being written by process")
+        running.await_line(f"The job ask failed: {folder}")
+    assert (busy.status_code, damaged.status_code) == (503, 503)
+    assert "INDEX is being written by process" in busy.text
+    assert "INDEX/store.sqlite" in damaged.text
+    assert "secret" not in busy.text + damaged.text
+    assert str(tmp_path) not in busy.text + damaged.text
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("/srv/a/index/store.sqlite: full.", "INDEX/store.sqlite: full."),
+        ("Run: askline index --out /srv/a/index", "Run: askline index --out INDEX"),
+        ("No file '/usr/lib/x y/z.bin' here.", "No file 'FILE y/z.bin' here."),
+        (r"C:\data\x.bin is damaged.", "FILE is damaged."),
+        (
+            "and/or, 1/2, /rerank, https://host/a/b stay.",
+            "and/or, 1/2, /rerank, https://host/a/b stay.",
+        ),
+    ],
+)
+def test_paths_are_left_out_of_messages(message: str, shown: str) -> None:
+    assert _hide_paths(message, "/srv/a/index") == shown
