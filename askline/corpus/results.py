@@ -281,6 +281,8 @@ class DocumentSentence:
     is_heading: bool
     kind: str = "sentence"
     """One of `askline.corpus.schema.SENTENCE_KINDS`."""
+    headings: tuple[str, ...] = ()
+    """The path of headings above, from the highest to the nearest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,6 +192,7 @@ def to_document_sentence(sentence: SentenceRecord) -> DocumentSentence:
         sentence.heading,
         sentence.is_heading,
         SENTENCE_KINDS[sentence.kind],
+        sentence.headings,
     )
 
 

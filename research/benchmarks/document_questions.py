@@ -70,7 +70,8 @@ class Unit:
     set: str
     file: str
     number: int
-    heading: str
+    """The line, page, paragraph, notebook cell or message, from 1."""
+    headings: tuple[str, ...]
     text: str
 
 
@@ -122,7 +123,10 @@ def first_right(answers: Answers, question: DocumentQuestion) -> int | None:
     right = (
         place
         for place, each in enumerate(answers, start=1)
-        if is_right(each.text, each.document, question.gold)
+        if any(
+            is_right(each.text, document, question.gold)
+            for document in (each.document, *(other.document for other in each.also_at))
+        )
     )
     return next(right, None)
 
@@ -169,16 +173,22 @@ def percent(part: int, whole: int) -> float | None:
 
 def draw_units(number: int, corpus: Path, indexes: Path, seed: int = UNITS_SEED) -> list[Unit]:
     """
-    `number` sentences over all sets of the folder, in the order of the draw.
+    `number` different sentences over all sets of the folder, in the order of the draw.
 
     A set is drawn first and then a sentence of it, so that a large set does not fill the list.
-    Headings are not drawn.
+    Headings and code are not drawn: they are shown, and are never answers.
     """
     drawing = random.Random(seed)
-    sets = sorted(path.name for path in corpus.iterdir() if path.is_dir())
-    units = {name: all_units(name, corpus, indexes) for name in sets}
-    sets = [name for name in sets if units[name]]
-    return [drawing.choice(units[drawing.choice(sets)]) for _ in range(number)]
+    sets = {
+        path.name: all_units(path.name, corpus, indexes)
+        for path in sorted(corpus.iterdir())
+        if path.is_dir()
+    }
+    drawn: list[Unit] = []
+    while len(drawn) < number and (left := [name for name, units in sets.items() if units]):
+        units = sets[drawing.choice(left)]
+        drawn.append(units.pop(drawing.randrange(len(units))))
+    return drawn
 
 
 def all_units(name: str, corpus: Path, indexes: Path) -> list[Unit]:
@@ -187,11 +197,12 @@ def all_units(name: str, corpus: Path, indexes: Path) -> list[Unit]:
         after = ""
         while documents := index.documents(after=after):
             after = documents[-1].name
-            for document in documents:
-                for each in index.sentences(document.name) or []:
-                    if not each.is_heading:
-                        heading = str(each.heading)
-                        units.append(Unit(name, document.name, each.number, heading, each.text))
+            units += [
+                Unit(name, document.name, each.number, each.headings, each.text)
+                for document in documents
+                for each in index.sentences(document.name) or []
+                if not each.is_heading and each.kind != "code"
+            ]
     return units
 
 
