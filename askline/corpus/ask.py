@@ -8,22 +8,21 @@ from dataclasses import replace
 
 from ..errors import InputError
 from ..rankers.base import Ranker
-from ..rankers.probability import log_odds
 from ..rankers.registry import DEFAULT_SPEC
 from ..rankers.requests import check_question
-from ..types import Hit, Ranking, StageReport
+from ..types import Hit
 from .results import Answer, AnswerPhrase, AnswerPlace, Answers, RetrievedSentence
-from .retrieval import HasNeighbors, Retriever, standard_scores
+from .retrieval import HasNeighbors, Retriever
+from .sentence_ranking import RankedSentences, rank_sentences
 from .title_context import SentenceInContext, TitledSentence, add_title_context
 
 __all__ = [
     "DEFAULT_BLEND",
     "DEFAULT_RANKER",
     "DEFAULT_RETRIEVED",
-    "LOG_ODDS_BLEND",
     "MAX_JOINED_CHARACTERS",
     "answer",
-    "in_document_order",
+    "answers_from",
     "read_phrase",
 ]
 
@@ -31,8 +30,6 @@ DEFAULT_RANKER: str | None = DEFAULT_SPEC
 """Lexical rankers after retrieval do worse than retrieval alone, which has read the passage."""
 DEFAULT_BLEND = 1.0
 """Weight of the retrieval score. Retrieval reads the passage and the ranker the sentence."""
-LOG_ODDS_BLEND = 0.5
-"""Factor of `blend` for a calibrated ranker (research/results/corpus_blend.json)."""
 MIN_COPY_CHARACTERS = 60
 """A sentence of this length says the same wherever it stands; a shorter one may not."""
 DEFAULT_RETRIEVED = 100
@@ -56,15 +53,19 @@ def answer(
     """
     The best `top_k` answers out of `retrieved` sentences.
 
-    The ranker gets the sentences of a document next to each other and in their order, documents
-    with the best sentence first, each sentence with its title context (`add_title_context`). What
-    its last stage ranks is sorted by the sum of the ranker's score and `blend` times the standard
-    score of the retrieval. The ranker's score counts as a standard score, or as log odds if it is a
-    probability, in which case `blend` counts half. With `blend=0`, the order is the ranker's.
-    Without a ranker, the order is that of the retrieval.
+    A ranker that reads passages ranks all sentences of the passages of the retrieved sentences, in
+    context. Any other ranker gets the retrieved sentences of a document next to each other and in
+    their order, documents with the best sentence first, each sentence with its title context
+    (`add_title_context`). `sentence_ranking.py` has the rules.
 
-    The best answer has the phrase that the ranker reads in it, if the ranker can read. Other
-    answers have their nearest phrase, if the retriever searches phrases.
+    The order is that of the sum of the ranker's score and `blend` times the retrieval score. The
+    score of a calibrated ranker counts as log odds, and the probability of an answer is that of the
+    sum, so that the order follows it. With `blend=0`, the order is the ranker's. Without a ranker,
+    it is that of the retrieval.
+
+    Answers that were read in their passage at full depth have the phrase that the ranker found in
+    them. The best of other answers has the phrase that the ranker reads in it. All others have
+    their nearest phrase, if the retriever searches phrases.
 
     Each answer has `context` sentences before and after it, if the retriever knows them.
     `threshold` replaces the ranker's own, from 0, which never refuses, to 1. With `join`, sentences
@@ -79,67 +80,76 @@ def answer(
         )
     if context < 0:
         raise InputError(f"context must not be negative, got {context}.")
-    threshold = _threshold(ranker, threshold)
+    _check_threshold(ranker, threshold)
     start = time.perf_counter()
-    total = len(retriever)
-    sentences = retriever.retrieve(question, retrieved)
-    report = StageReport(
-        f"{retriever} % {retrieved}", total, len(sentences), time.perf_counter() - start
+    ranked = rank_sentences(question, retriever, ranker, retrieved=retrieved, blend=blend)
+    answers = answers_from(
+        ranked,
+        question,
+        retriever,
+        ranker,
+        top_k=top_k,
+        context=context,
+        threshold=threshold,
+        join=join,
     )
-    if ranker is None:
-        ranking = Ranking(tuple(Hit(at, each.score) for at, each in enumerate(sentences)), ())
-    else:
-        sentences = in_document_order(sentences)
-        texts = [each.text for each in add_title_context(question, sentences)]
-        ranking = ranker.trace(question, texts)
-        ranking = replace(ranking, hits=_blend_scores(ranking, sentences, blend))
-    first_stage = 0 if ranker is None else 1  # retrieval is stage 0
+    return replace(answers, seconds=time.perf_counter() - start)
+
+
+def answers_from(
+    ranked: RankedSentences,
+    question: str,
+    retriever: Retriever,
+    ranker: Ranker | None,
+    *,
+    top_k: int,
+    context: int = 1,
+    threshold: float | None = None,
+    join: bool = False,
+) -> Answers:
+    """The answers of `answer`, from sentences that are ranked already."""
+    start = time.perf_counter()
+    own = ranked.threshold
+    threshold = own if threshold is None or own is None else threshold
     # A threshold of 0 would join whole sections.
-    joined_from = (threshold or ranker.threshold) if join and ranker is not None else None
-    hits, copies = _merge_copies(ranking.hits, sentences)
-    groups = _group_hits(hits, sentences, top_k, joined_from)
-    if ranker is not None and groups:
-        best = groups[0][0].index
-        phrase = read_phrase(ranker, question, sentences[best])
-        sentences = list(sentences)
-        sentences[best] = replace(sentences[best], phrase=phrase or sentences[best].phrase)
+    hits, copies = _merge_copies(ranked.hits, ranked.sentences)
+    groups = _group_hits(hits, ranked.sentences, top_k, (threshold or own) if join else None)
+    sentences = list(ranked.sentences)
+    for place, (hit, *_) in enumerate(groups):
+        phrase = _phrase_of(hit, sentences[hit.index])
+        was_read = ranked.stages[hit.stage].context_depth is not None
+        if place == 0 and ranker is not None and not was_read:
+            phrase = read_phrase(ranker, question, sentences[hit.index])
+        if phrase is not None:
+            sentences[hit.index] = replace(sentences[hit.index], phrase=phrase)
     answers = [
         replace(
-            _to_answer(group, sentences, first_stage + group[0].stage, retriever, context),
+            _to_answer(group, sentences, retriever, context),
             also_at=tuple(map(_to_place, copies.get(group[0].index, ()))),
         )
         for group in groups
     ]
-    return Answers(
-        question,
-        tuple(answers),
-        (report, *ranking.stages),
-        time.perf_counter() - start,
-        threshold,
-    )
+    return Answers(question, tuple(answers), ranked.stages, time.perf_counter() - start, threshold)
 
 
-def _threshold(ranker: Ranker | None, given: float | None) -> float | None:
-    """The threshold to use; None if there are no probabilities."""
-    own = None if ranker is None else ranker.threshold
+def _check_threshold(ranker: Ranker | None, given: float | None) -> None:
     if given is None:
-        return own
+        return
     if not 0 <= given <= 1:
         raise InputError(f"threshold must be a probability from 0 to 1, got {given}.")
-    if own is None and given:
+    if given and (ranker is None or ranker.threshold is None):
         raise InputError(
             "A threshold needs a ranker with probabilities, such as cascade, got "
             f"{'no ranker' if ranker is None else ranker}. Leave out the threshold."
         )
-    return None if own is None else given
 
 
-def in_document_order(sentences: Sequence[RetrievedSentence]) -> list[RetrievedSentence]:
-    """Documents in the order of their best sentence, and the sentences of each in text order."""
-    rank: dict[str, int] = {}
-    for sentence in sentences:
-        rank.setdefault(sentence.document, len(rank))
-    return sorted(sentences, key=lambda sentence: (rank[sentence.document], sentence.ordinal))
+def _phrase_of(hit: Hit, sentence: RetrievedSentence) -> AnswerPhrase | None:
+    """The phrase that the ranker found while it ranked the sentence in its passage."""
+    if hit.span is None:
+        return None
+    start, end = hit.span.start, hit.span.end
+    return AnswerPhrase(sentence.text[start:end], start, end)
 
 
 def read_phrase(ranker: Ranker, question: str, sentence: TitledSentence) -> AnswerPhrase | None:
@@ -160,33 +170,6 @@ def read_phrase(ranker: Ranker, question: str, sentence: TitledSentence) -> Answ
     return AnswerPhrase(
         text, span.start - context.sentence_start, span.end - context.sentence_start
     )
-
-
-def _blend_scores(
-    ranking: Ranking, sentences: Sequence[RetrievedSentence], blend: float
-) -> tuple[Hit, ...]:
-    """Add retrieval scores to those of the last stage; other hits keep their positions."""
-    hits = ranking.hits
-    last_stage = max((hit.stage for hit in hits), default=0)
-    last_hits = [hit for hit in hits if hit.stage == last_stage]
-    calibrated = bool(last_hits) and ranking.stages[last_stage].calibrated
-    ranker_scores = (
-        [log_odds(hit.score) for hit in last_hits]
-        if calibrated
-        else standard_scores([hit.score for hit in last_hits])
-    )
-    retrieval_scores = standard_scores([sentences[hit.index].score for hit in last_hits])
-    if not blend or ranker_scores is None or retrieval_scores is None:
-        return hits
-    weight = blend * LOG_ODDS_BLEND if calibrated else blend
-    blended = [
-        replace(hit, score=ranker_score + weight * retrieval_score)
-        for hit, ranker_score, retrieval_score in zip(
-            last_hits, ranker_scores, retrieval_scores, strict=True
-        )
-    ]
-    # The sort is stable: equal scores keep the ranker's order.
-    return (*sorted(blended, key=lambda hit: -hit.score), *hits[len(last_hits) :])
 
 
 def _merge_copies(
@@ -266,7 +249,6 @@ def _belongs(
 def _to_answer(
     group: Sequence[Hit],
     sentences: Sequence[RetrievedSentence],
-    stage: int,
     retriever: Retriever,
     context: int,
 ) -> Answer:
@@ -286,7 +268,7 @@ def _to_answer(
     return Answer(
         text=" ".join(part.text for part in parts),
         score=hit.score,
-        stage=stage,
+        stage=hit.stage,
         probability=hit.probability,
         document=sentence.document,
         title=sentence.title,

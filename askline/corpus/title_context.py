@@ -17,9 +17,10 @@ from ..text.words import split_words
 from .bm25 import Stemmer
 from .passages import MAX_SENTENCE_CHARACTERS
 
-__all__ = ["SentenceInContext", "TitledSentence", "add_title_context"]
+__all__ = ["SentenceInContext", "TitledSentence", "add_title_context", "title_path"]
 
 _MAX_TITLE_CHARACTERS = 200
+_PATH_SEPARATOR = " > "
 
 _FILE_SUFFIX = re.compile(r"(?<=\w)\.[A-Za-z]{2,5}$")
 _FILE_NAME_SEPARATORS = re.compile(r"[_-]+")
@@ -88,6 +89,21 @@ def add_title_context(
         context = f"{' · '.join(reversed(needed)).removesuffix(':')}: " if needed else ""
         contexts.append(SentenceInContext(context + text, len(context)))
     return contexts
+
+
+def title_path(sentence: TitledSentence) -> str:
+    """
+    The title and the headings above a sentence, from the highest to the nearest.
+
+    The highest are left out of a path of more than 200 characters.
+    """
+    title = _readable_title(sentence.title)
+    parts = [part for part in dict.fromkeys([title, *sentence.headings]) if part]
+    if sentence.heading and not sentence.headings:
+        parts = list(dict.fromkeys([*parts, sentence.heading]))
+    while len(parts) > 1 and len(_PATH_SEPARATOR.join(parts)) > _MAX_TITLE_CHARACTERS:
+        del parts[0]
+    return _PATH_SEPARATOR.join(parts)[:_MAX_TITLE_CHARACTERS]
 
 
 def _titles(sentence: TitledSentence) -> Iterable[str]:

@@ -78,7 +78,7 @@ class ContextConfig:
     max_title: int = 48
     """Tokens of a title; the rest of it is not read."""
     ranking: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """The entries that the ranker reads: `schedule`, `calibration`, `answer`; each is optional."""
+    """What the ranker reads: `schedule`, `calibration`, `answer`, `threshold`; each is optional."""
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> ContextConfig:

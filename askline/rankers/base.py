@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, RankerError
 from ..types import Document, Hit, Ranking, Span, StageReport
+from .context_cascade import ContextSettings
 from .deadline import Deadline, Stop
 from .pipeline import PipelineState
 from .requests import (
@@ -113,9 +114,19 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         return None
 
     @property
+    def context(self) -> ContextSettings | None:
+        """How the sentences of passages are ranked in context; None if they are not."""
+        return None
+
+    @property
     def reads_passages(self) -> bool:
         """Whether a sentence of a `Passage` is scored with the other sentences in sight."""
-        return False
+        return self.context is not None
+
+    @property
+    def first_stage(self) -> Ranker | None:
+        """The stages before the last one of a pipeline; None for other rankers."""
+        return None
 
     @property
     def listwise(self) -> bool:
@@ -404,8 +415,12 @@ class _Composite(Ranker):
         return self.last.threshold
 
     @property
-    def reads_passages(self) -> bool:
-        return self.last.reads_passages
+    def context(self) -> ContextSettings | None:
+        return self.last.context
+
+    @property
+    def first_stage(self) -> Ranker | None:
+        return self.last.first_stage
 
     @property
     def listwise(self) -> bool:
@@ -484,6 +499,13 @@ class Pipeline(_Composite):
     @property
     def last(self) -> Ranker:
         return self.stages[-1]
+
+    @property
+    def first_stage(self) -> Ranker | None:
+        earlier = self.stages[:-1]
+        if len(earlier) != 1:
+            return Pipeline(earlier) if earlier else None
+        return earlier[0].ranker if isinstance(earlier[0], Cut) else earlier[0]
 
     @property
     def stops_at_deadline(self) -> bool:

@@ -128,10 +128,6 @@ class Cascade(Ranker):
         return False
 
     @property
-    def reads_passages(self) -> bool:
-        return self.context is not None
-
-    @property
     def stops_at_deadline(self) -> bool:
         return True
 

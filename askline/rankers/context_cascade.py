@@ -27,6 +27,7 @@ from .probability import (
     LogitCalibration,
     read_answer_calibration,
     read_calibration,
+    read_threshold,
 )
 from .requests import PassageTexts, Request
 from .schedule import KeepCounts, Schedule, Step
@@ -51,10 +52,12 @@ class ContextSettings:
     """By depth; for a depth without one, the probability is the sigmoid of the logit."""
     answer: Mapping[int, AnswerCalibration] = field(default_factory=dict)
     """By depth, the probability of an answer from its logit and its retrieval score."""
+    threshold: float | None = None
+    """The probability below which `Corpus.ask` has no answer; None: that of the ranker."""
 
     @classmethod
     def from_config(cls, context: ContextConfig) -> ContextSettings:
-        """Read the entries `schedule`, `calibration` and `answer`; each may be absent."""
+        """Read `schedule`, `calibration`, `answer` and `threshold`; each may be absent."""
         schedule, entries = context.ranking.get("schedule") or {}, context.ranking
         try:
             enter = int(schedule.get("enter", DEFAULT_ENTER))
@@ -69,7 +72,13 @@ class ContextSettings:
                 'The schedule of a context must have the form {"enter": 16, "keeps": {"4": 8}}, '
                 f"with depths out of {list(context.depths)}: {error}"
             ) from error
-        return cls(counts, enter, read_calibration(entries), read_answer_calibration(entries))
+        return cls(
+            counts,
+            enter,
+            read_calibration(entries),
+            read_answer_calibration(entries),
+            read_threshold(entries) if "threshold" in entries else None,
+        )
 
     def probabilities(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Calibrated probabilities from the logits of the classifier at `depth`."""

@@ -14,19 +14,16 @@ from dataclasses import asdict, dataclass, field, replace
 
 from ..corpus import (
     Answer,
+    AnswerPhrase,
     AnswerPlace,
     Answers,
     Corpus,
-    DocumentSentence,
-    HasNeighbors,
-    HasPassages,
     RetrievedSentence,
-    Retriever,
-    answer,
 )
-from ..corpus.ask import in_document_order, read_phrase
+from ..corpus.ask import DEFAULT_BLEND, answers_from, read_phrase
 from ..corpus.connectors import Connector, connect
 from ..corpus.results import reaches_threshold
+from ..corpus.sentence_ranking import RankedSentences, rank_sentences
 from ..errors import AsklineError, CorpusError
 from ..rankers.base import Ranker
 from ..rankers.deadline import Deadline
@@ -139,7 +136,8 @@ def ask_documents(
         )
         for position, hit in enumerate(hits[: job.top_k])
     ]
-    response = _response(job, ranker, answers, recorder.ranking.stages, start)
+    stages = recorder.ranking.stages
+    response = _response(job, ranker, answers, stages, start, _threshold(ranker, job))
     if job.explain:
         order = [hit.index for hit in hits]
         response.candidates = _candidates(passages, order, recorder.stage_scores())
@@ -153,15 +151,15 @@ def ask_index(
     start = time.perf_counter()
     recorder = StageRecorder(ranker, Deadline.after(deadline_ms))
     try:
-        found, retriever = _ask_retriever(index, recorder, job)
+        found, ranked = _ask_retriever(index, recorder, job)
     except CorpusError:
         if isinstance(index, RemoteRetriever):
             raise
         index.ask(job.question, top_k=1)  # rebuilds a damaged search index
-        found, retriever = _ask_retriever(index, recorder, job)
+        found, ranked = _ask_retriever(index, recorder, job)
     answers = []
     for position, each in enumerate(found.answers[: job.top_k]):
-        context = _paragraph_of_answer(index, each, retriever) if position == 0 else None
+        context = _paragraph_of_answer(index, each, ranked.sentences) if position == 0 else None
         answers.append(
             _answer(
                 _passage(each),
@@ -169,52 +167,28 @@ def ask_index(
                 probability=each.probability,
                 stage=each.stage,
                 context=context or (each.before, each.after),
+                phrase=each.phrase,
                 also_at=each.also_at,
             )
         )
-    response = _response(job, ranker, answers, found.stages, start)
+    response = _response(job, ranker, answers, found.stages, start, found.threshold)
     if job.explain:
-        response.candidates = _retrieved_candidates(retriever, recorder, found.answers)
+        response.candidates = _ranked_candidates(ranked, recorder)
     return response
 
 
 def _ask_retriever(
     index: Corpus | RemoteRetriever, recorder: StageRecorder, job: AskJob
-) -> tuple[Answers, _RecordingRetriever]:
-    source = index if isinstance(index, RemoteRetriever) else index.retriever()
-    retriever = _RecordingRetriever(source, job.top_k)
+) -> tuple[Answers, RankedSentences]:
+    retriever = index if isinstance(index, RemoteRetriever) else index.retriever()
     retrieved = max(job.top_k, job.retrieved)
-    top_k = retrieved if job.explain else job.top_k
-    found = answer(job.question, retriever, recorder, top_k=top_k, retrieved=retrieved)
-    return found, retriever
-
-
-class _RecordingRetriever:
-    """A retriever that records what it found and looks up the context of the first few only."""
-
-    def __init__(self, retriever: Retriever, with_context: int) -> None:
-        self._retriever = retriever
-        self._with_context = with_context
-        self.found: list[RetrievedSentence] = []
-
-    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
-        self.found = self._retriever.retrieve(question, k)
-        return self.found
-
-    def neighbors(self, found: RetrievedSentence, count: int = 1) -> tuple[str, str]:
-        self._with_context -= 1
-        if self._with_context < 0 or not isinstance(self._retriever, HasNeighbors):
-            return "", ""
-        return self._retriever.neighbors(found, count)
-
-    def passage(self, found: RetrievedSentence) -> list[DocumentSentence]:
-        return self._retriever.passage(found) if isinstance(self._retriever, HasPassages) else []
-
-    def __len__(self) -> int:
-        return len(self._retriever)
-
-    def __str__(self) -> str:
-        return str(self._retriever)
+    ranked = rank_sentences(
+        job.question, retriever, recorder, retrieved=retrieved, blend=DEFAULT_BLEND
+    )
+    found = answers_from(
+        ranked, job.question, retriever, recorder, top_k=job.top_k, threshold=job.threshold
+    )
+    return found, ranked
 
 
 # --- The response to a question ---
@@ -244,17 +218,18 @@ def _response(
     answers: list[AnswerSchema],
     stages: Sequence[StageReport],
     start: float,
+    threshold: float | None,
 ) -> AskResponse:
-    threshold = _threshold(ranker, job)
     first = answers[0].probability if answers else None
     for each in answers:
         each.above_threshold = reaches_threshold(each.probability, threshold, first)
     best = next((each for each in answers if each.above_threshold), None)
-    if best is not None:
+    was_read = best is not None and stages[best.stage].context_depth is not None
+    if best is not None and not was_read:
         passage = _Passage(best.text, **best.source.model_dump())
         phrase = read_phrase(ranker, job.question, passage)
         if phrase is not None:
-            best.phrase = PhraseSchema(text=phrase.text, start=phrase.start, end=phrase.end)
+            best.phrase = _phrase(phrase)
     return AskResponse(
         id=new_response_id(),
         question=job.question,
@@ -294,6 +269,7 @@ def _answer(
     probability: float | None,
     stage: int,
     context: tuple[str, str],
+    phrase: AnswerPhrase | None = None,
     also_at: Sequence[AnswerPlace] = (),
 ) -> AnswerSchema:
     before, after = context
@@ -304,7 +280,7 @@ def _answer(
         probability=probability,
         stage=stage,
         above_threshold=True,  # `_response` decides
-        phrase=None,
+        phrase=None if phrase is None else _phrase(phrase),
         source=SourceSchema(**source),
         before=before,
         after=after,
@@ -312,6 +288,10 @@ def _answer(
             PlaceSchema(**asdict(place) | {"headings": list(place.headings)}) for place in also_at
         ],
     )
+
+
+def _phrase(phrase: AnswerPhrase) -> PhraseSchema:
+    return PhraseSchema(text=phrase.text, start=phrase.start, end=phrase.end)
 
 
 def _candidates(
@@ -332,31 +312,30 @@ def _candidates(
     ]
 
 
-def _retrieved_candidates(
-    retriever: _RecordingRetriever, recorder: StageRecorder, answers: Sequence[Answer]
-) -> list[CandidateSchema]:
-    """Return every retrieved sentence in the order of the answers. Retrieval is stage 0."""
-    found = in_document_order(retriever.found)  # as the ranker got them
-    index_of = {(each.document, each.start): index for index, each in enumerate(found)}
-    order = [index_of[each.document, each.start] for each in answers]
-    retrieval_rank = {id(each): rank for rank, each in enumerate(retriever.found, start=1)}
+def _ranked_candidates(ranked: RankedSentences, recorder: StageRecorder) -> list[CandidateSchema]:
+    """Return every ranked sentence in the order of the answers. Retrieval is stage 0."""
+    by_score = sorted(range(len(ranked.sentences)), key=lambda at: -ranked.sentences[at].score)
     recorded = recorder.stage_scores()
     scores = {
         index: [
-            StageScore(0, each.score, retrieval_rank[id(each)]),
-            *(replace(own, stage=own.stage + 1) for own in recorded.get(index, [])),
+            StageScore(0, ranked.sentences[index].score, rank),
+            *(
+                replace(own, stage=own.stage + ranked.ranker_stage)
+                for own in recorded.get(index, [])
+            ),
         ]
-        for index, each in enumerate(found)
+        for rank, index in enumerate(by_score, start=1)
     }
-    return _candidates([_passage(each) for each in found], order, scores)
+    order = [hit.index for hit in ranked.hits]
+    return _candidates([_passage(each) for each in ranked.sentences], order, scores)
 
 
 def _paragraph_of_answer(
-    index: Corpus | RemoteRetriever, best: Answer, retriever: _RecordingRetriever
+    index: Corpus | RemoteRetriever, best: Answer, found: Sequence[RetrievedSentence]
 ) -> tuple[str, str] | None:
     """Return the text before and after in the same paragraph, or None if it is not known."""
     place = (best.document, best.start)
-    ordinals = [each.ordinal for each in retriever.found if (each.document, each.start) == place]
+    ordinals = [each.ordinal for each in found if (each.document, each.start) == place]
     if isinstance(index, RemoteRetriever) or best.unit == "page" or not ordinals:
         return None
     first = max(0, ordinals[0] - _CONTEXT_SENTENCES)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ..engine.layerwise import LayerwiseEncoder, LayerwiseRun, PassageRun
 from ..rankers.base import Cut, Pipeline, Ranker
 from ..rankers.cascade import Cascade
+from ..rankers.context_cascade import ContextSettings
 from ..rankers.deadline import Stop
 from ..rankers.requests import Request
 from ..types import Hit, Passage, Ranking, Span
@@ -51,7 +52,7 @@ class StageRecorder(Ranker):
     def __init__(self, ranker: Ranker, time_is_up: Stop | None = None) -> None:
         self._recorders: list[_LeafRecorder] = []
         self._ranker = self._with_recorders(ranker)
-        self._name = str(ranker)
+        self._wrapped = ranker
         self._time_is_up = time_is_up
         self.ranking = Ranking((), ())
 
@@ -76,7 +77,19 @@ class StageRecorder(Ranker):
         return scores
 
     def __str__(self) -> str:
-        return self._name
+        return str(self._wrapped)
+
+    @property
+    def context(self) -> ContextSettings | None:
+        return self._wrapped.context
+
+    @property
+    def first_stage(self) -> Ranker | None:
+        return self._wrapped.first_stage
+
+    @property
+    def threshold(self) -> float | None:
+        return self._wrapped.threshold
 
     def _with_recorders(self, ranker: Ranker) -> Ranker:
         """Rebuild the ranker with a recorder around each of its leaves."""

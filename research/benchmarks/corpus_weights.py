@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from askline import data, load
-from askline.corpus import Answer, Corpus, RetrievedSentence, Retriever, answer
-from askline.corpus import ask as asking
-from askline.corpus.ask import DEFAULT_BLEND, LOG_ODDS_BLEND
+from askline.corpus import Answer, Corpus, RetrievedSentence, Retriever, answer, sentence_ranking
+from askline.corpus.ask import DEFAULT_BLEND
 from askline.corpus.passages import MAX_SENTENCE_CHARACTERS
+from askline.corpus.sentence_ranking import LOG_ODDS_BLEND
 from askline.corpus.title_context import SentenceInContext, add_title_context
 from askline.evaluation import markdown_table
 from askline.rankers.base import Ranker
@@ -60,11 +60,19 @@ def asked(name: str, limit: int, spec: str) -> tuple[list[list[Judged]], float]:
     with Corpus.in_memory(ranker=None) as corpus:
         corpus.add(documents)
         for question in questions[:limit]:
-            said = answer(question.text, corpus.retriever(), ranker, top_k=SHOWN)
+            retriever = corpus.retriever()
+            said = answer(question.text, retriever, ranker, top_k=SHOWN, blend=0.0)
+            mixed = answer(question.text, retriever, ranker, top_k=SHOWN)
+            blended = {(each.document, each.start): each.score for each in mixed.answers}
             last = max(each.stage for each in said.answers)
             lists.append(
                 [
-                    _judged(each, each.stage == last, first_right([each], question.places) == 1)
+                    _judged(
+                        each,
+                        blended[each.document, each.start],
+                        each.stage == last,
+                        first_right([each], question.places) == 1,
+                    )
                     for each in said.answers
                     if each.probability is not None
                 ]
@@ -80,12 +88,11 @@ def sets() -> dict[str, Library]:
     }
 
 
-def _judged(each: Answer, is_last: bool, is_right: bool) -> Judged:
+def _judged(each: Answer, blended: float, is_last: bool, is_right: bool) -> Judged:
     probability = each.probability or 0.0
     odds = log_odds(probability)
-    return Judged(
-        probability, odds, (each.score - odds) / (DEFAULT_BLEND * LOG_ODDS_BLEND), is_last, is_right
-    )
+    retrieval = (blended - odds) / (DEFAULT_BLEND * LOG_ODDS_BLEND)
+    return Judged(probability, odds, retrieval, is_last, is_right)
 
 
 def row(lists: Sequence[Sequence[Judged]], weight: float, threshold: float) -> dict[str, float]:
@@ -140,7 +147,7 @@ def measured(
     """Accuracy, and the share of questions that got an answer."""
     places: list[int | None] = []
     answered = right = 0
-    with patch.object(asking, "add_title_context", dress):
+    with patch.object(sentence_ranking, "add_title_context", dress):
         for question in questions:
             said = answer(question.text, retriever, ranker, top_k=max(ACCURATE_AT))
             places.append(first_right(said.answers, question.places))

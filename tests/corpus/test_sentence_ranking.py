@@ -1,0 +1,273 @@
+"""Asking with a ranker that reads passages: which ones, in which order, with which probability."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from askline.corpus import Corpus, RetrievedSentence, answer
+from askline.corpus.retrieval import standard_scores
+from askline.corpus.sentence_ranking import rank_sentences
+from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun, PassageRun
+from askline.engine.numpy_ops import FloatArray, IntArray
+from askline.rankers import Cascade
+from askline.rankers.base import Ranker
+from askline.rankers.context_cascade import ContextSettings
+from askline.rankers.deadline import Stop
+from askline.rankers.probability import AnswerCalibration, LogitCalibration
+from askline.rankers.schedule import KeepCounts, Step
+from askline.text.words import split_words
+from askline.types import Passage, Span
+
+PLACES = """# Railways
+
+## Line 1
+
+The first line crosses the whole country. It measures 9,289 kilometres. Trains need a week for it.
+
+## Line 2
+
+The second line is short. It measures 12 kilometres.
+
+```
+print("kilometres")
+```
+
+## Line 3
+
+How long is the first line? Nobody knows how long it is.
+"""
+
+
+@dataclass
+class PassageWords(PassageRun):
+    """The logit of a sentence: long question words in its passage, plus 6 with a number."""
+
+    encoder: PassageWordEncoder
+    question: set[str]
+    passages: Sequence[Passage]
+
+    @property
+    def tokens(self) -> IntArray:
+        return np.array([10 * len(passage.sentences) for passage in self.passages], np.int64)
+
+    def advance(
+        self,
+        passages: IntArray,
+        depth: int,
+        *,
+        stop: Stop | None = None,
+        waiting: IntArray | None = None,
+    ) -> FloatArray:
+        logits = list[float]()
+        for number, passage in enumerate(self.passages):
+            words = {*split_words(passage.title), *split_words(" ".join(passage.sentences))}
+            shared = len(words & self.question)
+            for sentence in passage.sentences:
+                known = number in passages
+                has_number = any(letter.isdigit() for letter in sentence)
+                logits.append(shared + 6 * has_number - depth if known else math.nan)
+        return np.array(logits, np.float32)
+
+    def read(self, sentences: IntArray) -> list[Span | None]:
+        texts = [text for passage in self.passages for text in passage.sentences]
+        spans = list[Span | None]()
+        for number in sentences.tolist():
+            start = texts[number].find("9,289")
+            spans.append(Span(start, start + 5, -0.1, -3.0) if start >= 0 else None)
+        return spans
+
+
+@dataclass
+class PassageWordEncoder(LayerwiseEncoder):
+    log: list[list[Passage]] = field(default_factory=list)
+    depths: tuple[int, ...] = (1, 2)
+    context_depths: tuple[int, ...] = (1, 2)
+    reads_in_context: bool = True
+
+    def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
+        raise AssertionError("sentences must be read in their passages")
+
+    def begin_passages(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> PassageWords:
+        ((question, passages),) = requests
+        self.log.append(list(passages))
+        long = {word for word in split_words(question) if len(word) > 3}
+        return PassageWords(self, long, passages)
+
+
+def _cascade(
+    enter: int = 8,
+    threshold: float | None = None,
+    calibration: dict[int, LogitCalibration] | None = None,
+    weights: dict[int, AnswerCalibration] | None = None,
+) -> Cascade:
+    schedule = KeepCounts((1, 2), (Step(1, 2),))
+    context = ContextSettings(schedule, enter, calibration or {}, weights or {}, threshold)
+    return Cascade(PassageWordEncoder(), KeepCounts((1, 2)), context=context)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Iterator[Corpus]:
+    (tmp_path / "railways.md").write_text(PLACES, encoding="utf-8")
+    with Corpus.in_memory() as corpus:
+        corpus.add([tmp_path])
+        yield corpus
+
+
+QUESTION = "How long is the first line?"
+
+
+def test_a_sentence_is_found_by_its_passage(corpus: Corpus) -> None:
+    found = answer(QUESTION, corpus.retriever(), _cascade())
+    best = found.answers[0]
+    assert best.text == "It measures 9,289 kilometres."
+    assert PLACES[best.start : best.end] == best.text
+    assert best.phrase is not None
+    assert best.text[best.phrase.start : best.phrase.end] == best.phrase.text == "9,289"
+    assert best.headings == ("Railways", "Line 1")
+    assert (best.before, best.after) == (
+        "The first line crosses the whole country.",
+        "Trains need a week for it.",
+    )
+
+
+def test_windows_have_the_path_of_headings_and_no_code(corpus: Corpus) -> None:
+    ranker = _cascade()
+    answer(QUESTION, corpus.retriever(), ranker)
+    assert isinstance(ranker.encoder, PassageWordEncoder)
+    (passages,) = ranker.encoder.log
+    by_title = {passage.title: list(passage.sentences) for passage in passages}
+    assert by_title["Railways > Line 1"] == [
+        "The first line crosses the whole country.",
+        "It measures 9,289 kilometres.",
+        "Trains need a week for it.",
+    ]
+    assert all("print" not in text for texts in by_title.values() for text in texts)
+    assert "Line 1" not in [text for texts in by_title.values() for text in texts]
+
+
+def test_offsets_of_every_answer_slice_the_source(corpus: Corpus) -> None:
+    found = answer(QUESTION, corpus.retriever(), _cascade(), top_k=20)
+    assert len(found.answers) > 5
+    for each in found.answers:
+        assert PLACES[each.start : each.end] == each.text
+
+
+def test_the_order_follows_the_probability(corpus: Corpus) -> None:
+    found = answer(QUESTION, corpus.retriever(), _cascade(), top_k=20)
+    shown = [each.probability for each in found.answers if each.probability is not None]
+    assert len(shown) > 4
+    assert all(better >= worse for better, worse in pairwise(shown))
+    for each in found.answers:
+        if each.stage == len(found.stages) - 1 and each.probability is not None:
+            assert each.probability == pytest.approx(1 / (1 + math.exp(-each.score)))
+
+
+@pytest.mark.parametrize("blend", [0.0, 1.0, 2.0])
+def test_the_folder_says_how_retrieval_counts(corpus: Corpus, blend: float) -> None:
+    ranker = _cascade(
+        calibration={2: LogitCalibration(0.5, -1.0)},
+        weights={2: AnswerCalibration(0.7, 0.3, -0.1)},
+    )
+    retriever = corpus.retriever()
+    found = retriever.retrieve(QUESTION, 100)
+    ranked = rank_sentences(QUESTION, retriever, ranker, retrieved=100, blend=blend)
+    scores = {ranked.sentences[hit.index].text: hit.score for hit in ranked.hits}
+    standard = standard_scores([each.score for each in found])
+    assert standard is not None
+    retrieval = {each.text: score for each, score in zip(found, standard, strict=True)}
+    for text, logit in (
+        ("It measures 9,289 kilometres.", 2 + 6 - 2),
+        ("Trains need a week for it.", 2 - 2),
+    ):
+        own = retrieval.get(text, min(standard))
+        assert scores[text] == pytest.approx(0.7 * logit + 0.3 * blend * own - 0.1, abs=1e-5)
+
+
+def test_the_threshold_of_the_context_replaces_that_of_the_ranker(corpus: Corpus) -> None:
+    assert answer(QUESTION, corpus.retriever(), _cascade()).threshold == 0.5
+    assert answer(QUESTION, corpus.retriever(), _cascade(threshold=0.2)).threshold == 0.2
+    own = answer(QUESTION, corpus.retriever(), _cascade(threshold=0.2), threshold=0.9)
+    assert own.threshold == 0.9
+
+
+def test_a_sentence_that_repeats_the_question_is_read_and_not_answered(corpus: Corpus) -> None:
+    ranker = _cascade()
+    found = answer(QUESTION, corpus.retriever(), ranker, top_k=50)
+    assert isinstance(ranker.encoder, PassageWordEncoder)
+    assert QUESTION in [text for passage in ranker.encoder.log[0] for text in passage.sentences]
+    assert QUESTION not in [each.text for each in found.answers]
+
+
+def test_only_the_most_promising_passages_are_read(corpus: Corpus) -> None:
+    ranker = _cascade(enter=1)
+    found = answer(QUESTION, corpus.retriever(), ranker, top_k=50)
+    assert isinstance(ranker.encoder, PassageWordEncoder)
+    ((passage,),) = ranker.encoder.log
+    read = [each for each in found.answers if each.text in passage.sentences]
+    others = [each for each in found.answers if each.text not in passage.sentences]
+    assert list(found.answers) == [*read, *others]
+    assert others
+    assert all(each.probability is None and each.stage == 0 for each in others)
+
+
+class _Last(Ranker):
+    """Prefers what stands last."""
+
+    def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
+        return [100.0 * ("second line" in text) for text in texts]
+
+
+def test_the_first_stage_of_a_pipeline_helps_to_choose(corpus: Corpus) -> None:
+    ranker = _Last() % 100 >> _cascade(enter=1)
+    found = answer(QUESTION, corpus.retriever(), ranker, top_k=50)
+    assert found.answers[0].heading == "Line 2"
+    assert [stage.ranker for stage in found.stages][1] == "_Last % 1 passages"
+    assert found.answers[0].stage == len(found.stages) - 1
+    assert {each.stage for each in found.answers[2:]} == {1}
+
+
+class _NoPassages:
+    """A search server: it knows sentences and nothing about what stands around them."""
+
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
+        text = "It measures 9,289 kilometres."
+        return [RetrievedSentence("a", 0, text, 0, len(text), "line", 1, "", "a", 1.0)]
+
+    def __len__(self) -> int:
+        return 1
+
+    def __str__(self) -> str:
+        return "server"
+
+
+def test_without_passages_sentences_are_read_one_by_one() -> None:
+    with pytest.raises(AssertionError, match="must be read in their passages"):
+        answer(QUESTION, _NoPassages(), _cascade())
+
+
+def test_nothing_found_is_no_answer(corpus: Corpus) -> None:
+    found = answer("zebra?", corpus.retriever(), _cascade())
+    assert found.answers == ()
+    assert not found.answered
+
+
+def test_rows_of_a_table_are_passages_of_their_own(tmp_path: Path) -> None:
+    rows = "id,text\n1,It is 9 km long. It has one track.\n2,The state owns it.\n"
+    (tmp_path / "faq.csv").write_text(rows, encoding="utf-8")
+    ranker = _cascade()
+    with Corpus.in_memory() as corpus:
+        corpus.add([tmp_path])
+        answer("Who owns the track and how long is it?", corpus.retriever(), ranker)
+    assert isinstance(ranker.encoder, PassageWordEncoder)
+    (passages,) = ranker.encoder.log
+    assert sorted(list(passage.sentences) for passage in passages) == [
+        ["It is 9 km long.", "It has one track."],
+        ["The state owns it."],
+    ]
