@@ -18,6 +18,7 @@ AsklineError
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -127,8 +128,9 @@ def install_command(extra: str) -> str:
     """
     The command that adds an extra to this installation of askline.
 
-    Pip records where a package came from in `direct_url.json` (PEP 610): a folder, a file or a
-    repository. A package from an index has no such record.
+    Pip records where a package came from in `direct_url.json` (PEP 610). From a folder or a
+    repository, askline is installed again with the extra. A wheel may be gone, and askline is on no
+    package index, so that in this case the command names the packages of the extra.
     """
     import json
     from importlib.metadata import PackageNotFoundError, distribution
@@ -136,19 +138,35 @@ def install_command(extra: str) -> str:
     from urllib.request import url2pathname  # not at the top: it makes every start slower
 
     try:
-        record = distribution("askline").read_text("direct_url.json")
+        installed = distribution("askline")
     except PackageNotFoundError:  # a clone on PYTHONPATH
         return f"pip install '{Path(__file__).parent.parent}[{extra}]'"
-    if record is None:
-        return f"pip install 'askline[{extra}]'"
-    origin = json.loads(record)
-    url = origin["url"]
-    if "dir_info" in origin:
-        editable = "--editable " if origin["dir_info"].get("editable") else ""
-        return f"pip install {editable}'{url2pathname(urlsplit(url).path)}[{extra}]'"
+    origin = json.loads(installed.read_text("direct_url.json") or "{}")
+    url = origin.get("url", "")
     if "vcs_info" in origin:
         url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
-    return f"pip install 'askline[{extra}] @ {url}'"
+        return f"pip install 'askline[{extra}] @ {url}'"
+    folder = url2pathname(urlsplit(url).path)
+    if "dir_info" in origin and Path(folder, "pyproject.toml").is_file():
+        editable = "--editable " if origin["dir_info"].get("editable") else ""
+        return f"pip install {editable}'{folder}[{extra}]'"
+    packages = _extra_packages(installed.requires or (), extra)
+    return f"pip install {' '.join(map(repr, packages))}"
+
+
+def _extra_packages(requirements: Sequence[str], extra: str) -> list[str]:
+    """The packages of an extra, with those of the extras that it names, such as askline[eval]."""
+    packages: dict[str, None] = {}
+    for requirement in requirements:
+        package, _, marker = (part.strip() for part in requirement.partition(";"))
+        if extra not in re.findall(r"""extra\s*==\s*["']([^"']+)["']""", marker):
+            continue
+        if nested := re.fullmatch(r"askline\[([^\]]+)\]", package):
+            for name in nested[1].split(","):
+                packages |= dict.fromkeys(_extra_packages(requirements, name.strip()))
+        else:
+            packages[package] = None
+    return list(packages)
 
 
 def require_extra(module: str, *, purpose: str, extra: str) -> ModuleType:

@@ -94,7 +94,7 @@ def plot_training_log(log: str | PathLike[str], out: str | PathLike[str]) -> Pat
     """
     Plot the loss and, below it, the dev measures by epoch; the suffix of `out` sets the format.
 
-    Needs matplotlib: `pip install askline[plots]`.
+    Needs matplotlib, which is in the extra `plots`.
     """
     library = _figure_library(Path(out))
     steps, epochs = _read(Path(log))
