@@ -95,6 +95,15 @@ class AnswerPlace:
     heading: str
     headings: tuple[str, ...]
 
+    @property
+    def place(self) -> str:
+        """`notes.md:12` or `paper.pdf, page 3`."""
+        return _place(self.document, self.unit, self.number)
+
+
+def _place(document: str, unit: PlaceUnit, number: int) -> str:
+    return f"{document}:{number}" if unit == "line" else f"{document}, {unit} {number}"
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -138,9 +147,7 @@ class Answer:
     @property
     def place(self) -> str:
         """`notes.md:12`, `paper.pdf, page 3`, or `faq.csv:12, row 9, id q7`."""
-        place = f"{self.document}, {self.unit} {self.number}"
-        if self.unit == "line":
-            place = f"{self.document}:{self.number}"
+        place = _place(self.document, self.unit, self.number)
         row = f", row {self.row}" if self.row not in (None, self.number) else ""
         return f"{place}{row}, id {self.record}" if self.record else place + row
 

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from askline import load
 from askline.corpus import (
@@ -220,6 +222,35 @@ def test_the_order_follows_the_probability() -> None:
     assert mixed.best.phrase == AnswerPhrase("1698", 14, 18)
     assert mixed.best.text[14:18] == "1698"
     assert mixed.answers[1].phrase is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1), st.floats(-50, 50), st.sampled_from("ab")),
+        min_size=1,
+        max_size=12,
+    ),
+    st.floats(0, 5),
+)
+def test_probabilities_never_rise_down_the_list(
+    candidates: list[tuple[float, float, str]], blend: float
+) -> None:
+    found = [
+        _found(document, at, "It was lit.", score)
+        for at, (_, score, document) in enumerate(candidates)
+    ]
+    ranker = Reading(*(probability for probability, _, _ in candidates), mute=True)
+    answers = answer("When?", Engine(*found), ranker, top_k=12, retrieved=12, blend=blend)
+    for higher, lower in zip(answers.answers, answers.answers[1:], strict=False):
+        if higher.stage == lower.stage:
+            assert higher.probability is not None
+            assert lower.probability is not None
+            assert higher.probability >= lower.probability
+            assert higher.score >= lower.score
+    assert answers.threshold is not None
+    assert answers.answered == any(
+        (each.probability or 0) >= answers.threshold for each in answers.answers
+    )
 
 
 def test_retrieval_counts_half_for_a_calibrated_ranker() -> None:
