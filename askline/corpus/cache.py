@@ -2,23 +2,34 @@
 The cache of `askline ask`: one index folder for each set of paths.
 
 The folders are in the user's cache folder, and only that user can read them. Each is an ordinary
-index that every question first updates to the files. When all folders together exceed the size
-limit, the least recently used ones are deleted.
+index that every question first updates to the files. A file next to each folder, `ID.json`, has its
+paths. When all folders together exceed the size limit, the least recently used ones are deleted.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CorpusError
 from .lock import writer_lock
 
-__all__ = ["MAX_CACHE_BYTES", "cache_root", "cached_index_folder", "limit_cache_size"]
+__all__ = [
+    "MAX_CACHE_BYTES",
+    "CachedIndex",
+    "cache_root",
+    "cached_index_folder",
+    "cached_indexes",
+    "delete_cached_index",
+    "limit_cache_size",
+]
 
 MAX_CACHE_BYTES = 4 * 2**30
 """The size limit of all folders together."""
@@ -47,6 +58,9 @@ def cached_index_folder(paths: Iterable[str | os.PathLike[str]]) -> Path:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.utime(folder)
+        if not _paths_file(folder).exists():
+            _paths_file(folder).touch(mode=0o600)
+            _paths_file(folder).write_text(json.dumps({"paths": names}), encoding="ascii")
     except OSError as error:
         raise CorpusError(f"{folder} cannot be created: {error.strerror or error}.") from error
     limit_cache_size(MAX_CACHE_BYTES, keep=folder)
@@ -60,11 +74,54 @@ def limit_cache_size(limit: int, *, keep: Path) -> None:
     for folder in sorted(others, key=_last_used, reverse=True):
         total += _size_bytes(folder)
         if total > limit:
-            try:
-                with writer_lock(folder):
-                    shutil.rmtree(folder, ignore_errors=True)
-            except CorpusError:
-                continue  # another process is writing into it
+            delete_cached_index(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class CachedIndex:
+    """An index of the cache."""
+
+    folder: str
+    paths: tuple[str, ...]
+    """The files and folders that it was made from; empty if they are not recorded."""
+    size_bytes: int
+    age_seconds: float
+    """Seconds since the last question."""
+
+
+def cached_indexes() -> list[CachedIndex]:
+    """All indexes of the cache, the last used first."""
+    root = cache_root()
+    folders = list(_folders(root)) if root.is_dir() else []
+    now = time.time()
+    return [
+        CachedIndex(
+            str(folder), _recorded_paths(folder), _size_bytes(folder), now - _last_used(folder)
+        )
+        for folder in sorted(folders, key=_last_used, reverse=True)
+    ]
+
+
+def delete_cached_index(folder: str | os.PathLike[str]) -> bool:
+    """Delete an index of the cache; False if another process is writing into it."""
+    try:
+        with writer_lock(Path(folder)):
+            shutil.rmtree(folder, ignore_errors=True)
+            _paths_file(Path(folder)).unlink(missing_ok=True)
+    except CorpusError:
+        return False
+    return True
+
+
+def _paths_file(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")
+
+
+def _recorded_paths(folder: Path) -> tuple[str, ...]:
+    try:
+        return tuple(map(str, json.loads(_paths_file(folder).read_bytes())["paths"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
 
 
 def _folders(root: Path) -> Iterator[Path]:
