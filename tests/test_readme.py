@@ -6,6 +6,7 @@ import ast
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -116,17 +117,18 @@ def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None
 
 
 def run_console(block: Block, folder: Path) -> None:
-    """Run each command after `$`; a backslash or a line that begins with `>` continues it."""
+    """Run each command after `$`; a backslash or an open quote continues it in the next line."""
     commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
     assert commands
     settings = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "80",
         "XDG_CACHE_HOME": str(folder / "cache"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
     }
     for command in commands:
         line, _, shown = command.partition("\n")
-        while line.endswith("\\") or shown.startswith("> "):
+        while line.endswith("\\") or (shown.startswith("> ") and _has_open_quotes(line)):
             more, _, shown = shown.partition("\n")
             line = f"{line}\n{more.removeprefix('> ')}"
         done = subprocess.run(
@@ -134,6 +136,14 @@ def run_console(block: Block, folder: Path) -> None:
         )
         assert done.returncode == 0, done.stderr
         assert OutputChecker().check_output(shown, done.stdout, FLAGS), done.stdout
+
+
+def _has_open_quotes(line: str) -> bool:
+    try:
+        shlex.split(line)
+    except ValueError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize("block", read_blocks("sh"), ids=str)

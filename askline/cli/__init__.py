@@ -9,7 +9,6 @@ answer found; 130 interrupted. The modules import nothing heavy at their top, so
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import IO, Any
 
@@ -19,7 +18,9 @@ from click.shell_completion import get_completion_class
 from .. import __version__
 from ..errors import AsklineError, InputError, MissingExtraError
 from .ask import ask, demo
+from .cache import cache
 from .compare import compare
+from .config import config_path, read_config
 from .data import data
 from .eval import eval_
 from .export import export
@@ -27,6 +28,7 @@ from .index import index
 from .rank import rank, rankers
 from .serve import serve
 from .status import status
+from .terminal import COLOR_CHOICES, Color, environment_color, set_color
 from .train_cascade import cascade, context, reader
 from .train_light import light_commands
 from .train_phrases import extractor, phrases
@@ -63,7 +65,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 _SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Answer questions": (demo, ask, index, status, serve),
+    "Answer questions": (demo, ask, index, status, cache, serve),
     "Rank and evaluate": (rank, rankers, eval_, compare, data),
     "Train": (train, tune, export),
     "Shell": (completion,),
@@ -97,6 +99,12 @@ class _Interruption(click.ClickException):
 class _Group(click.Group):
     """Turns errors into one message without a traceback, and lists commands in sections."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except KeyboardInterrupt as error:  # else click prints "Aborted!"
+            raise _Interruption from error
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -109,7 +117,7 @@ class _Group(click.Group):
         except OSError as error:
             place = f" {error.filename}" if error.filename else ""
             raise _InputError(f"Cannot use{place}: {error.strerror or error}.") from error
-        except KeyboardInterrupt as error:
+        except (KeyboardInterrupt, EOFError, click.Abort) as error:
             raise _Interruption from error
 
     def format_commands(
@@ -133,8 +141,13 @@ class _Group(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="askline")
+@click.option(
+    "--color",
+    type=click.Choice(COLOR_CHOICES),
+    help="Color the output: always, never, or auto, on a terminal.  [default: auto]",
+)
 @click.pass_context
-def cli(ctx: click.Context) -> None:
+def cli(ctx: click.Context, color: Color | None) -> None:
     """
     Find the sentence that answers a question.
 
@@ -143,8 +156,13 @@ def cli(ctx: click.Context) -> None:
       askline demo
       askline ask 'Who wrote Emma?' notes/ letter.pdf
     """
-    if os.environ.get("NO_COLOR"):  # https://no-color.org: any value that is not empty
-        ctx.color = False
+    config = read_config(config_path())
+    set_color(ctx, color or environment_color() or config.color or "auto")
+    ctx.obj = config
+    # click looks here for an option that neither the command line nor the environment has.
+    settings = {"folder": config.index, "top": config.top, "threshold": config.threshold}
+    given = {name: value for name, value in settings.items() if value is not None}
+    ctx.default_map = {"ask": given}
 
 
 for _commands in _SECTIONS.values():

@@ -1,98 +1,190 @@
 """
 Answers as terminal text: the sentence, its phrase, its place and its probability.
 
-A probability is shown with a word: sure (at least 90%), likely (70%), perhaps (40%) or doubtful.
+A probability is shown with a word: sure (at least 90%), likely (at least 70%), perhaps (at least
+the threshold) or doubtful (below it). Percentages are rounded down, so that one below the threshold
+never looks as if it reached it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from .output import print_indented, print_stages, relative_place, replace_controls
+from .output import PLAIN, Style, print_indented, print_stages, relative_place, replace_controls
+from .terminal import DEFAULT_LINK, file_link, supports_links, uses_color
 
 if TYPE_CHECKING:
-    from ..corpus import Answer, Answers
+    from ..corpus import Answer, AnswerPlace, Answers
 
-__all__ = ["print_answers"]
+__all__ = ["print_answers", "print_total"]
 
-_PROBABILITY_WORDS = ((0.9, "sure"), (0.7, "likely"), (0.4, "perhaps"), (0.0, "doubtful"))
+_SURE, _LIKELY = 0.9, 0.7
+_PERHAPS = 0.4  # used if the threshold is 0
 _MOST_CHARACTERS = 600  # longer sentences are usually data without full stops
-_MOST_NEIGHBOR_CHARACTERS = 240
+_MOST_NEIGHBOR_CHARACTERS = 240  # per sentence
+_MOST_HEADING_CHARACTERS = 80
 _CHARACTERS_BEFORE_PHRASE = 200  # shown of a long sentence whose phrase is far from its start
 _MARGIN = "  "
+_ANSWER_MARGIN = "> "  # tells the answer from its neighbors where there is no color
+_DIM = Style(dim=True)
+_HIGHLIGHT = Style(fg="green", bold=True)
 
 
 def print_answers(
-    answers: Answers, *, explain: bool, source_paths: Mapping[str, str] | None = None
+    answers: Answers,
+    *,
+    explain: bool,
+    source_paths: Mapping[str, str] | None = None,
+    context: int = 1,
+    link: str = DEFAULT_LINK,
+    skip: int = 0,
 ) -> None:
     """
     Print the best answer between its neighbors, the other answers, and the stages on request.
 
-    A document that is in `source_paths` is shown by its path, which a terminal can open.
+    A document that is in `source_paths` is shown by its path, as a link of the form `link` if the
+    terminal supports links. `context` is the number of neighbors on each side. The first `skip`
+    answers have been shown before and are left out.
     """
-    paths = source_paths or {}
-    answers = replace(
-        answers,
-        answers=tuple(
-            replace(each, document=paths.get(each.document, each.document)) for each in answers
-        ),
-    )
+    printer = _Printer(answers, source_paths or {}, context, link if supports_links() else "")
     if not answers.answers:
         click.echo("No answer found: no sentence shares a word with the question.")
+    elif answers.answered:
+        if not skip:
+            printer.print_best(answers.above_threshold[0])
+        shown = answers.answers[:skip] or answers.above_threshold[:1]
+        printer.print_list("Next best", _without(answers.above_threshold, shown))
+        threshold = f"{100 * (answers.threshold or 0):.1f}".removesuffix(".0")
+        printer.print_list(
+            f"Below the threshold of {threshold}%", _without(answers.below_threshold, shown)
+        )
     else:
-        best, *others = answers.answers
-        if not answers.answered:
+        if not skip:
             click.echo("No answer found. The closest sentence:")
-        _print_best(best, answered=answers.answered)
-        if others:
-            click.secho("Next best", dim=True)
-        for other in others:
-            print_indented(
-                _MARGIN, f"{_clip(other.text)}  [{_place_and_probability(other)}]", dim=True
-            )
+            printer.print_best(answers.answers[0])
+        printer.print_list("Next closest", answers.answers[max(1, skip) :])
     if explain:
         print_stages(answers.stages)
 
 
-def _print_best(best: Answer, *, answered: bool) -> None:
-    if best.before:
-        print_indented(_MARGIN, _clip_start(best.before), dim=True)
-    if answered:
-        text, mark = _text_and_mark(best)
-        print_indented(_MARGIN, text, mark=mark, fg="green", bold=True)
-    else:
-        print_indented(_MARGIN, _clip(best.text))
-    if best.after:
-        print_indented(_MARGIN, _clip(best.after, _MOST_NEIGHBOR_CHARACTERS), dim=True)
-    notes = [relative_place(best.place), _how_sure(best)]
-    if best.heading:
-        notes.insert(1, _clip(best.heading, _MOST_NEIGHBOR_CHARACTERS))
-    if best.phrase is not None and best.probability is None:
-        # Without a ranker the phrase itself is the answer, and bold is not visible everywhere.
-        notes.insert(0, f"“{_clip(best.phrase.text)}”")
-    print_indented(_MARGIN, " · ".join(notes), dim=True)
+def _without(answers: Sequence[Answer], shown: Sequence[Answer]) -> list[Answer]:
+    return [answer for answer in answers if answer not in shown]
 
 
-def _place_and_probability(answer: Answer) -> str:
-    place = relative_place(answer.place)
-    return place if answer.probability is None else f"{place} · {answer.probability:.0%}"
+def print_total(answers: Answers, *, loading_seconds: float = 0.0) -> None:
+    """Print the number of answers and the time to stderr."""
+    count = len(answers.above_threshold)
+    found = "1 answer" if count == 1 else f"{count or 'No'} answers"
+    searched = answers.stages[0].entered if answers.stages else 0
+    total = f"{found} in {answers.seconds:.2f} s from {searched:,} sentences"
+    if loading_seconds >= 0.1:
+        total += f", after {loading_seconds:.1f} s to load"
+    click.secho(total, dim=True, err=True)
 
 
-def _how_sure(answer: Answer) -> str:
-    if answer.probability is None:
-        return f"score {answer.score:.2f}"
-    word = next(word for least, word in _PROBABILITY_WORDS if answer.probability >= least)
-    return f"{word} ({answer.probability:.0%})"
+class _Printer:
+    """Prints single answers to one question."""
+
+    def __init__(
+        self, answers: Answers, source_paths: Mapping[str, str], context: int, link: str
+    ) -> None:
+        self._answers = answers
+        self._paths = source_paths
+        self._context = context
+        self._most_around = max(1, context) * _MOST_NEIGHBOR_CHARACTERS
+        self._link = link
+
+    def print_best(self, best: Answer) -> None:
+        """Print an answer between its neighbors, and its place below."""
+        answered, color = self._answers.answered, uses_color()
+        before = best.before
+        if self._context and best.lead_in and not before.endswith(best.lead_in):
+            before = f"{best.lead_in} … {before}".removesuffix(" … ")
+        if before:
+            print_indented(_MARGIN, (_clip_start(before, self._most_around), _DIM))
+        if answered:
+            text, (start, end) = _text_and_mark(best)
+            margin = _MARGIN if color else _ANSWER_MARGIN
+            print_indented(margin, text[:start], (text[start:end], _HIGHLIGHT), text[end:])
+        else:
+            print_indented(_MARGIN, _clip(best.text))
+        if best.after:
+            print_indented(_MARGIN, (_clip(best.after, self._most_around), _DIM))
+        notes = [self._place(best)]
+        headings = " › ".join(best.headings) or best.heading
+        if headings:
+            notes.append((_clip_start(headings, _MOST_HEADING_CHARACTERS), _DIM))
+        notes.append((self._how_sure(best), _DIM))
+        if best.also_at:
+            others = len(best.also_at) - 1
+            more = f" and {others} more" if others else ""
+            place, style = self._place(best.also_at[0])
+            notes.append((f"also {place}{more}", style))
+        if answered and best.phrase is not None and (not color or best.probability is None):
+            # Bold is not visible without color. Without a ranker, the phrase is the answer.
+            notes.insert(0, (f"“{_clip(best.phrase.text)}”", _DIM))
+        parts = [part for note in notes for part in ((" · ", _DIM), note)]
+        print_indented(_MARGIN, *parts[1:])
+
+    def print_list(self, title: str, answers: Sequence[Answer]) -> None:
+        """Print a title and the answers below it, if there are any."""
+        if not answers:
+            return
+        click.secho(title, dim=True, color=uses_color())
+        for answer in answers:
+            below = answer in self._answers.below_threshold
+            probability = answer.probability
+            sure = "" if probability is None else f" · {_percentage(probability)}"
+            text = f"{_clip(answer.text)}  "
+            style = _DIM if below else PLAIN
+            # No-break spaces keep the brackets on one line.
+            place = self._place(answer)
+            parts = ((text, style), ("[", _DIM), place, (f"{sure}]".replace(" ", "\u00a0"), _DIM))
+            print_indented(_MARGIN, *parts)
+
+    def _place(self, at: Answer | AnswerPlace) -> tuple[str, Style]:
+        """The place in words, as a link to the file if the terminal supports it."""
+        path = self._paths.get(at.document)
+        named = at if path is None else replace(at, document=path)
+        url = ""
+        if path is not None and self._link:
+            absolute = os.path.abspath(path)
+            url = file_link(absolute, unit=at.unit, number=at.number, template=self._link)
+        return relative_place(named.place), _DIM._replace(url=url)
+
+    def _how_sure(self, answer: Answer) -> str:
+        probability = answer.probability
+        if probability is None:
+            return f"score {answer.score:.2f}"
+        if probability < (self._answers.threshold or _PERHAPS):
+            word = "doubtful"
+        elif probability < _LIKELY:
+            word = "perhaps"
+        else:
+            word = "likely" if probability < _SURE else "sure"
+        return f"{word} ({_percentage(probability)})"
 
 
-def _text_and_mark(answer: Answer) -> tuple[str, tuple[int, int] | None]:
-    """The sentence, or the part of a long one around its phrase, and the phrase's offsets in it."""
+def _percentage(probability: float) -> str:
+    """The probability in percent, rounded down."""
+    return f"{math.floor(100 * probability + 1e-9)}%"
+
+
+def _text_and_mark(answer: Answer) -> tuple[str, tuple[int, int]]:
+    """
+    The sentence, or the part of a long one around its phrase, and the offsets to highlight.
+
+    These are the phrase's, or those of the whole sentence if there is no phrase.
+    """
     if answer.phrase is None:
-        return _clip(answer.text), None
+        text = _clip(answer.text)
+        return text, (0, len(text))
     first = 0
     if answer.phrase.end > _MOST_CHARACTERS:
         before = max(1, answer.phrase.start - _CHARACTERS_BEFORE_PHRASE)
@@ -110,12 +202,10 @@ def _clip(text: str, most: int = _MOST_CHARACTERS) -> str:
     return line if len(line) <= most else f"{line[:most].rstrip()} …"
 
 
-def _clip_start(text: str) -> str:
+def _clip_start(text: str, most: int) -> str:
     """The end of the text on one line."""
-    line = _on_one_line(text[-2 * _MOST_NEIGHBOR_CHARACTERS :])
-    if len(line) <= _MOST_NEIGHBOR_CHARACTERS:
-        return line
-    return f"… {line[-_MOST_NEIGHBOR_CHARACTERS:].lstrip()}"
+    line = _on_one_line(text[-2 * most :])
+    return line if len(line) <= most else f"… {line[-most:].lstrip()}"
 
 
 def _on_one_line(text: str) -> str:

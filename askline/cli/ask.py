@@ -1,5 +1,5 @@
 """
-`askline ask`: answer a question from files, folders, standard input, an index or a server.
+`askline ask`: answer questions from files, folders, standard input, an index or a server.
 
 `askline demo`: answer a question from the pages that are installed with askline.
 """
@@ -7,23 +7,34 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
-from ..errors import CorpusError, InputError
-from .answer_output import print_answers
-from .options import POSITIVE_INTEGER, json_option, ranker_option, reading_options
-from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, print_problems, relative_path
-from .progress import progress_count
+from .answer_output import print_answers, print_total
+from .ask_session import AskOptions, AskSession, ReadingOptions, Source
+from .config import Config, config_path
+from .options import (
+    NOT_NEGATIVE_INTEGER,
+    POSITIVE_INTEGER,
+    PROBABILITY,
+    json_option,
+    ranker_option,
+    reading_options,
+)
+from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, print_problems
+from .prompt import Prompt
+from .terminal import color_option, uses_color
 
 if TYPE_CHECKING:
-    from ..corpus import AddReport, Answers, Corpus
+    from ..corpus import Answers
     from ..errors import Problem
     from ..rankers.base import Ranker
 
@@ -33,14 +44,15 @@ __all__ = [
 ]
 
 
-@click.command(short_help="Answer a question from files, an index or a server.")
-@click.argument("question")
-@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(allow_dash=True))
+@click.command(short_help="Answer questions from files, an index or a server.")
+@click.argument("arguments", metavar="[QUESTION] [PATH]...", nargs=-1)
 @click.option(
     "--index",
     "folder",
     metavar="DIR",
     type=click.Path(),
+    envvar="ASKLINE_INDEX",
+    show_envvar=True,
     help="Search this index, made by `askline index`.",
 )
 @click.option(
@@ -58,8 +70,29 @@ __all__ = [
 )
 @ranker_option
 @click.option(
-    "--top", type=POSITIVE_INTEGER, default=3, show_default=True, help="Show the N best answers."
+    "--top",
+    type=POSITIVE_INTEGER,
+    default=3,
+    show_default=True,
+    envvar="ASKLINE_TOP",
+    show_envvar=True,
+    help="Show the N best answers.",
 )
+@click.option(
+    "--context",
+    type=NOT_NEGATIVE_INTEGER,
+    default=1,
+    show_default=True,
+    help="Show N sentences before and after the best answer.",
+)
+@click.option(
+    "--threshold",
+    type=PROBABILITY,
+    envvar="ASKLINE_THRESHOLD",
+    show_envvar=True,
+    help="Probability below which a sentence is not an answer.  [default: the ranker's]",
+)
+@click.option("--always", is_flag=True, help="Show the best sentence as an answer in any case.")
 @click.option(
     "--retrieve",
     "retrieved",
@@ -77,16 +110,21 @@ __all__ = [
 @click.option("--explain", is_flag=True, help="Show sentences and milliseconds per stage.")
 @click.option("--no-cache", is_flag=True, help="Neither use nor write the cache.")
 @reading_options
+@color_option
 @json_option
+@click.pass_context
 def ask(
-    question: str,
-    paths: tuple[str, ...],
+    ctx: click.Context,
+    arguments: tuple[str, ...],
     *,
     folder: str | None,
     url: str | None,
     encode: str | None,
     spec: str | None,
     top: int,
+    context: int,
+    threshold: float | None,
+    always: bool,
     retrieved: int,
     phrases: bool,
     nearest: bool,
@@ -98,18 +136,22 @@ def ask(
     as_json: bool,
 ) -> None:
     """
-    Answer a question from files and folders, an index, or a server.
+    Answer questions from files and folders, an index, or a server.
 
     Reads txt, md, rst, adoc, org, tex, html, pdf, docx, ipynb, csv, jsonl, eml, mbox, srt and vtt
     files and manual pages. PATH - is standard input. The text is kept in your cache folder, and a
     file is read again only after it has changed.
 
+    Without QUESTION, that is, if the first argument is an existing file or folder or there is none,
+    it asks for questions on a terminal, and else reads one question per line from standard input.
+
     The word before a probability means: sure, at least 90%; likely, at least 70%; perhaps, at least
-    40%; doubtful, less.
+    the threshold; doubtful, less.
 
     \b
     Examples:
       askline ask 'Who wrote Emma?' notes/ letter.pdf
+      askline ask notes/
       askline ask 'Who wrote Emma?' --index DIR
       askline ask 'Who wrote Emma?' \\
           --retriever 'opensearch://localhost:9200/books?text=body'
@@ -117,89 +159,113 @@ def ask(
     Exit codes: 0 answered, 2 no text to search, 3 answered but some files could not be read, 4 no
     answer found.
     """
-    if sum(map(bool, (paths, folder, url))) > 1 or (
-        not (paths or folder or url) and sys.stdin.isatty()
+    started = time.perf_counter()
+    question, paths = _split_arguments(arguments)
+    if ctx.get_parameter_source("folder") is not ParameterSource.COMMANDLINE and (
+        paths or url or (question is not None and _stdin_has_text())
     ):
+        folder = None  # a default gives way to a source that is named
+    if sum(map(bool, (paths, folder, url))) > 1:
         raise click.UsageError("Give either PATHs to read, --index DIR or --retriever URL.")
+    if not (paths or folder or url):
+        if question is None or sys.stdin.isatty():
+            raise click.UsageError(
+                "Give PATHs to read, --index DIR or --retriever URL, or set `index` in "
+                f"{_config_name()}."
+            )
+        paths = ("-",)
+    if question is None and "-" in paths:
+        raise click.UsageError(
+            "Without QUESTION, the questions are read from standard input: PATH must not be -."
+        )
     if encode and url is None:
         raise click.UsageError("--encode needs --retriever URL.")
     if url is not None and (phrases or nearest):
         raise click.UsageError("--phrases and --nearest cannot be used with --retriever.")
     if nearest and spec:
         raise click.UsageError("--nearest uses no ranker: leave out --ranker.")
-    retrieved = max(top, retrieved)
-    problems: Sequence[Problem] = ()
-    source_paths: dict[str, str] = {}
-    if url is not None:
-        answers = _ask_server(question, url, encode, spec, top, retrieved)
-    else:
-        # Load the ranker before reading any file, so that a wrong name fails at once.
-        ranker = None if nearest else _load_ranker(spec)
-        sources = paths or (() if folder else ("-",))
-
-        def fill(corpus: Corpus) -> AddReport:
-            """Make the corpus hold these paths and nothing else."""
-            with progress_count("Files") as step:
-                return corpus.add(
-                    sources,
-                    on_file=lambda _: step(),
-                    only=True,
-                    follow_links=follow_links,
-                    read_seconds=read_seconds,
-                    read_megabytes=read_megabytes,
-                )
-
-        corpus, report = _open_corpus(sources, folder, ranker, fill, use_cache=not no_cache)
-        with corpus:
-            if phrases or nearest:
-                with progress_count("Documents encoded") as step:
-                    corpus.encode_phrases(on_document=step)
-            if nearest:
-                answers = corpus.nearest(question, top_k=top)
-            else:
-                answers = corpus.ask(question, top_k=top, retrieved=retrieved, phrases=phrases)
-            source_paths = _source_paths(corpus, answers)
-        if report is not None:
-            problems = report.problems
-            if not answers.stages[0].entered:
-                print_problems(problems)
-                raise _no_text_error(paths)
-    if as_json:
-        record = _as_record(answers, problems, source_paths)
-        click.echo(json.dumps(record, ensure_ascii=False))
-    else:
-        print_answers(answers, explain=explain, source_paths=source_paths)
-    print_problems(problems)
-    if not answers.answered:
-        click.get_current_context().exit(EXIT_NO_ANSWER)
-    if problems:
-        click.get_current_context().exit(EXIT_SOME_UNREADABLE)
-
-
-def _ask_server(
-    question: str, url: str, encode: str | None, spec: str | None, top: int, retrieved: int
-) -> Answers:
-    from ..corpus import answer, connect
-
-    ranker = _load_ranker(spec)
-    function = _import_function(encode) if encode else None
-    with closing(connect(url, encode=function)) as server:
-        return answer(question, server, ranker, top_k=top, retrieved=retrieved)
+    # Load the ranker before reading any file, so that a wrong name fails at once.
+    ranker = None if nearest else _load_ranker(spec)
+    has_probabilities = ranker is not None and ranker.threshold is not None
+    if ctx.get_parameter_source("threshold") is not ParameterSource.COMMANDLINE:
+        threshold = threshold if has_probabilities else None
+    options = AskOptions(
+        top=top,
+        retrieved=retrieved,
+        context=context,
+        threshold=0.0 if always else threshold,
+        phrases=phrases,
+        nearest=nearest,
+    )
+    reading = ReadingOptions(follow_links, read_seconds, read_megabytes, use_cache=not no_cache)
+    link = ctx.find_object(Config) or Config()
+    with AskSession(Source(paths, folder, url, encode), ranker, reading) as session:
+        if question is None and sys.stdin.isatty() and not as_json:
+            print_problems(session.problems)
+            Prompt(session, options, explain=explain, link=link.link).run()
+            return
+        questions = _question_lines() if question is None else iter([question])
+        all_answered = True
+        for each in questions:
+            loading_seconds = time.perf_counter() - started
+            answers = session.ask(each, options)
+            if not answers.stages[0].entered and paths:
+                print_problems(session.problems)
+                session.check_has_text(answers)
+            all_answered = all_answered and answers.answered
+            source_paths = session.source_paths(answers)
+            if as_json:
+                record = _as_record(answers, session.problems, source_paths)
+                click.echo(json.dumps(record, ensure_ascii=False))
+                continue
+            if question is None:
+                click.secho(each, bold=True, color=uses_color())
+            print_answers(
+                answers,
+                explain=explain,
+                source_paths=source_paths,
+                context=context,
+                link=link.link,
+            )
+            if question is None:
+                click.echo()
+        print_problems(session.problems)
+        if question is not None and not as_json:
+            print_total(answers, loading_seconds=loading_seconds)
+        if not all_answered:
+            ctx.exit(EXIT_NO_ANSWER)
+        if session.problems:
+            ctx.exit(EXIT_SOME_UNREADABLE)
 
 
-def _import_function(name: str) -> Callable[[str], Sequence[float]]:
-    """Import `package.module:function`; the current folder is searched too."""
-    module, _, function = name.partition(":")
-    sys.path.insert(0, "")
+def _split_arguments(arguments: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
+    """The question, or None if the first argument is a path, and the paths."""
+    if not arguments:
+        return None, ()
+    first, *others = arguments
+    if first == "-" or os.path.exists(first):
+        return None, tuple(arguments)
+    return first, tuple(others)
+
+
+def _stdin_has_text() -> bool:
+    """Whether standard input is a pipe or a file, and not a terminal or /dev/null."""
     try:
-        found: Callable[[str], Sequence[float]] = getattr(import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise click.UsageError(
-            f"--encode must be MODULE:FUNCTION, got {name!r}: {error}."
-        ) from error
-    finally:
-        sys.path.pop(0)
-    return found
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # replaced by an object of Python, as in tests
+        return not sys.stdin.isatty()
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _config_name() -> str:
+    path, home = str(config_path()), os.path.join(os.path.expanduser("~"), "")
+    return f"~/{path.removeprefix(home)}" if path.startswith(home) else path
+
+
+def _question_lines() -> Iterator[str]:
+    """The lines of standard input that are not blank."""
+    getattr(sys.stdin, "reconfigure", lambda **_: None)(errors="replace")
+    return (line.strip() for line in sys.stdin if line.strip())
 
 
 def _load_ranker(spec: str | None) -> Ranker:
@@ -209,56 +275,17 @@ def _load_ranker(spec: str | None) -> Ranker:
     return load(spec or DEFAULT_SPEC)
 
 
-def _open_corpus(
-    paths: Sequence[str],
-    folder: str | None,
-    ranker: Ranker | None,
-    fill: Callable[[Corpus], AddReport],
-    *,
-    use_cache: bool,
-) -> tuple[Corpus, AddReport | None]:
-    """Open the index in `folder`, or read the paths into a corpus and report on the files."""
-    from ..corpus import Corpus
-    from ..corpus.cache import cached_index_folder
-
-    if folder is not None:
-        return Corpus.open(folder, ranker=ranker, must_exist=True), None
-    if use_cache and "-" not in paths:
-        try:
-            return _filled(Corpus.open(cached_index_folder(paths), ranker=ranker), fill)
-        except CorpusError as error:
-            click.echo(f"The cache cannot be used: {error}", err=True)
-    return _filled(Corpus.in_memory(ranker=ranker), fill)
-
-
-def _filled(corpus: Corpus, fill: Callable[[Corpus], AddReport]) -> tuple[Corpus, AddReport]:
-    try:
-        return corpus, fill(corpus)
-    except BaseException:
-        corpus.close()
-        raise
-
-
-def _no_text_error(paths: Sequence[str]) -> InputError:
-    names = ", ".join(path for path in paths if path != "-") or "standard input"
-    return InputError(
-        f"No text was found in {names}. Name files, or folders with txt, md, html, pdf, docx or "
-        "other files that `askline ask --help` lists."
-    )
-
-
-def _source_paths(corpus: Corpus, answers: Answers) -> dict[str, str]:
-    """The path of each document that is a file, relative to the current folder if it is in it."""
-    paths = {each.document: corpus.source_path(each.document) for each in answers}
-    return {name: relative_path(path) for name, path in paths.items() if path}
-
-
 def _as_record(
     answers: Answers, problems: Sequence[Problem], source_paths: Mapping[str, str]
 ) -> dict[str, object]:
     """The JSON output; `start` and `end` of an answer are offsets in the decoded file."""
+    above = answers.above_threshold
     return asdict(answers) | {
-        "answers": [asdict(each) | {"path": source_paths.get(each.document)} for each in answers],
+        "answers": [
+            asdict(each)
+            | {"path": source_paths.get(each.document), "above_threshold": each in above}
+            for each in answers
+        ],
         "answered": answers.answered,
         "problems": [asdict(problem) for problem in problems],
     }
@@ -271,6 +298,7 @@ _TOP = 3
 @click.command(short_help="Try askline on the pages that come with it.")
 @click.argument("question", default=_QUESTION)
 @ranker_option
+@color_option
 def demo(question: str, spec: str | None) -> None:
     """
     Answer a question from the pages that come with askline.
@@ -284,14 +312,12 @@ def demo(question: str, spec: str | None) -> None:
     """
     from ..corpus import Corpus
     from ..demo import documents
-    from ..rankers.registry import DEFAULT_SPEC
-    from ..rankers.spec import load
 
-    ranker = load(spec or DEFAULT_SPEC)
-    with Corpus.in_memory(ranker=ranker) as corpus:
+    started = time.perf_counter()
+    with Corpus.in_memory(ranker=_load_ranker(spec)) as corpus:
         corpus.add_texts(dict(documents()))
-        answers = corpus.ask(question, top_k=_TOP)
-    click.secho(question, bold=True)
+        loading_seconds = time.perf_counter() - started
+        answers = corpus.ask(question, top_k=_TOP, join=True)
+    click.secho(question, bold=True, color=uses_color())
     print_answers(answers, explain=False)
-    sentences, seconds = answers.stages[0].entered, answers.seconds
-    click.secho(f"{sentences} sentences, {1000 * seconds:.0f} ms, ranked by {ranker}", dim=True)
+    print_total(answers, loading_seconds=loading_seconds)

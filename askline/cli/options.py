@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from ..types import QuestionSet
 
 __all__ = [
+    "NOT_NEGATIVE_INTEGER",
     "POSITIVE_INTEGER",
     "POSITIVE_NUMBER",
+    "PROBABILITY",
     "adapt_option",
     "complete_ranker",
     "complete_set",
@@ -55,6 +57,34 @@ class _PositiveInteger(IntParamType):
         return int(number)
 
 
+class _NotNegativeInteger(IntParamType):
+    """An integer of at least 0."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return "N"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = super().convert(value, param, ctx)
+        if number < 0:
+            self.fail(f"must not be negative, got {value}.", param, ctx)
+        return int(number)
+
+
+class _Probability(FloatParamType):
+    """A number from 0 to 1."""
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:  # noqa: ARG002
+        return "P"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number = super().convert(value, param, ctx)
+        if not 0 <= number <= 1:
+            self.fail(f"must be a probability from 0 to 1, got {value}.", param, ctx)
+        return float(number)
+
+
 class _PositiveNumber(FloatParamType):
     """A number greater than 0."""
 
@@ -70,8 +100,10 @@ class _PositiveNumber(FloatParamType):
         return float(number)
 
 
+NOT_NEGATIVE_INTEGER = _NotNegativeInteger()
 POSITIVE_INTEGER = _PositiveInteger()
 POSITIVE_NUMBER = _PositiveNumber()
+PROBABILITY = _Probability()
 
 
 def complete_ranker(

@@ -11,10 +11,12 @@ import os
 import shutil
 import sys
 import unicodedata
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
+
+from .terminal import link_text, uses_color
 
 if TYPE_CHECKING:
     from ..errors import Problem
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = [
     "EXIT_NO_ANSWER",
     "EXIT_SOME_UNREADABLE",
+    "PLAIN",
+    "Style",
     "display_width",
     "print_indented",
     "print_problems",
@@ -108,32 +112,59 @@ def print_problems(problems: Sequence[Problem]) -> None:
         click.echo(f"  … and {len(problems) - _MOST_PROBLEMS:,} more.", err=True)
 
 
-def print_indented(
-    margin: str,
-    text: str,
-    *,
-    mark: tuple[int, int] | None = None,
-    fg: str | None = None,
-    bold: bool | None = None,
-    dim: bool | None = None,
-) -> None:
-    """
-    Print a text after a margin; on a terminal, wrapped lines are indented by the margin's width.
+class Style(NamedTuple):
+    """How a part of a line looks; without color, only the text and its links are printed."""
 
-    With a `mark` (start, end), only the characters between these two positions are styled.
+    fg: str | None = None
+    bold: bool | None = None
+    dim: bool | None = None
+    url: str = ""
+    """What a terminal opens when the part is clicked."""
+
+
+PLAIN = Style()
+
+
+def print_indented(margin: str, *parts: str | tuple[str, Style]) -> None:
     """
-    room = max(_LEAST_TEXT_WIDTH, shutil.get_terminal_size().columns - len(margin))
+    Print parts of a line after a margin.
+
+    On a terminal, long lines are wrapped and indented by the margin's width. A no-break space is
+    printed as a space and never ends a line.
+    """
+    styled = [(part, PLAIN) if isinstance(part, str) else part for part in parts]
+    text = "".join(part for part, _ in styled)
+    width = display_width(margin)
+    room = max(_LEAST_TEXT_WIDTH, shutil.get_terminal_size().columns - width)
     lines = wrap(text, room) if sys.stdout.isatty() else [text]
-    start, end = mark or (0, len(text))
-    at = 0
+    color, at = uses_color(), 0
     for number, line in enumerate(lines):
         at = max(at, text.find(line, at))  # skip the space that wrapping removed
-        first, last = (min(max(position - at, 0), len(line)) for position in (start, end))
-        marked = line[first:last]
-        if marked and (fg or bold or dim):
-            marked = click.style(marked, fg=fg, bold=bold, dim=dim)
-        click.echo((" " * len(margin) if number else margin) + line[:first] + marked + line[last:])
+        shown = "".join(
+            _styled(part.replace("\u00a0", " "), style, color=color)
+            for part, style in _between(styled, at, at + len(line))
+        )
+        click.echo((" " * width if number else margin) + shown, color=color)
         at += len(line)
+
+
+def _between(
+    parts: Sequence[tuple[str, Style]], start: int, end: int
+) -> Iterator[tuple[str, Style]]:
+    """The parts of a text between two offsets."""
+    at = 0
+    for part, style in parts:
+        inside = part[max(0, start - at) : max(0, end - at)]
+        if inside:
+            yield inside, style
+        at += len(part)
+
+
+def _styled(text: str, style: Style, *, color: bool) -> str:
+    fg, bold, dim, url = style
+    if color and (fg or bold or dim):
+        text = click.style(text, fg=fg, bold=bold, dim=dim)
+    return link_text(text, url) if url else text
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import POSITIVE_INTEGER, deadline_option, json_option, ranker_option
-from .output import print_indented, print_stages, replace_controls
+from .output import Style, print_indented, print_stages, replace_controls
 
 if TYPE_CHECKING:
     from ..types import Hit, Ranking
@@ -129,7 +129,7 @@ def _print(ranking: Ranking, top: int | None, *, explain: bool) -> None:
     score_width = max(map(len, scores), default=0)
     for place, (hit, score) in enumerate(zip(hits, scores, strict=True), start=1):
         margin = f"{place:>{place_width}}  {score:>{score_width}}  "
-        print_indented(margin, replace_controls(hit.text), bold=place == 1)
+        print_indented(margin, (replace_controls(hit.text), Style(bold=place == 1)))
     if explain:
         print_stages(ranking.stages)
     elif ranking.skipped:

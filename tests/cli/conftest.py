@@ -10,13 +10,16 @@ from click.testing import CliRunner, Result
 from askline.cli import cli
 
 Run = Callable[..., Result]
+SETTINGS = ("ASKLINE_CONFIG", "ASKLINE_INDEX", "ASKLINE_THRESHOLD", "ASKLINE_TOP")
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """`askline …` in this process, without the user's own settings."""
-    monkeypatch.delenv("ASKLINE_DATA", raising=False)
-    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name in ("ASKLINE_DATA", "NO_COLOR", "FORCE_COLOR", "FORCE_HYPERLINK", *SETTINGS):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.setenv(name, str(tmp_path_factory.mktemp("config")))
     monkeypatch.setenv("COLUMNS", "80")
 
     def invoke(*arguments: str, stdin: str | bytes = "", color: bool = False) -> Result:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -38,11 +39,13 @@ def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines()[:3] == [
         "  The rock is far out.",
-        "  Its first lighthouse was lit in 1698.",
+        "> Its first lighthouse was lit in 1698.",
         "  A storm took it in 1703.",
     ]
-    assert "notes/rock.txt:2 · sure (" in result.stdout
-    assert "Next best" in result.stdout
+    assert "  “1698” · notes/rock.txt:2 · sure (" in result.stdout
+    assert re.fullmatch(
+        r"\d answers? in \d+\.\d\d s from 4 sentences, after \d+\.\d s to load\n", result.stderr
+    )
 
 
 @pytest.mark.slow
@@ -70,7 +73,7 @@ def test_ask_explain_lists_the_stages(run: Run) -> None:
 def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
     result = run("ask", QUESTION, *arguments, stdin=ROCK)
     assert result.exit_code == 0
-    assert "  standard input:2 · sure (" in result.stdout
+    assert "  “1698” · standard input:2 · sure (" in result.stdout
 
 
 @pytest.mark.slow
@@ -139,16 +142,85 @@ def test_ask_finds_no_answer_in_an_empty_index(run: Run) -> None:
 
 
 @pytest.mark.slow
-def test_ask_shows_probabilities_of_the_next_best(run: Run) -> None:
+def test_ask_separates_answers_below_the_threshold(run: Run) -> None:
     lines = run("ask", QUESTION, "notes").stdout.splitlines()
-    assert all(re.search(r" · \d+%\]$", line) for line in lines[lines.index("Next best") + 1 :])
+    below = lines.index("Below the threshold of 42.8%")
+    assert all(re.search(r" · \d+%\]$", line) for line in lines[below + 1 :])
+    strict = run("ask", QUESTION, "notes", "--threshold", "1")
+    assert strict.exit_code == 4
+    assert strict.stdout.startswith("No answer found. The closest sentence:\n")
+    assert "· doubtful (" in strict.stdout
+    assert "Below" not in strict.stdout
 
 
 @pytest.mark.slow
-def test_no_color_removes_colors(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "\x1b[" in run("ask", QUESTION, "notes", color=True).stdout
+def test_ask_always_shows_an_answer(run: Run) -> None:
+    question = "Which rock band sang of a storm in Lima?"
+    result = run("ask", question, "notes", "--always", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["answered"] is True
+    lines = run("ask", question, "notes", "--always").stdout.splitlines()
+    assert any(line.startswith("> ") for line in lines)
+    assert any("· doubtful (" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_ask_context_is_the_number_of_neighbors(run: Run) -> None:
+    none = run("ask", QUESTION, "notes", "--context", "0", "--top", "1").stdout.splitlines()
+    assert none[0] == "> Its first lighthouse was lit in 1698."
+    assert none[1].startswith("  “1698” · ")
+    assert "must not be negative" in run("ask", QUESTION, "notes", "--context", "-1").stderr
+
+
+@pytest.mark.slow
+def test_colors_follow_option_and_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = ("ask", QUESTION, "notes")
+    plain, colored = run(*asking).stdout, run(*asking, "--color", "always").stdout
+    assert "\x1b[" not in plain
+    assert "\x1b[32m\x1b[1m1698\x1b[0m" in colored
+    assert "> " not in colored
+    assert run("--color", "always", *asking).stdout == colored
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert run(*asking).stdout == colored
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[" not in run("ask", QUESTION, "notes", color=True).stdout
+    assert run(*asking).stdout == plain
+    assert run(*asking, "--color", "always").stdout == colored
+
+
+@pytest.mark.slow
+def test_places_are_links_where_the_terminal_supports_them(
+    run: Run, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_HYPERLINK", "1")
+    shown = run("ask", QUESTION, "notes").stdout
+    url = f"file://{socket.gethostname()}{notes / 'rock.txt'}#2"
+    assert f"\x1b]8;;{url}\x1b\\notes/rock.txt:2\x1b]8;;\x1b\\" in shown
+
+
+@pytest.mark.slow
+def test_ask_answers_each_line_of_a_pipe(run: Run) -> None:
+    questions = f"{QUESTION}\n\nWhat makes dough rise?\n"
+    result = run("ask", "notes", "--top", "1", stdin=questions)
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0] == QUESTION
+    assert "> Its first lighthouse was lit in 1698." in lines
+    assert lines[lines.index("What makes dough rise?") + 1] == "> Yeast makes dough rise."
+    records = run("ask", "notes", "--json", stdin=questions + "Zeppelins?\n")
+    assert records.exit_code == 4
+    answered = [json.loads(line)["answered"] for line in records.stdout.splitlines()]
+    assert answered == [True, True, False]
+
+
+def test_ask_without_a_question_needs_a_source(run: Run) -> None:
+    result = run("ask", stdin=QUESTION)
+    assert result.exit_code == 2
+    assert "Give PATHs to read, --index DIR or --retriever URL, or set `index`" in " ".join(
+        result.stderr.split()
+    )
+    result = run("ask", "-", stdin=QUESTION)
+    assert result.exit_code == 2
+    assert "PATH must not be -" in result.stderr
 
 
 @pytest.mark.slow
@@ -185,7 +257,7 @@ def test_ask_searches_a_server(run: Run) -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines()[:3] == [
         "  The rock is far out.",
-        "  Its first lighthouse was lit in 1698.",
+        "> Its first lighthouse was lit in 1698.",
         "  A storm took it in 1703.",
     ]
     assert "rock:2 · sure (" in result.stdout
@@ -286,10 +358,10 @@ def test_a_phrase_far_inside_a_long_sentence_is_shown(
     before, shown, place = capsys.readouterr().out.splitlines()
     assert before.startswith("  … x x")
     assert before.endswith(" end.")
-    assert shown.startswith("  … a list, a list,")
+    assert shown.startswith("> … a list, a list,")
     assert "the duck Gustav and so on" in shown
     assert max(len(before), len(shown)) < 620
-    assert place == "  a.txt:1 · sure (90%)"
+    assert place == "  “Gustav” · a.txt:1 · sure (90%)"
 
 
 @pytest.mark.slow

@@ -10,5 +10,5 @@ pytestmark = pytest.mark.slow
 def test_demo_shows_the_answer_and_its_source(run: Run) -> None:
     result = run("demo")
     assert result.exit_code == 0
-    assert "  It measures 9,289 kilometres.\n" in result.stdout
-    assert "  trans-siberian-railway.txt:3 · sure (" in result.stdout
+    assert "> It measures 9,289 kilometres.\n" in result.stdout
+    assert " · trans-siberian-railway.txt:3 · sure (" in result.stdout
