@@ -132,6 +132,8 @@ class ReaderPool:
         self._server: ForkServer | None = None
         self._batch: list[_Task] = []
         self._batch_bytes = 0
+        self.crashed_batches = 0
+        """How often a process that read several files crashed. Each of them was read again."""
 
     def submit(self, path: str | os.PathLike[str]) -> Future[FileContent]:
         """
@@ -229,10 +231,12 @@ class ReaderPool:
             replies = process.read([task.job for task in tasks], seconds)
         except _ReaderEndedError as error:
             self._discard(process)
-            if is_alone:
-                task = tasks[0]
-                task.future.set_exception(self._limit_error(task.job.name, str(error)))
-            return 1 if is_alone else 0
+            if not is_alone:
+                self.crashed_batches += error.is_crash
+                return 0
+            task = tasks[0]
+            task.future.set_exception(self._limit_error(task.job.name, str(error)))
+            return 1
         if replies[-1].is_last:
             self._discard(process)
             if not is_alone:
@@ -362,6 +366,10 @@ class _Reply:
 class _ReaderEndedError(Exception):
     """The child was killed or crashed; the message says why."""
 
+    def __init__(self, message: str, *, is_crash: bool = True) -> None:
+        super().__init__(message)
+        self.is_crash = is_crash
+
 
 class _ReaderProcess:
     """One child process, used by one thread at a time."""
@@ -431,7 +439,7 @@ class _ReaderProcess:
     def _ended(self) -> _ReaderEndedError:
         if self._overdue:
             limit = f"{self._limits.seconds:g} second{'s' * (self._limits.seconds != 1)}"
-            return _ReaderEndedError(f"Reading took longer than {limit}.")
+            return _ReaderEndedError(f"Reading took longer than {limit}.", is_crash=False)
         self._process.kill()
         code = self._process.wait()
         try:

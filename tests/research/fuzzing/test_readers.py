@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from pathlib import Path
 
@@ -9,8 +10,16 @@ import pytest
 
 from askline.text.readers import ReadLimits, read_content
 from askline.text.readers.files import file_kind
-from research.fuzzing.mutations import KINDS, make_file, mutated_files, samples, suffix_of
+from research.fuzzing.mutations import (
+    KINDS,
+    MutatedFile,
+    make_file,
+    mutated_files,
+    samples,
+    suffix_of,
+)
 from research.fuzzing.readers import fuzz_files, fuzz_time
+from tests.text.readers.samples import make_slow_pdf
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -31,9 +40,35 @@ def test_a_seed_always_makes_the_same_file() -> None:
 
 def test_mutated_files_cause_no_crash(tmp_path: Path) -> None:
     found = fuzz_files(tmp_path, files=130, seconds=60, seed=1, limits=ReadLimits(20))
-    assert found["findings"] == []
-    assert found["files"] == 130
+    assert found.findings == []
+    assert found.files == 130
+    assert sum(map(found.count, ("read", "refused"))) == 130
+    assert set(found.outcomes) == set(KINDS)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
+    state, folder = tmp_path / "state.json", tmp_path / "files"
+    folder.mkdir()
+    limits, most = ReadLimits(20), 60.0
+    first = fuzz_files(folder, files=20, seconds=most, seed=3, limits=limits, state=state)
+    both = fuzz_files(folder, files=50, seconds=most, seed=3, limits=limits, state=state)
+    whole = fuzz_files(folder, files=50, seconds=most, seed=3, limits=limits)
+    assert (first.files, both.files) == (20, 50)
+    assert both.outcomes == whole.outcomes
+    with pytest.raises(SystemExit, match="--seed 3, got 4"):
+        fuzz_files(folder, files=50, seconds=most, seed=4, limits=limits, state=state)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is not enforced")
+def test_a_file_past_a_limit_is_a_finding_and_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bomb = MutatedFile(5, "pdf", "pdf", make_slow_pdf())
+    monkeypatch.setattr("research.fuzzing.readers.mutated_files", lambda _: iter([bomb]))
+    found = fuzz_files(tmp_path, files=1, seconds=60, seed=0, limits=ReadLimits(1))
+    assert [each["outcome"] for each in found.findings] == ["past limit"]
+    assert [path.name for path in tmp_path.iterdir()] == ["5.pdf"]
 
 
 def test_quadratic_time_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
