@@ -30,7 +30,7 @@ __all__ = ["LOG_ODDS_BLEND", "RankedSentences", "in_document_order", "rank_sente
 
 LOG_ODDS_BLEND = 0.5
 """Factor of `blend` for a calibrated ranker (research/results/corpus_blend.json)."""
-_FIRST_STAGE_WEIGHT = 1.0  # of the first stage beside retrieval, in the choice of passages
+_FIRST_STAGE_WEIGHT = 0.5  # of the first stage beside retrieval, in the choice of passages
 
 
 class RankedSentences(NamedTuple):
