@@ -126,6 +126,9 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     page.locator(".candidates button").nth(1).hover()
     expect(page.locator(".stage-score").nth(0)).to_contain_text("score")
     expect(page.locator(".stage-score").nth(1)).to_contain_text(_probability(2))
+    expect(page.locator("#ask-result h2").nth(0)).to_have_text(
+        re.compile(r"Next best|Below the threshold of 50\s%")
+    )
     _shoot(page, f"answer-{look}")
 
     page.locator("article .meta a").click()
