@@ -29,6 +29,7 @@ _PERHAPS = 0.4  # used if the threshold is 0
 _MOST_CHARACTERS = 600  # longer sentences are usually data without full stops
 _MOST_NEIGHBOR_CHARACTERS = 240  # per sentence
 _MOST_HEADING_CHARACTERS = 80
+_MOST_WORD_CHARACTERS = 20  # a longer word is cut where a text must end
 _CHARACTERS_BEFORE_PHRASE = 200  # shown of a long sentence whose phrase is far from its start
 _MARGIN = "  "
 _ANSWER_MARGIN = "> "  # tells the answer from its neighbors where there is no color
@@ -80,7 +81,7 @@ def _without(answers: Sequence[Answer], shown: Sequence[Answer]) -> list[Answer]
 def print_total(answers: Answers, *, loading_seconds: float = 0.0) -> None:
     """Print the number of answers and the time to stderr."""
     count = len(answers.above_threshold)
-    found = "1 answer" if count == 1 else f"{count or 'No'} answers"
+    found = f"{count} answers" if count > 1 else ("1 answer" if count else "No answer")
     searched = answers.stages[0].entered if answers.stages else 0
     total = f"{found} in {answers.seconds:.2f} s from {searched:,} sentences"
     if loading_seconds >= 0.1:
@@ -101,21 +102,24 @@ class _Printer:
         self._link = link
 
     def print_best(self, best: Answer) -> None:
-        """Print an answer between its neighbors, and its place below."""
-        answered, color = self._answers.answered, uses_color()
+        """Print an answer between its neighbors, or the closest sentence alone; its place below."""
+        if not self._answers.answered:
+            print_indented(_MARGIN, _clip(best.text))
+            self._print_notes(best)
+            return
         before = best.before
         if self._context and best.lead_in and not before.endswith(best.lead_in):
             before = f"{best.lead_in} … {before}".removesuffix(" … ")
         if before:
             print_indented(_MARGIN, (_clip_start(before, self._most_around), _DIM))
-        if answered:
-            text, (start, end) = _text_and_mark(best)
-            margin = _MARGIN if color else _ANSWER_MARGIN
-            print_indented(margin, text[:start], (text[start:end], _HIGHLIGHT), text[end:])
-        else:
-            print_indented(_MARGIN, _clip(best.text))
+        text, (start, end) = _text_and_mark(best)
+        margin = _MARGIN if uses_color() else _ANSWER_MARGIN
+        print_indented(margin, text[:start], (text[start:end], _HIGHLIGHT), text[end:])
         if best.after:
             print_indented(_MARGIN, (_clip(best.after, self._most_around), _DIM))
+        self._print_notes(best)
+
+    def _print_notes(self, best: Answer) -> None:
         notes = [self._place(best)]
         headings = " › ".join(best.headings) or best.heading
         if headings:
@@ -126,7 +130,8 @@ class _Printer:
             more = f" and {others} more" if others else ""
             place, style = self._place(best.also_at[0])
             notes.append((f"also {place}{more}", style))
-        if answered and best.phrase is not None and (not color or best.probability is None):
+        shows_phrase = not uses_color() or best.probability is None
+        if self._answers.answered and best.phrase is not None and shows_phrase:
             # Bold is not visible without color. Without a ranker, the phrase is the answer.
             notes.insert(0, (f"“{_clip(best.phrase.text)}”", _DIM))
         parts = [part for note in notes for part in ((" · ", _DIM), note)]
@@ -168,12 +173,13 @@ class _Printer:
             word = "perhaps"
         else:
             word = "likely" if probability < _SURE else "sure"
-        return f"{word} ({_percentage(probability)})"
+        return f"{word}\u00a0({_percentage(probability)})"  # never at the end of a line
 
 
 def _percentage(probability: float) -> str:
     """The probability in percent, rounded down."""
-    return f"{math.floor(100 * probability + 1e-9)}%"
+    whole = math.floor(100 * probability + 1e-9)
+    return f"{whole}%" if whole or not probability else "<1%"
 
 
 def _text_and_mark(answer: Answer) -> tuple[str, tuple[int, int]]:
@@ -199,13 +205,20 @@ def _text_and_mark(answer: Answer) -> tuple[str, tuple[int, int]]:
 def _clip(text: str, most: int = _MOST_CHARACTERS) -> str:
     """The text on one line, cut off after `most` characters."""
     line = _on_one_line(text[: 2 * most])
-    return line if len(line) <= most else f"{line[:most].rstrip()} …"
+    if len(line) <= most:
+        return line
+    end = line.rfind(" ", most - _MOST_WORD_CHARACTERS, most + 1)
+    return f"{line[: end if end > 0 else most].rstrip()} …"
 
 
 def _clip_start(text: str, most: int) -> str:
     """The end of the text on one line."""
     line = _on_one_line(text[-2 * most :])
-    return line if len(line) <= most else f"… {line[-most:].lstrip()}"
+    if len(line) <= most:
+        return line
+    cut = len(line) - most
+    start = line.find(" ", cut - 1, cut + _MOST_WORD_CHARACTERS)
+    return f"… {line[start if start > 0 else cut :].lstrip()}"
 
 
 def _on_one_line(text: str) -> str:

@@ -159,12 +159,14 @@ class Prompt:
             click.echo(f":context needs a number, 0 or more, got {value!r}.", err=True)
             return
         self._options = replace(self._options, context=int(value))
+        click.echo(f"Sentences before and after the best answer: {int(value)}.", err=True)
 
     def _set_top(self, value: str) -> None:
         if not value.isdecimal() or not int(value):
             click.echo(f":top needs a positive number, got {value!r}.", err=True)
             return
         self._options = replace(self._options, top=int(value))
+        click.echo(f"Answers to show: {int(value)}.", err=True)
 
     def _set_threshold(self, value: str) -> None:
         try:
@@ -175,12 +177,16 @@ class Prompt:
             click.echo(f":threshold needs a number from 0 to 1 or auto, got {value!r}.", err=True)
             return
         self._options = replace(self._options, threshold=threshold)
+        shown = "the ranker's own" if threshold is None else f"{threshold:g}"
+        click.echo(f"Threshold: {shown}.", err=True)
 
     def _toggle_explain(self, _: str) -> None:
         self._explain = not self._explain
+        click.echo(f"Stages are {'shown' if self._explain else 'hidden'}.", err=True)
 
     def _forget(self, _: str) -> None:
         self._last_question = ""
+        click.echo("The next question stands alone.", err=True)
 
     def _refresh(self, _: str) -> None:
         self._session.refresh()

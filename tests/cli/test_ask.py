@@ -5,12 +5,15 @@ import os
 import re
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from askline.cli.answer_output import print_answers
-from askline.corpus import Answer, AnswerPhrase, Answers, Corpus
+from askline.cli.output import display_width
+from askline.corpus import Answer, AnswerPhrase, AnswerPlace, Answers, Corpus
 
 from ..corpus.connectors.engine import Engine
 from .conftest import Run
@@ -147,7 +150,7 @@ def test_ask_separates_answers_below_the_threshold(run: Run) -> None:
     titles = [re.fullmatch(r"Below the threshold of [\d.]+%", line) is not None for line in lines]
     below = lines[titles.index(True) + 1 :]
     assert below
-    assert all(re.search(r" · \d+%\]$", line) for line in below)
+    assert all(re.search(r" · <?\d+%\]$", line) for line in below)
     strict = run("ask", QUESTION, "notes", "--threshold", "1")
     assert strict.exit_code == 4
     assert strict.stdout.startswith("No answer found. The closest sentence:\n")
@@ -371,3 +374,88 @@ def test_control_characters_of_a_file_are_not_printed(run: Run) -> None:
     result = run("ask", "lamp", "-", stdin="The lamp \x1b]0;mine\x07 burns. " + "It is old. " * 20)
     assert "The lamp ]0;mine burns." in result.stdout
     assert "\x1b" not in result.stdout
+
+
+def _answer(text: str, probability: float | None, **changes: Any) -> Answer:
+    best = Answer(
+        text, 1.0, 1, probability, "a.txt", "", 0, len(text), "line", 1, "", "Before.", "After."
+    )
+    return replace(best, **changes)
+
+
+@pytest.mark.parametrize(
+    ("probability", "threshold", "shown"),
+    [
+        (0.95, 0.4, "sure (95%)"),
+        (0.899, 0.4, "likely (89%)"),
+        (0.69, 0.4, "perhaps (69%)"),
+        (0.35, 0.3, "perhaps (35%)"),
+        (0.75, 0.8, "doubtful (75%)"),
+        (0.499, 0.5, "doubtful (49%)"),
+        (0.004, 0.5, "doubtful (<1%)"),
+        (0.3, 0.0, "doubtful (30%)"),
+        (0.999, 0.5, "sure (99%)"),
+    ],
+)
+def test_words_agree_with_the_threshold(
+    capsys: pytest.CaptureFixture[str], probability: float, threshold: float, shown: str
+) -> None:
+    answers = Answers("Which?", (_answer("It.", probability),), (), 0.1, threshold)
+    print_answers(answers, explain=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1] == f"  a.txt:1 · {shown}"
+    refused = probability < threshold
+    assert (lines[0] == "No answer found. The closest sentence:") is refused
+    assert ("> It." in lines) is not refused
+    assert ("  Before." in lines) is not refused  # nothing tells it from a sentence that is refused
+
+
+def test_an_answer_below_the_threshold_is_never_among_the_others(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = [_answer(f"{at}.", at / 10, number=at) for at in (9, 6, 4, 1)]
+    print_answers(Answers("Which?", tuple(shown), (), 0.1, 0.5), explain=False)
+    assert capsys.readouterr().out.splitlines()[4:] == [
+        "Next best",
+        "  6.  [a.txt:6 · 60%]",
+        "Below the threshold of 50%",
+        "  4.  [a.txt:4 · 40%]",
+        "  1.  [a.txt:1 · 10%]",
+    ]
+
+
+def test_heading_path_lead_in_and_copies_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    copy = AnswerPlace("b.txt", "", 0, 3, "line", 7, "", ())
+    best = _answer(
+        "Tea.",
+        0.9,
+        headings=("Menu", "Drinks"),
+        lead_in="We serve:",
+        before="Milk.",
+        also_at=(copy, copy),
+    )
+    print_answers(Answers("Which?", (best,), (), 0.1, 0.5), explain=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "  We serve: … Milk.",
+        "> Tea.",
+        "  After.",
+        "  a.txt:1 · Menu › Drinks · sure (90%) · also b.txt:7 and 1 more",
+    ]
+
+
+def test_a_terminal_of_80_columns_gets_hanging_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")  # a terminal without color
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    wide = "東京タワーは赤い。" * 20
+    shown = (_answer(wide, 0.9, number=1), _answer("One two three " * 20, 0.8, number=2))
+    print_answers(Answers("Which?", shown, (), 0.1, 0.5), explain=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(display_width, lines)) <= 80
+    assert [line[:2] for line in lines if "東京" in line] == ["> "] + ["  "] * (
+        sum("東京" in line for line in lines) - 1
+    )
+    assert all(line.startswith("  ") for line in lines[lines.index("Next best") + 1 :])
+    assert lines[-1].endswith("[a.txt:2 · 80%]")

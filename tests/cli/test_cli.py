@@ -112,3 +112,34 @@ def test_interrupting_a_command_prints_one_line(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=20)
     assert (process.returncode, stdout, stderr) == (130, b"", b"\nInterrupted.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
+def test_interrupting_while_the_command_is_loaded_prints_one_line(tmp_path: Path) -> None:
+    program = """
+import builtins, signal
+from askline.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+real = builtins.__import__
+def interrupted(name, *arguments, **options):
+    if name == "click":
+        signal.raise_signal(signal.SIGINT)
+    return real(name, *arguments, **options)
+builtins.__import__ = interrupted
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nInterrupted.\n")
+
+
+def test_a_prompt_that_is_interrupted_is_not_aborted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def abort() -> None:
+        raise click.Abort
+
+    monkeypatch.setattr("askline.rankers.registry.ranker_names", abort)
+    result = run("rankers")
+    assert result.exit_code == 130
+    assert "Abort" not in result.output
