@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..models.cascade_config import CascadeConfig, reader_tensors
 from ..models.encoder_config import DENSE_INPUTS
-from .numpy_ops import FloatArray
+from .numpy_ops import FloatArray, matmul
 from .quantization import round_rows
 
 __all__ = ["float_tensors", "merged_layers", "merged_weight"]
@@ -71,7 +71,8 @@ def merged_weight(tensors: Tensors, stem: str) -> FloatArray:
     up, down = (
         _dequantized(f"adapter.{stem}.{side}.weight", tensors) for side in ("up", "down")
     )  # (rank, outputs), (rank, inputs)
-    return np.asarray(_dequantized(f"{stem}.weight", tensors) + up.T @ down, np.float32)
+    product = matmul(np.ascontiguousarray(up.T), down)
+    return np.asarray(_dequantized(f"{stem}.weight", tensors) + product, np.float32)
 
 
 def _dequantized(name: str, tensors: Tensors) -> FloatArray:
