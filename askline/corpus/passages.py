@@ -17,7 +17,7 @@ __all__ = [
     "HEADING_SEPARATOR",
     "MAX_SENTENCE_CHARACTERS",
     "PASSAGE_CHARACTERS",
-    "Passage",
+    "PassageRange",
     "passage_heading",
     "split_passages",
 ]
@@ -32,7 +32,7 @@ MAX_SENTENCE_CHARACTERS = 4_000
 """Characters of a sentence that are scored; a longer one is data without full stops."""
 
 
-class Passage(NamedTuple):
+class PassageRange(NamedTuple):
     """Sentences `first` to `last` of a document, both included, and the text to index."""
 
     first: int
@@ -40,7 +40,7 @@ class Passage(NamedTuple):
     text: str
 
 
-def split_passages(sentences: Iterable[SentenceRecord]) -> Iterator[Passage]:
+def split_passages(sentences: Iterable[SentenceRecord]) -> Iterator[PassageRange]:
     """
     Start a passage at each heading, and where the passage would exceed the limit.
 
@@ -70,9 +70,9 @@ def passage_heading(sentence: SentenceRecord) -> str:
     return HEADING_SEPARATOR.join((*above, sentence.heading) if sentence.heading else above)
 
 
-def _passages(sentences: Sequence[SentenceRecord]) -> Iterator[Passage]:
+def _passages(sentences: Sequence[SentenceRecord]) -> Iterator[PassageRange]:
     if not all(sentence.is_code for sentence in sentences):
         text = "\n".join(
             [passage_heading(sentences[0]), *(sentence.text for sentence in sentences)]
         )
-        yield Passage(sentences[0].ordinal, sentences[-1].ordinal, text)
+        yield PassageRange(sentences[0].ordinal, sentences[-1].ordinal, text)

@@ -15,12 +15,11 @@ from typing import NamedTuple, Protocol
 
 from ..text.words import split_words
 from .bm25 import Stemmer
-from .passages import MAX_SENTENCE_CHARACTERS
+from .passages import HEADING_SEPARATOR, MAX_SENTENCE_CHARACTERS
 
 __all__ = ["SentenceInContext", "TitledSentence", "add_title_context", "title_path"]
 
 _MAX_TITLE_CHARACTERS = 200
-_PATH_SEPARATOR = " > "
 
 _FILE_SUFFIX = re.compile(r"(?<=\w)\.[A-Za-z]{2,5}$")
 _FILE_NAME_SEPARATORS = re.compile(r"[_-]+")
@@ -101,9 +100,9 @@ def title_path(sentence: TitledSentence) -> str:
     parts = [part for part in dict.fromkeys([title, *sentence.headings]) if part]
     if sentence.heading and not sentence.headings:
         parts = list(dict.fromkeys([*parts, sentence.heading]))
-    while len(parts) > 1 and len(_PATH_SEPARATOR.join(parts)) > _MAX_TITLE_CHARACTERS:
+    while len(parts) > 1 and len(HEADING_SEPARATOR.join(parts)) > _MAX_TITLE_CHARACTERS:
         del parts[0]
-    return _PATH_SEPARATOR.join(parts)[:_MAX_TITLE_CHARACTERS]
+    return HEADING_SEPARATOR.join(parts)[:_MAX_TITLE_CHARACTERS]
 
 
 def _titles(sentence: TitledSentence) -> Iterable[str]:
