@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 __all__ = [
     "AsklineError",
@@ -32,6 +33,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "ModelError",
+    "NotReadReason",
     "Problem",
     "RankerError",
     "SpecError",
@@ -41,6 +43,27 @@ __all__ = [
 ]
 
 _MAX_PROBLEMS_SHOWN = 20
+
+NotReadReason = Literal[
+    "damaged",
+    "empty",
+    "password",
+    "too large",
+    "limit",
+    "binary",
+    "unsupported",
+    "unreachable",
+    "link",
+    "hidden",
+    "ignored",
+    "excluded",
+    "packages",
+]
+"""
+Why a file was not read. `limit`: reading exceeded the limits of time or memory. `unsupported`: a
+known format without a reader. `unreachable`: missing, no permission, or no file. `ignored`: by a
+.gitignore. `excluded`: by the caller. `packages`: a folder of installed packages.
+"""
 
 
 class AsklineError(Exception):
@@ -58,6 +81,8 @@ class Problem:
     path: str
     line: int
     message: str
+    reason: NotReadReason = "damaged"
+    """Why the file was not read, as it is counted in reports."""
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.line}" if self.line else self.path

@@ -19,23 +19,23 @@ import click
 from click.core import ParameterSource
 
 from .answer_output import print_answers, print_total
-from .ask_session import AskOptions, AskSession, ReadingOptions, Source
+from .ask_session import AskOptions, AskSession, Source
 from .config import Config, config_path
 from .options import (
     NOT_NEGATIVE_INTEGER,
     POSITIVE_INTEGER,
     PROBABILITY,
+    ReadingOptions,
     json_option,
     ranker_option,
     reading_options,
 )
-from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, print_problems
+from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, describe_not_read, print_problems
 from .prompt import Prompt
 from .terminal import color_option, uses_color
 
 if TYPE_CHECKING:
     from ..corpus import Answers
-    from ..errors import Problem
     from ..rankers.base import Ranker
 
 __all__ = [
@@ -130,17 +130,16 @@ def ask(
     nearest: bool,
     explain: bool,
     no_cache: bool,
-    follow_links: bool,
-    read_seconds: float,
-    read_megabytes: int,
+    reading: ReadingOptions,
     as_json: bool,
 ) -> None:
     """
     Answer questions from files and folders, an index, or a server.
 
-    Reads txt, md, rst, adoc, org, tex, html, pdf, docx, ipynb, csv, jsonl, eml, mbox, srt and vtt
-    files and manual pages. PATH - is standard input. The text is kept in your cache folder, and a
-    file is read again only after it has changed.
+    Reads txt, md, rst, adoc, org, tex, html, pdf, docx, odt, rtf, epub, pptx, xlsx, ods, ipynb,
+    csv, jsonl, json, yaml, toml, xml, eml, mbox, srt, vtt and log files, manual pages, the comments
+    of source code, and other files that are text. PATH - is standard input. The text is kept in
+    your cache folder, and a file is read again only after it has changed.
 
     Without QUESTION, that is, if the first argument is an existing file or folder or there is none,
     it asks for questions on a terminal, and else reads one question per line from standard input.
@@ -197,11 +196,12 @@ def ask(
         phrases=phrases,
         nearest=nearest,
     )
-    reading = ReadingOptions(follow_links, read_seconds, read_megabytes, use_cache=not no_cache)
     link = ctx.find_object(Config) or Config()
-    with AskSession(Source(paths, folder, url, encode), ranker, reading) as session:
+    source = Source(paths, folder, url, encode)
+    with AskSession(source, ranker, reading, use_cache=not no_cache) as session:
         if question is None and sys.stdin.isatty() and not as_json:
             print_problems(session.problems)
+            _print_not_read(session)
             Prompt(session, options, explain=explain, link=link.link).run()
             return
         questions = _question_lines() if question is None else iter([question])
@@ -215,7 +215,7 @@ def ask(
             all_answered = all_answered and answers.answered
             source_paths = session.source_paths(answers)
             if as_json:
-                record = _as_record(answers, session.problems, source_paths)
+                record = _as_record(answers, session, source_paths)
                 click.echo(json.dumps(record, ensure_ascii=False))
                 continue
             if question is None:
@@ -230,12 +230,18 @@ def ask(
             if question is None:
                 click.echo()
         print_problems(session.problems)
+        _print_not_read(session)
         if question is not None and not as_json:
             print_total(answers, loading_seconds=loading_seconds)
         if not all_answered:
             ctx.exit(EXIT_NO_ANSWER)
         if session.problems:
             ctx.exit(EXIT_SOME_UNREADABLE)
+
+
+def _print_not_read(session: AskSession) -> None:
+    if session.not_read:
+        click.echo(f"Not read: {describe_not_read(session.not_read)}.", err=True)
 
 
 def _split_arguments(arguments: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
@@ -276,7 +282,7 @@ def _load_ranker(spec: str | None) -> Ranker:
 
 
 def _as_record(
-    answers: Answers, problems: Sequence[Problem], source_paths: Mapping[str, str]
+    answers: Answers, session: AskSession, source_paths: Mapping[str, str]
 ) -> dict[str, object]:
     """The JSON output; `start` and `end` of an answer are offsets in the decoded file."""
     above = answers.above_threshold
@@ -287,7 +293,8 @@ def _as_record(
             for each in answers
         ],
         "answered": answers.answered,
-        "problems": [asdict(problem) for problem in problems],
+        "problems": [asdict(problem) for problem in session.problems],
+        "not_read": [asdict(files) for files in session.not_read],
     }
 
 

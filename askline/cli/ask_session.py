@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import CorpusError, InputError
-from .output import relative_path
+from .options import ReadingOptions, reading_key
+from .output import describe_not_read, relative_path
 from .progress import progress_count
 
 if TYPE_CHECKING:
-    from ..corpus import AddReport, Answers, Connector, Corpus
+    from ..corpus import Answers, Connector, Corpus, NotReadFiles
     from ..errors import Problem
     from ..rankers.base import Ranker
 
-__all__ = ["AskOptions", "AskSession", "ReadingOptions", "Source"]
+__all__ = ["AskOptions", "AskSession", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +39,6 @@ class AskOptions:
     """None for the ranker's own; 0 never refuses."""
     phrases: bool = False
     nearest: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReadingOptions:
-    """How files are read."""
-
-    follow_links: bool
-    read_seconds: float
-    read_megabytes: int
-    use_cache: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +61,18 @@ class Source:
 class AskSession:
     """An open source and a loaded ranker. `close` it, or use it as a context manager."""
 
-    def __init__(self, source: Source, ranker: Ranker | None, reading: ReadingOptions) -> None:
+    def __init__(
+        self, source: Source, ranker: Ranker | None, reading: ReadingOptions, *, use_cache: bool
+    ) -> None:
         self._source = source
         self._reading = reading
+        self._use_cache = use_cache
         self._resources = ExitStack()
         self._encoded = False
         self.problems: Sequence[Problem] = ()
         """Files that could not be read."""
+        self.not_read: Sequence[NotReadFiles] = ()
+        """These and all that was left out, by reason and kind."""
         self.ranker = ranker
         self._server: Connector | None = None
         self._corpus: Corpus | None = None
@@ -122,15 +118,16 @@ class AskSession:
     def refresh(self) -> None:
         """Read files that were added or changed since the start."""
         if self._corpus is not None and self._source.paths and "-" not in self._source.paths:
-            self.problems = self._fill(self._corpus).problems
+            self._fill(self._corpus)
             self._encoded = False
 
     def check_has_text(self, answers: Answers) -> None:
         """InputError if the paths had no text at all; an index may be empty."""
         if self._source.paths and not answers.stages[0].entered:
+            found = f" Found: {describe_not_read(self.not_read)}." if self.not_read else ""
             raise InputError(
-                f"No text was found in {self._source}. Name files, or folders with txt, md, html, "
-                "pdf, docx or other files that `askline ask --help` lists."
+                f"No text was found in {self._source}.{found} Name files, or folders with txt, md, "
+                "html, pdf, docx or other files that `askline ask --help` lists."
             )
 
     def source_paths(self, answers: Answers) -> Mapping[str, str]:
@@ -176,32 +173,32 @@ class AskSession:
         if folder is not None:
             opened = Corpus.open(folder, ranker=self.ranker, must_exist=True)
             return self._resources.enter_context(opened)
-        if self._reading.use_cache and "-" not in paths:
+        if self._use_cache and "-" not in paths:
             try:
-                return self._filled(Corpus.open(cached_index_folder(paths), ranker=self.ranker))
+                cached = cached_index_folder(paths, options=reading_key(self._reading))
+                return self._filled(Corpus.open(cached, ranker=self.ranker))
             except CorpusError as error:
                 click.echo(f"The cache cannot be used: {error}", err=True)
         return self._filled(Corpus.in_memory(ranker=self.ranker))
 
     def _filled(self, corpus: Corpus) -> Corpus:
         try:
-            self.problems = self._fill(corpus).problems
+            self._fill(corpus)
         except BaseException:
             corpus.close()
             raise
         return self._resources.enter_context(corpus)
 
-    def _fill(self, corpus: Corpus) -> AddReport:
+    def _fill(self, corpus: Corpus) -> None:
         """Make the corpus hold the paths and nothing else."""
         with progress_count("Files") as step:
-            return corpus.add(
+            report = corpus.add(
                 self._source.paths,
-                on_file=lambda _: step(),
+                on_file=lambda file: step() if file.reason is None else None,
                 only=True,
-                follow_links=self._reading.follow_links,
-                read_seconds=self._reading.read_seconds,
-                read_megabytes=self._reading.read_megabytes,
+                **self._reading,
             )
+        self.problems, self.not_read = report.problems, report.not_read
 
     def _encode_phrases(self) -> None:
         if self._encoded or self._corpus is None:

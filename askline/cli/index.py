@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import POSITIVE_NUMBER, json_option, reading_options
-from .output import EXIT_SOME_UNREADABLE, print_problems, replace_controls
+from ..errors import InputError
+from .options import POSITIVE_NUMBER, ReadingOptions, json_option, reading_options
+from .output import (
+    EXIT_SOME_UNREADABLE,
+    describe_not_read,
+    print_not_read,
+    print_problems,
+    replace_controls,
+)
 from .progress import progress_count
 
 if TYPE_CHECKING:
@@ -69,9 +76,7 @@ def index(
     verify: bool,
     watch: bool,
     seconds: float,
-    follow_links: bool,
-    read_seconds: float,
-    read_megabytes: int,
+    reading: ReadingOptions,
     as_json: bool,
 ) -> None:
     """
@@ -86,8 +91,11 @@ def index(
       askline ask 'Who wrote Emma?' --index DIR
       askline index --verify --out DIR
 
-    Exit codes: 0 done, 3 done but some files could not be read, or damaged documents have no file
-    to read again.
+    In folders, hidden files, installed packages and what a .gitignore lists are left out. What was
+    not read is counted by reason and kind of file.
+
+    Exit codes: 0 done, 2 no file was read, 3 done but some files could not be read, or damaged
+    documents have no file to read again.
     """
     from ..corpus import Corpus
 
@@ -110,11 +118,7 @@ def index(
         def add() -> AddReport:
             with progress_count("Files") as step:
                 return corpus.add(
-                    paths,
-                    on_file=lambda _: step(),
-                    follow_links=follow_links,
-                    read_seconds=read_seconds,
-                    read_megabytes=read_megabytes,
+                    paths, on_file=lambda file: step() if file.reason is None else None, **reading
                 )
 
         report = add()
@@ -123,6 +127,10 @@ def index(
             _encode_phrases(corpus, model)
         if watch:
             _watch(corpus, add, seconds, as_json=as_json)
+    if not (report.added or report.changed or report.unchanged or report.removed):
+        raise InputError(
+            f"No file was read in {', '.join(paths)}. Found: {describe_not_read(report.not_read)}."
+        )
     if report.problems or not is_complete:
         click.get_current_context().exit(EXIT_SOME_UNREADABLE)
 
@@ -157,6 +165,7 @@ def _print_report(report: AddReport, *, as_json: bool) -> None:
     files = ", ".join(counts) or "No files found"
     click.echo(f"{files}: {report.sentences:,} sentences in {report.seconds:.1f} s")
     print_problems(report.problems)
+    print_not_read(report.not_read)
 
 
 def _encode_phrases(corpus: Corpus, model: str | None = None) -> None:

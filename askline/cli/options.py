@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 from click.types import FloatParamType, IntParamType
@@ -20,6 +21,7 @@ __all__ = [
     "POSITIVE_INTEGER",
     "POSITIVE_NUMBER",
     "PROBABILITY",
+    "ReadingOptions",
     "adapt_option",
     "complete_ranker",
     "complete_set",
@@ -33,6 +35,7 @@ __all__ = [
     "out_option",
     "question_set_options",
     "ranker_option",
+    "reading_key",
     "reading_options",
     "require_torch",
     "seed_option",
@@ -254,9 +257,52 @@ def question_set_options(function: _Function) -> _Function:
     return function
 
 
-def reading_options(function: _Function) -> _Function:
-    """Add `--follow-links`, `--read-seconds` and `--read-megabytes`, for `Corpus.add`."""
+class ReadingOptions(TypedDict):
+    """The options of `reading_options`, as `Corpus.add` takes them."""
+
+    include: tuple[str, ...]
+    exclude: tuple[str, ...]
+    no_ignore: bool
+    columns: tuple[str, ...]
+    follow_links: bool
+    read_seconds: float
+    read_megabytes: int
+
+
+def reading_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say which files are read; the command gets them as `reading`."""
+
+    @wraps(function)
+    def command(**values: Any) -> None:
+        reading = {name: values.pop(name) for name in ReadingOptions.__annotations__}
+        function(**values, reading=reading)
+
     options = [
+        click.option(
+            "--include",
+            metavar="GLOB",
+            multiple=True,
+            help="Read only files that match GLOB, such as '*.md' or 'docs/**'. Repeatable.",
+        ),
+        click.option(
+            "--exclude",
+            metavar="GLOB",
+            multiple=True,
+            help="Leave out files and folders that match GLOB. Repeatable.",
+        ),
+        click.option(
+            "--no-ignore",
+            is_flag=True,
+            help="Also read hidden files, installed packages, and what .gitignore files list.",
+        ),
+        click.option(
+            "--column",
+            "columns",
+            metavar="NAME",
+            multiple=True,
+            help="Column with the text of csv, jsonl and spreadsheet files. Repeatable.  "
+            "[default: text, content, body, sentence, passage or answer]",
+        ),
         click.option(
             "--follow-links", is_flag=True, help="Also read links that lead out of the PATHs."
         ),
@@ -277,8 +323,15 @@ def reading_options(function: _Function) -> _Function:
         ),
     ]
     for option in reversed(options):
-        function = option(function)
-    return function
+        command = option(command)
+    return command
+
+
+def reading_key(reading: ReadingOptions) -> tuple[str, ...]:
+    """The options that change which files are read and how, as texts; empty for the defaults."""
+    lists = ("include", "exclude", "columns")
+    key = [f"{name}={value}" for name in lists for value in reading[name]]  # type: ignore[literal-required]
+    return (*key, *(name for name in ("no_ignore",) if reading["no_ignore"]))
 
 
 def load_question_set(

@@ -12,6 +12,7 @@ import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -19,7 +20,8 @@ import click
 from .terminal import link_text, uses_color
 
 if TYPE_CHECKING:
-    from ..errors import Problem
+    from ..corpus import NotReadFiles
+    from ..errors import NotReadReason, Problem
     from ..types import StageReport
 
 __all__ = [
@@ -27,8 +29,10 @@ __all__ = [
     "EXIT_SOME_UNREADABLE",
     "PLAIN",
     "Style",
+    "describe_not_read",
     "display_width",
     "print_indented",
+    "print_not_read",
     "print_problems",
     "print_stages",
     "print_table",
@@ -42,6 +46,22 @@ EXIT_SOME_UNREADABLE = 3
 EXIT_NO_ANSWER = 4
 
 _MOST_PROBLEMS = 20
+_MOST_KINDS = 5
+_REASONS: dict[NotReadReason, str] = {
+    "damaged": "damaged",
+    "empty": "no text",
+    "password": "protected by a password",
+    "too large": "too large",
+    "limit": "over the limits of time or memory",
+    "binary": "binary data",
+    "unsupported": "format without a reader",
+    "unreachable": "cannot be opened",
+    "link": "link out of the folder",
+    "hidden": "hidden",
+    "ignored": "in .gitignore",
+    "excluded": "left out by options",
+    "packages": "installed packages",
+}
 _LEAST_TEXT_WIDTH = 20
 
 _WIDE = frozenset("WF")
@@ -110,6 +130,38 @@ def print_problems(problems: Sequence[Problem]) -> None:
         click.echo(f"  {relative_place(str(problem))}", err=True)
     if len(problems) > _MOST_PROBLEMS:
         click.echo(f"  … and {len(problems) - _MOST_PROBLEMS:,} more.", err=True)
+
+
+def print_not_read(files: Sequence[NotReadFiles], *, err: bool = True) -> None:
+    """Print what was not read: one line per reason, with the most frequent kinds."""
+    if not files:
+        return
+    rows = _by_reason(files)
+    count_width = max(len(count) for count, _, _ in rows)
+    reason_width = max(len(reason) for _, reason, _ in rows)
+    click.echo(f"Not read ({sum(each.count for each in files):,}):", err=err)
+    for count, reason, kinds in rows:
+        line = f"  {count:>{count_width}}  {reason:<{reason_width}}  {kinds}"
+        click.echo(replace_controls(line).rstrip(), err=err)
+
+
+def describe_not_read(files: Sequence[NotReadFiles]) -> str:
+    """`12 binary data (.png 12), 3 hidden (folder 2, .md 1)`; `nothing` if there is nothing."""
+    described = (f"{count} {reason} ({kinds})" for count, reason, kinds in _by_reason(files))
+    return replace_controls(", ".join(described)) or "nothing"
+
+
+def _by_reason(files: Sequence[NotReadFiles]) -> list[tuple[str, str, str]]:
+    """The count, the words and the kinds of each reason."""
+    rows = []
+    for reason, group in groupby(files, key=lambda each: each.reason):
+        found = list(group)
+        kinds = [f"{each.kind} {each.count:,}" for each in found[:_MOST_KINDS]]
+        if len(found) > _MOST_KINDS:
+            kinds.append("…")
+        count = sum(each.count for each in found)
+        rows.append((f"{count:,}", _REASONS[reason], ", ".join(kinds)))
+    return rows
 
 
 class Style(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .options import json_option
-from .output import relative_place
+from .output import print_not_read, relative_place
 
 if TYPE_CHECKING:
     from ..corpus import CorpusStatus
@@ -24,7 +24,7 @@ _ENOUGH_CHARACTERS = 100_000  # for bytes per character to be meaningful
 @json_option
 def status(folder: str, *, as_json: bool) -> None:
     """
-    Show what an index holds and which files could not be read.
+    Show what an index holds, and what was not read when files were added.
 
     \b
     Example:
@@ -43,6 +43,7 @@ def status(folder: str, *, as_json: bool) -> None:
     for problem, path in zip(found.unreadable, paths, strict=True):
         shown = replace(problem, path=path or problem.path)
         click.echo(f"  {relative_place(str(shown))}")
+    print_not_read(found.not_read, err=False)
 
 
 def _rows(found: CorpusStatus) -> list[tuple[str, str]]:

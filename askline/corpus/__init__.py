@@ -15,6 +15,7 @@ from .results import (
     DocumentInfo,
     DocumentSentence,
     FileReport,
+    NotReadFiles,
     RetrievedSentence,
     VerifyReport,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "FileReport",
     "HasNeighbors",
     "HasPassages",
+    "NotReadFiles",
     "RetrievedSentence",
     "Retriever",
     "VerifyReport",

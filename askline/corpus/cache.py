@@ -46,14 +46,19 @@ def cache_root() -> Path:
     return Path(base).expanduser() / "askline" / "folders"
 
 
-def cached_index_folder(paths: Iterable[str | os.PathLike[str]]) -> Path:
+def cached_index_folder(
+    paths: Iterable[str | os.PathLike[str]], *, options: Iterable[str] = ()
+) -> Path:
     """
     The index folder of a set of paths; it is created if it is missing.
+
+    Different `options` of reading them have different folders.
 
     Marks the folder as used now, and deletes others that exceed the size limit.
     """
     names = sorted({os.path.abspath(os.path.expanduser(path)) for path in paths})
-    digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+    key = [*names, *sorted(options)]
+    digest = hashlib.sha256("\0".join(key).encode("utf-8", "surrogateescape")).hexdigest()
     folder = cache_root() / digest[:32]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

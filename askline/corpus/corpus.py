@@ -5,28 +5,31 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import CorpusError, Problem
+from ..errors import CorpusError, InputError, Problem
 from ..rankers.base import Ranker
 from ..rankers.requests import check_question
 from ..rankers.spec import load
+from ..text.readers.folders import FileSelection
 from ..text.readers.isolation import DEFAULT_LIMITS, ReadLimits
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
 from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .document_ids import absolute_path
 from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
 from .lock import LOCK_NAME, lock_holder, writer_lock
+from .not_read import NotReadCounts
 from .results import (
     AddReport,
     Answers,
     CorpusStatus,
     DocumentInfo,
     DocumentSentence,
+    NotReadFiles,
     VerifyReport,
 )
 from .retrieval import LexicalRetriever, Retriever, to_document_sentence
@@ -106,6 +109,10 @@ class Corpus:
         *,
         on_file: OnFile | None = None,
         only: bool = False,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        no_ignore: bool = False,
+        columns: Sequence[str] = (),
         follow_links: bool = False,
         read_seconds: float = DEFAULT_LIMITS.seconds,
         read_megabytes: int = DEFAULT_LIMITS.megabytes,
@@ -122,6 +129,12 @@ class Corpus:
         `only`, everything that is not in the source is removed. An id with a control character or a
         line break is an InputError, and a file with such a name is reported as failed.
 
+        In folders, hidden files, installed packages and what a `.gitignore` lists are left out,
+        unless `no_ignore` is true, and so are files without text, such as pictures. `include` and
+        `exclude` are patterns as in a `.gitignore`: with `include`, only files that match one of
+        them are read, and files that match one of `exclude` are not. `columns` are the columns with
+        the text of csv, jsonl and spreadsheet files. What was not read is counted in the report.
+
         `on_file` is called with the report of each file or text once it is stored durably. A file
         that cannot be read is reported and does not stop the others. Files are read in child
         processes; one that takes longer than `read_seconds` or more memory than `read_megabytes` is
@@ -130,8 +143,20 @@ class Corpus:
         """
         inputs = parse_inputs(source)
         limits = ReadLimits(read_seconds, read_megabytes)
+        selection = FileSelection(
+            include=_strings(include, "include"),
+            exclude=_strings(exclude, "exclude"),
+            everything=no_ignore,
+            follow_links=follow_links,
+        )
         with self._writing():
-            ingestion = Ingestion(self._store, on_file, limits=limits, follow_links=follow_links)
+            ingestion = Ingestion(
+                self._store,
+                on_file,
+                limits=limits,
+                selection=selection,
+                columns=_strings(columns, "columns"),
+            )
             if isinstance(inputs, list):
                 ingestion.add_paths(inputs, only=only)
             else:
@@ -291,6 +316,7 @@ class Corpus:
     def status(self) -> CorpusStatus:
         """What the corpus contains; nothing is changed."""
         documents, sentences, characters = self._store.counts()
+        unread = [Problem(*row) for row in self._store.unreadable()]
         folder = self._folder
         search = self._search if folder is None else SearchIndex.open(folder / SEARCH_FOLDER)
         stamp = search.stamp() if search is not None else None
@@ -300,7 +326,7 @@ class Corpus:
             documents=documents,
             sentences=sentences,
             characters=characters,
-            unreadable=tuple(Problem(*row) for row in self._store.unreadable()),
+            unreadable=tuple(problem for problem in unread if problem.reason != "empty"),
             generation=generation,
             searchable=stamp == (self._store.identity, generation),
             store_bytes=_size_bytes(folder, f"{STORE_NAME}*"),
@@ -309,6 +335,7 @@ class Corpus:
             phrases=phrases.phrases,
             phrase_bytes=phrases.size_bytes,
             encoded=phrases.is_current,
+            not_read=self._not_read(unread),
         )
 
     def close(self) -> None:
@@ -347,6 +374,15 @@ class Corpus:
             yield
             self._search = sync_folder_index(self._store, self._folder)
 
+    def _not_read(self, unread: Sequence[Problem]) -> tuple[NotReadFiles, ...]:
+        """What was left out when files were added, and what could not be read."""
+        counts = NotReadCounts()
+        for record in self._store.skipped():
+            counts.add(record.example, record.reason, kind=record.kind, count=record.files)
+        for problem in unread:
+            counts.add(self._store.source_path(problem.path) or problem.path, problem.reason)
+        return counts.files()
+
     def _is_search_intact(self) -> bool:
         """True if there is no search index yet; it is built when it is needed."""
         if self._folder is None or not (self._folder / SEARCH_FOLDER).exists():
@@ -362,6 +398,14 @@ class Corpus:
         by_path = [file[0]] if file else []
         by_id = [given] if self._store.file_state(given) else []
         return by_id + by_path + inside
+
+
+def _strings(values: Sequence[str], name: str) -> tuple[str, ...]:
+    """A list of strings; InputError for a single string, which would be read as its letters."""
+    found = () if isinstance(values, str) else tuple(values)
+    if isinstance(values, str) or not all(isinstance(each, str) for each in found):
+        raise InputError(f"`{name}` must be a list of strings, got {values!r}.")
+    return found
 
 
 def _reopen(cls: type[Corpus], folder: str, ranker: str | Ranker | None) -> Corpus:

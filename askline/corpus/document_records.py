@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from ..text.readers import (
     ReadLimits,
     SentenceContext,
     SentenceSpan,
+    file_kind,
     iter_sentences,
     read_content,
     read_plain_text,
@@ -46,10 +47,11 @@ __all__ = [
     "text_record",
 ]
 
-READER_VERSION = "6"
+READER_VERSION = "7"
 """Raise this when files are read or split differently: every file is then read again."""
 
 STANDARD_INPUT = "-"
+_TABLE_KINDS = ("csv", "jsonl", "xlsx", "opendocument")  # formats in which columns have names
 _MIN_AGE_NANOSECONDS = 2 * 10**9  # some file systems store dates to two seconds
 _HASH_BLOCK_BYTES = 2**20
 
@@ -78,7 +80,9 @@ class StartedFile:
     name: str
     state: os.stat_result
     content: Future[FileContent]
-    limits: ReadLimits
+    version: str
+    limited_version: str
+    """The version to be stored if it exceeds the limits."""
 
     def finish(self) -> NewDocument | FileReport:
         """Wait until the file is read. A report alone means that it cannot be read now."""
@@ -102,14 +106,15 @@ class StartedFile:
             record = DocumentRecord(
                 self.name,
                 sha256="",
-                reader_version=_limited_version(self.limits) if is_limit else READER_VERSION,
+                reader_version=self.limited_version if is_limit else self.version,
                 size=size,
                 modified=modified,
                 problem=first.message,
                 problem_line=first.line,
+                problem_reason=first.reason,
             )
             return NewDocument(record, (first,))
-        record = _to_record(content, self.name, size=size, modified=modified)
+        record = _to_record(content, self.name, version=self.version, size=size, modified=modified)
         return NewDocument(record, content.document.problems)
 
 
@@ -124,7 +129,8 @@ def start_reading(
     """
     try:
         state = path.stat()
-        versions = (READER_VERSION, _limited_version(pool.limits))
+        version = _version(path, pool.columns)
+        versions = (version, _limited_version(version, pool.limits))
         if stored is not None and stored.reader_version in versions:
             if (stored.size, stored.modified) == (state.st_size, state.st_mtime_ns):
                 return _stored_report(path, name, stored)
@@ -132,7 +138,7 @@ def start_reading(
                 report = _stored_report(path, name, stored)
                 return UnchangedFile(name, state.st_size, _reliable_date(state), report)
         path.open("rb").close()  # a missing permission is an OSError, not a problem of the content
-        return StartedFile(path, name, state, pool.submit(path), pool.limits)
+        return StartedFile(path, name, state, pool.submit(path), *versions)
     except OSError as error:
         return _os_error_report(path, name, error)
 
@@ -162,22 +168,30 @@ def text_record(name: str, text: str) -> DocumentRecord:
 
 def failed_report(path: str | os.PathLike[str], name: str, message: str) -> FileReport:
     """The report of a file that could not be read."""
-    return FileReport(name, "failed", (Problem(os.fspath(path), 0, message),))
+    problem = Problem(os.fspath(path), 0, message, "unreachable")
+    return FileReport(name, "failed", (problem,))
 
 
 def _os_error_report(path: Path, name: str, error: OSError) -> FileReport:
     return failed_report(path, name, f"It cannot be read: {error.strerror or error}.")
 
 
-def _limited_version(limits: ReadLimits) -> str:
+def _version(path: Path, columns: Sequence[str]) -> str:
+    """The reader version; with other columns, tables are read again."""
+    is_table = file_kind(path) in _TABLE_KINDS
+    return f"{READER_VERSION} with {list(columns)}" if columns and is_table else READER_VERSION
+
+
+def _limited_version(version: str, limits: ReadLimits) -> str:
     """The reader version of files that exceed these limits: with others, they are read again."""
-    return f"{READER_VERSION} within {limits.seconds:g} s and {limits.megabytes} MB"
+    return f"{version} within {limits.seconds:g} s and {limits.megabytes} MB"
 
 
 def _to_record(
     content: tuple[ParsedDocument, Iterable[SentenceSpan]],
     name: str,
     *,
+    version: str | None = None,
     is_file: bool = True,
     size: int | None = None,
     modified: int | None = None,
@@ -186,7 +200,7 @@ def _to_record(
     return DocumentRecord(
         name,
         document.sha256,
-        READER_VERSION,
+        version or READER_VERSION,
         is_file,
         size,
         modified,
@@ -249,7 +263,10 @@ def _stored_report(path: Path, name: str, stored: FileState) -> FileReport:
     if stored.problem is None:
         skipped = json.loads(stored.skipped_rows or "[]")
         return FileReport(name, "unchanged", tuple(Problem(str(path), *row) for row in skipped))
-    return FileReport(name, "failed", (Problem(str(path), stored.problem_line, stored.problem),))
+    problem = Problem(
+        str(path), stored.problem_line, stored.problem, stored.problem_reason or "damaged"
+    )
+    return FileReport(name, "failed", (problem,))
 
 
 def _replace_surrogates(text: str) -> str:

@@ -11,14 +11,21 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import InputError, Problem
-from ..text.readers import ReaderPool, ReadLimits, SkippedLink, find_files
+from ..text.readers import (
+    FileSelection,
+    ReaderPool,
+    ReadLimits,
+    SkippedFile,
+    SkippedLink,
+    find_files,
+)
 from .document_ids import FileIds, absolute_path, id_problem
 from .document_records import (
     STANDARD_INPUT,
@@ -30,6 +37,7 @@ from .document_records import (
     start_reading,
     text_record,
 )
+from .not_read import NotReadCounts, SkippedCounts
 from .results import AddReport, FileReport, Outcome
 from .schema import DocumentRecord, FileState
 from .store import Store
@@ -79,12 +87,14 @@ class Ingestion:
         on_file: OnFile | None,
         *,
         limits: ReadLimits | None = None,
-        follow_links: bool = False,
+        selection: FileSelection | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         self._store = store
         self._on_file = on_file
         self._limits = limits or ReadLimits()
-        self._follow_links = follow_links
+        self._selection = selection or FileSelection()
+        self._columns = columns
         self._started_files: deque[_StartedEntry] = deque()
         self._started_bytes = 0
         self._waiting: list[tuple[DocumentRecord, FileReport]] = []
@@ -94,17 +104,27 @@ class Ingestion:
         self._outcomes: Counter[str] = Counter()
         self._sentences = 0
         self._problems: list[Problem] = []
+        self._named: set[str] = set()  # paths that the caller named
+        self._not_read = NotReadCounts()
 
     def add_paths(self, paths: Iterable[str | os.PathLike[str]], *, only: bool = False) -> None:
         """Add every file under the paths. With `only`, everything else is removed."""
         given = [os.fspath(path) for path in paths]
+        self._named = {os.path.normpath(os.path.expanduser(path)) for path in given}
         ids = FileIds(self._store, (path for path in given if path != STANDARD_INPUT))
         seen: set[str] = set()
         unreachable: list[str] = []
         links: list[str] = []
-        with ReaderPool(self._limits) as pool:
-            for found in find_files(given, follow_links=self._follow_links):
-                if isinstance(found, Problem):
+        left_out: list[str] = []
+        skipped = SkippedCounts(absolute_path(path) for path in given)
+        with ReaderPool(self._limits, columns=self._columns) as pool:
+            for found in find_files(given, self._selection):
+                if isinstance(found, SkippedFile):
+                    left_out.append(absolute_path(found.path))
+                    skipped.add(left_out[-1], found)
+                    self._not_read.add(found.path, found.reason, is_folder=found.is_folder)
+                    self._finish(FileReport(found.path, "skipped", reason=found.reason))
+                elif isinstance(found, Problem):
                     places = links if isinstance(found, SkippedLink) else unreachable
                     places.append(absolute_path(found.path))
                     self._finish(FileReport(found.path, "failed", (found,)))
@@ -122,7 +142,8 @@ class Ingestion:
             while self._started_files:
                 self._finish_reading()
         self.flush()
-        self._remove_missing(given, seen, unreachable, links, only=only)
+        self._store.replace_skipped(skipped.merged(() if only else self._store.skipped()))
+        self._remove_missing(given, seen, set(unreachable), {*links, *left_out}, only=only)
 
     def add_texts(self, texts: Iterable[tuple[str, str]], *, only: bool = False) -> None:
         """Add texts by their ids. With `only`, everything else is removed."""
@@ -140,7 +161,7 @@ class Ingestion:
             self._flush_if_due()
         self.flush()
         if only:
-            self._remove_missing([], seen, [], [], only=True)
+            self._remove_missing([], seen, set(), set(), only=True)
 
     def flush(self) -> None:
         """Write the waiting documents, then report them."""
@@ -169,6 +190,8 @@ class Ingestion:
             sentences=self._sentences,
             problems=tuple(self._problems),
             seconds=time.monotonic() - self._started,
+            skipped=outcomes["skipped"],
+            not_read=self._not_read.files(),
         )
 
     def _add_standard_input(self) -> None:
@@ -221,15 +244,16 @@ class Ingestion:
         self,
         given: Iterable[str],
         seen: set[str],
-        unreachable: list[str],
-        links: list[str],
+        unreachable: set[str],
+        left_out: set[str],
         *,
         only: bool,
     ) -> None:
         """
         Remove stored files that are gone from the added folders; with `only`, all not seen.
 
-        Files that were once read through a link that is now skipped are removed too.
+        Files that were once read and are now left out are removed too: behind a link that is
+        skipped, in a `.gitignore`, or excluded.
         """
         if only:
             missing = set(self._store.names()) - seen
@@ -239,7 +263,8 @@ class Ingestion:
                 name
                 for folder in folders
                 for name, path in self._store.files(prefix=os.path.join(folder, ""))
-                if name not in seen and (_is_below(path, links) or _is_deleted(path, unreachable))
+                if name not in seen
+                and (_is_below(path, left_out) or _is_deleted(path, unreachable))
             }
         if missing:
             self._store.remove(sorted(missing))
@@ -247,21 +272,41 @@ class Ingestion:
             self._finish(FileReport(name, "removed"))
 
     def _finish(self, report: FileReport) -> None:
+        if report.outcome == "failed":
+            report = self._classified(report)
         self._outcomes[report.outcome] += 1
         self._sentences += report.sentences
         self._problems.extend(report.problems)
         if self._on_file is not None:
             self._on_file(report)
 
+    def _classified(self, report: FileReport) -> FileReport:
+        """
+        A failed file with its reason.
 
-def _is_deleted(path: str, unreachable: Iterable[str]) -> bool:
+        A file of a folder that turns out to have no text is skipped, and is no problem.
+        """
+        first = report.problems[0]
+        self._not_read.add(first.path, first.reason)
+        is_named = os.path.normpath(first.path) in self._named
+        if first.reason == "empty" and not is_named:
+            return FileReport(report.document, "skipped", reason=first.reason)
+        return replace(report, reason=first.reason)
+
+
+def _is_deleted(path: str, unreachable: set[str]) -> bool:
     """Whether a file is gone; a file below an unreachable folder may still exist."""
     return not _is_below(path, unreachable) and not os.path.exists(path)
 
 
-def _is_below(path: str, places: Iterable[str]) -> bool:
+def _is_below(path: str, places: set[str]) -> bool:
     """Whether a path is one of the places or inside one."""
-    return any(path == each or path.startswith(os.path.join(each, "")) for each in places)
+    while path not in places:
+        above = os.path.dirname(path)
+        if above == path:
+            return False
+        path = above
+    return True
 
 
 def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[str, str]]:

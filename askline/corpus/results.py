@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
-from ..errors import Problem
+from ..errors import NotReadReason, Problem
 from ..text.readers.document import PlaceUnit
 from ..types import StageReport
 
@@ -25,13 +25,15 @@ __all__ = [
     "DocumentInfo",
     "DocumentSentence",
     "FileReport",
+    "NotReadFiles",
     "Outcome",
     "RetrievedSentence",
     "VerifyReport",
     "reaches_threshold",
 ]
 
-Outcome = Literal["added", "changed", "unchanged", "removed", "failed"]
+Outcome = Literal["added", "changed", "unchanged", "removed", "failed", "skipped"]
+"""`failed`: it should have been read. `skipped`: it was left out on purpose, or has no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +56,10 @@ class RetrievedSentence:
     text: str
     start: int
     end: int
-    """Characters of the decoded file; of the extracted text for pdf, docx and e-mail."""
+    """Characters of the decoded file; of the extracted text for pdf, office files and e-mail."""
     unit: PlaceUnit
     number: int
-    """The line, page, paragraph, notebook cell or message, from 1."""
+    """The line, page, paragraph, slide or other unit, from 1."""
     heading: str
     """The nearest heading above; empty if there is none."""
     title: str
@@ -88,10 +90,10 @@ class AnswerPlace:
     title: str
     start: int
     end: int
-    """Characters of the decoded file; of the extracted text for pdf, docx and e-mail."""
+    """Characters of the decoded file; of the extracted text for pdf, office files and e-mail."""
     unit: PlaceUnit
     number: int
-    """The line, page, paragraph, notebook cell or message, from 1."""
+    """The line, page, paragraph, slide or other unit, from 1."""
     heading: str
     headings: tuple[str, ...]
 
@@ -121,10 +123,10 @@ class Answer:
     title: str
     start: int
     end: int
-    """Characters of the decoded file; of the extracted text for pdf, docx and e-mail."""
+    """Characters of the decoded file; of the extracted text for pdf, office files and e-mail."""
     unit: PlaceUnit
     number: int
-    """The line, page, paragraph, notebook cell or message, from 1."""
+    """The line, page, paragraph, slide or other unit, from 1."""
     heading: str
     before: str
     after: str
@@ -146,9 +148,11 @@ class Answer:
 
     @property
     def place(self) -> str:
-        """`notes.md:12`, `paper.pdf, page 3`, or `faq.csv:12, row 9, id q7`."""
+        """`a.md:12`, `a.pdf, page 3`, `a.xlsx, sheet 1, row 4`, or `faq.csv:12, row 9, id q7`."""
         place = _place(self.document, self.unit, self.number)
-        row = f", row {self.row}" if self.row not in (None, self.number) else ""
+        # The number of a line, slide or chapter is also that of its row.
+        is_own = self.unit == "sheet" or self.row != self.number
+        row = f", row {self.row}" if self.row is not None and is_own else ""
         return f"{place}{row}, id {self.record}" if self.record else place + row
 
     def _repr_html_(self) -> str:
@@ -283,13 +287,26 @@ class DocumentSentence:
     start: int
     end: int
     number: int
-    """The line, page, paragraph, notebook cell or message, from 1."""
+    """The line, page, paragraph, slide or other unit, from 1."""
     heading: str
     is_heading: bool
     kind: str = "sentence"
     """One of `askline.corpus.schema.SENTENCE_KINDS`."""
     headings: tuple[str, ...] = ()
     """The path of headings above, from the highest to the nearest."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReadFiles:
+    """Files of one kind that were not read for one reason."""
+
+    reason: NotReadReason
+    kind: str
+    """The suffix in lower case, such as `.png`; `no suffix`, or `folder`."""
+    count: int
+    """A folder counts as one."""
+    example: str
+    """The path of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +318,8 @@ class FileReport:
     problems: tuple[Problem, ...] = ()
     """Why the file failed, or which of its rows were skipped."""
     sentences: int = 0
+    reason: NotReadReason | None = None
+    """Why the file failed or was skipped; None for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +335,10 @@ class AddReport:
     """Sentences of the files that were added or changed."""
     problems: tuple[Problem, ...]
     seconds: float
+    skipped: int = 0
+    """Files and folders that were left out on purpose or have no text."""
+    not_read: tuple[NotReadFiles, ...] = ()
+    """Failed and skipped files, counted by reason and kind, the most frequent first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,3 +384,5 @@ class CorpusStatus:
     phrase_bytes: int = 0
     encoded: bool = False
     """Whether the phrase index contains all changes."""
+    not_read: tuple[NotReadFiles, ...] = ()
+    """What was not read when files were added, counted by reason and kind."""

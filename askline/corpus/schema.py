@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..errors import CorpusError
+from ..errors import CorpusError, NotReadReason
 
 __all__ = [
     "CHECKED_COLUMNS",
@@ -24,6 +24,7 @@ __all__ = [
     "FileState",
     "RowRecord",
     "SentenceRecord",
+    "SkippedRecord",
     "is_current",
     "migrate",
 ]
@@ -40,14 +41,18 @@ DOCUMENT_COLUMNS: dict[str, str] = {
     "reading": "reader_version",
     "path": "path",
     "left_out": "skipped_rows",
+    "problem_reason": "problem_reason",
 }
 """Columns of the table `documents`, and the field of `DocumentRecord` that fills each."""
 CHECKED_COLUMNS = (
-    *(name for name in DOCUMENT_COLUMNS if name not in ("size", "modified")),
+    *(name for name in DOCUMENT_COLUMNS if name not in ("size", "modified", "problem_reason")),
     "sentences",
     "table_rows",
 )
-"""Columns in the checksum of a document: all that do not change while it is stored."""
+"""
+Columns in the checksum of a document: all that do not change while it is stored, except the reason
+of its problem, which earlier versions did not have.
+"""
 
 
 class SentenceRecord(NamedTuple):
@@ -59,7 +64,7 @@ class SentenceRecord(NamedTuple):
     end: int
     """Characters of the original."""
     number: int
-    """The line, page, paragraph, notebook cell or message, from 1."""
+    """The line, page, paragraph, slide or other unit, from 1."""
     kind: int
     """The position in SENTENCE_KINDS."""
     heading: str
@@ -101,6 +106,18 @@ class RowRecord(NamedTuple):
     """The row's own id; empty if it has none."""
 
 
+class SkippedRecord(NamedTuple):
+    """Files that were left out when a path was added, in the order of the table `skipped`."""
+
+    root: str
+    """The absolute path that was added."""
+    reason: NotReadReason
+    kind: str
+    files: int
+    example: str
+    """The path of one of them."""
+
+
 class DocumentHeader(NamedTuple):
     """The name of a document, and the unit in which its places are counted."""
 
@@ -129,6 +146,7 @@ class DocumentRecord:
     characters: int = 0
     problem: str | None = None
     problem_line: int = 0
+    problem_reason: NotReadReason | None = None
     skipped_rows: str | None = None
     """Rows of the file that could not be read, as JSON: [[line, reason], ...]."""
     path: str | None = None
@@ -149,6 +167,8 @@ class FileState(NamedTuple):
     problem: str | None
     problem_line: int
     skipped_rows: str | None
+    problem_reason: NotReadReason | None
+    """None if there is no problem, or if an earlier version stored it."""
 
 
 _APPLICATION_ID = 0x41534B4C  # "ASKL", in the header of the SQLite file
@@ -237,6 +257,19 @@ ALTER TABLE headings ADD COLUMN path TEXT NOT NULL DEFAULT '';
 ALTER TABLE headings ADD COLUMN lead_in TEXT NOT NULL DEFAULT '';
 """
 
+# Why a file could not be read, and what was left out when a path was added, by kind and reason.
+_ADD_NOT_READ = """
+ALTER TABLE documents ADD COLUMN problem_reason TEXT;
+CREATE TABLE skipped (
+    root TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    example TEXT NOT NULL,
+    PRIMARY KEY (root, reason, kind)
+) WITHOUT ROWID;
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _CREATE_TABLES,
     _ADD_RECORDS,
@@ -244,6 +277,7 @@ MIGRATIONS: tuple[str, ...] = (
     _ADD_PATHS,
     _ADD_CHECKSUMS,
     _ADD_CONTEXTS,
+    _ADD_NOT_READ,
 )
 
 

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import CorpusError
+from ..errors import CorpusError, NotReadReason
 from .checksums import context_checksum, document_checksum, row_checksum, sentence_checksum
 from .schema import (
     CHECKED_COLUMNS,
@@ -28,6 +28,7 @@ from .schema import (
     FileState,
     RowRecord,
     SentenceRecord,
+    SkippedRecord,
     is_current,
     migrate,
 )
@@ -49,7 +50,7 @@ _DOCUMENT_TABLES = {
     "records": "document",
 }
 _SENTENCES_PER_QUERY = 10_000
-_STATE_COLUMNS = "size, modified, sha256, reading, problem, problem_line, left_out"
+_STATE_COLUMNS = "size, modified, sha256, reading, problem, problem_line, left_out, problem_reason"
 _SELECT_HEADER = f"SELECT {', '.join(CHECKED_COLUMNS)}, checksum FROM documents WHERE id = ?"
 _SELECT_SENTENCES = """
 SELECT ordinal, first, last, place, kind, {columns}
@@ -177,12 +178,17 @@ class Store:
         )
         return int(row[0]), int(row[1]), int(row[2])
 
-    def unreadable(self) -> list[tuple[str, int, str]]:
-        """Name, line and problem of each file that could not be read."""
+    def unreadable(self) -> list[tuple[str, int, str, NotReadReason]]:
+        """Name, line, problem and reason of each file that could not be read."""
         return self._all(
-            "SELECT name, problem_line, problem FROM documents WHERE problem IS NOT NULL "
-            "ORDER BY name"
+            "SELECT name, problem_line, problem, coalesce(problem_reason, 'damaged') "
+            "FROM documents WHERE problem IS NOT NULL ORDER BY name"
         )
+
+    def skipped(self) -> list[SkippedRecord]:
+        """What was left out when paths were added, by path, reason and kind."""
+        rows = self._all("SELECT * FROM skipped ORDER BY root, reason, kind")
+        return [SkippedRecord(*row) for row in rows]
 
     def document(self, document_id: int) -> DocumentHeader | None:
         """The header of a document; None if it has been removed. Its checksum is checked."""
@@ -278,6 +284,14 @@ class Store:
         """Record a folder, and how many of its own names the ids of its files begin with."""
         with self._transaction() as connection:
             connection.execute("INSERT OR IGNORE INTO roots VALUES (?, ?)", (path, own_names))
+
+    def replace_skipped(self, records: Sequence[SkippedRecord]) -> None:
+        """Record what was left out, instead of all that was recorded before."""
+        if self.skipped() == sorted(records):
+            return
+        with self._transaction() as connection:
+            connection.execute("DELETE FROM skipped")
+            connection.executemany("INSERT INTO skipped VALUES (?, ?, ?, ?, ?)", records)
 
     def touch(self, files: Iterable[tuple[str, int, int | None]]) -> None:
         """Record a new size and date for each name; the content has not changed."""
@@ -452,6 +466,8 @@ class Store:
                 target.execute("UPDATE settings SET value = ? WHERE name = ?", (value, name))
         with suppress(CorpusError):
             target.executemany("INSERT INTO roots VALUES (?, ?)", self.roots())
+        with suppress(CorpusError):
+            target.executemany("INSERT INTO skipped VALUES (?, ?, ?, ?, ?)", self.skipped())
         for document_id in document_ids:
             for table, key in _DOCUMENT_TABLES.items():
                 found = self._all(f"SELECT {key}, * FROM {table} WHERE {key} = ?", document_id)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
+from ..text.readers import FileSelection
 from .document_records import READER_VERSION
 from .ingest import Ingestion
 from .schema import DocumentRecord
@@ -103,5 +104,7 @@ def _read_again(store: Store, paths: list[str], *, force: bool = False) -> set[s
     if force:
         store.forget_states(paths)
     # Links are followed, because a file that was read through one was accepted before.
-    Ingestion(store, None, follow_links=True).add_paths(paths)
+    Ingestion(store, None, selection=FileSelection(everything=True, follow_links=True)).add_paths(
+        paths
+    )
     return {path for path in paths if (file := store.file_at(path)) and not file[1].problem}

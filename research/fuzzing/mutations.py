@@ -19,7 +19,18 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from askline.text.readers.document import FileKind
-from tests.text.readers.samples import WORD, lines, make_docx, make_pdf
+from tests.text.readers.samples import (
+    WORD,
+    CellValue,
+    lines,
+    make_docx,
+    make_epub,
+    make_odf,
+    make_pdf,
+    make_pptx,
+    make_shape,
+    make_xlsx,
+)
 
 __all__ = [
     "BINARY",
@@ -33,7 +44,8 @@ __all__ = [
 ]
 
 KINDS: tuple[FileKind, ...] = get_args(FileKind)
-BINARY: tuple[FileKind, ...] = ("pdf", "docx")
+PACKED: tuple[FileKind, ...] = ("docx", "pptx", "xlsx", "opendocument", "epub")
+BINARY: tuple[FileKind, ...] = ("pdf", *PACKED)
 _MAX_BYTES = 2**18  # larger files are cut
 _LONG_REPEATS = (10, 100, 1_000, 30_000)
 
@@ -57,6 +69,9 @@ _SUFFIXES: dict[FileKind, str] = {
     "subtitles": "srt",
     "manpage": "man",
     "mail": "eml",
+    "opendocument": "odt",
+    "settings": "toml",
+    "source": "pyw",
 }
 """Suffixes that differ from the name of the format."""
 
@@ -80,6 +95,43 @@ def _make_docx() -> bytes:
     )
 
 
+def _make_pptx() -> bytes:
+    slide = make_shape("The lamp", kind="title") + make_shape("It burns oil. It is old.")
+    return make_pptx([slide, make_shape("Second.")], notes=[make_shape("Speak slowly.")])
+
+
+def _make_xlsx() -> bytes:
+    styles = '<styleSheet><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/></cellXfs></styleSheet>'
+    date = '<c r="C2" s="1"><v>45000</v></c>'
+    rows: list[list[CellValue]] = [
+        ["Name", "Born", "Since"],
+        ["Ann", 1980, date],
+        ["Bo", 0.5, True],
+    ]
+    return make_xlsx(
+        {"Staff": rows, "FAQ": [["Question", "Answer"], ["Who?", "Ann."]]}, xl_styles=styles
+    )
+
+
+def _make_odf() -> list[bytes]:
+    cell = "<table:table-cell><text:p>Ann</text:p></table:table-cell>"
+    row = f"<table:table-row>{cell}{cell}</table:table-row>"
+    table = f'<table:table table:name="A">{row}</table:table>'
+    frame = '<draw:frame presentation:class="title"><text:p>One.</text:p></draw:frame>'
+    heading = '<text:h text:outline-level="1">The lamp</text:h>'
+    bodies = {
+        "text": f"{heading}<text:p>It<text:s/>burns.</text:p>{table}",
+        "presentation": f"<draw:page>{frame}</draw:page>",
+        "spreadsheet": table,
+    }
+    return [make_odf(f"<office:{name}>{body}</office:{name}>") for name, body in bodies.items()]
+
+
+def _make_epub() -> bytes:
+    nav = '<nav><a href="one.xhtml">The night</a></nav>'
+    return make_epub({"one": "<p>It was dark. The sea rose.</p>", "two": "<h1>Day</h1>x"}, nav=nav)
+
+
 def suffix_of(kind: FileKind) -> str:
     """A file name suffix of a format."""
     return _SUFFIXES.get(kind, kind)
@@ -90,8 +142,15 @@ def samples(kind: FileKind) -> list[bytes]:
     """Valid files of a format."""
     if kind == "pdf":
         return _make_pdfs()
-    if kind == "docx":
-        return [_make_docx()]
+    made: dict[FileKind, Callable[[], list[bytes]]] = {
+        "docx": lambda: [_make_docx()],
+        "pptx": lambda: [_make_pptx()],
+        "xlsx": lambda: [_make_xlsx()],
+        "opendocument": _make_odf,
+        "epub": lambda: [_make_epub()],
+    }
+    if kind in made:
+        return made[kind]()
     return [(_SAMPLES_FOLDER / f"sample.{suffix_of(kind)}").read_bytes()]
 
 
@@ -137,7 +196,7 @@ _ENCODINGS = ("utf-8",) * 12 + ("utf-16", "utf-8-sig", "cp1252", "shift_jis", "u
 
 def _mutations(kind: FileKind) -> list[Mutation]:
     found = [_flip, _overwrite, _delete, _repeat, _truncate, _splice, _insert, _grow]
-    if kind == "docx":
+    if kind in PACKED:
         return [*found, *[_mutate_member] * 12]
     if kind == "pdf":
         return [*found, *[_mutate_stream] * 4, *[_mutate_number] * 4]

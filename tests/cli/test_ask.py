@@ -138,6 +138,30 @@ def test_ask_without_any_text_is_an_error(
     assert said in result.stderr
 
 
+def test_ask_counts_what_was_not_read(run: Run, notes: Path) -> None:
+    (notes / "a.png").write_bytes(b"\x89PNG")
+    (notes / "faq.csv").write_text("Question,Answer\nWho lit it?,Winstanley lit the lamp.\n")
+    options = ("--ranker", "bm25", "--no-cache")
+    result = run("ask", "Who lit the lamp?", "notes", *options)
+    assert "Not read: 1 binary data (.png 1)." in result.stderr
+    assert "Winstanley lit the lamp." in result.stdout
+    record = json.loads(run("ask", "Who lit the lamp?", "notes", *options, "--json").stdout)
+    assert record["answers"][0]["heading"] == "Who lit it?"
+    assert [(each["kind"], each["count"]) for each in record["not_read"]] == [(".png", 1)]
+    nothing = run("ask", "Who?", "notes", *options, "--include", "*.png")
+    assert nothing.exit_code == 2
+    assert "No text was found in notes. Found: 3 left out by options (" in nothing.stderr
+    assert ".txt 2, .csv 1), 1 binary data (.png 1). Name files" in nothing.stderr
+
+
+def test_ask_reads_other_files_with_other_options(run: Run, notes: Path) -> None:
+    (notes / "staff.csv").write_text("name,about\nAnn,She keeps the lamp.\n")
+    question = ("ask", "Who keeps the lamp?", "notes", "--ranker", "bm25")
+    assert "She keeps the lamp." not in run(*question).stdout
+    assert "She keeps the lamp." in run(*question, "--column", "about").stdout
+    assert "She keeps the lamp." not in run(*question, "--exclude", "*.csv").stdout
+
+
 def test_ask_finds_no_answer_in_an_empty_index(run: Run) -> None:
     with Corpus.open("index"):
         pass

@@ -28,7 +28,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    draft = path.with_suffix(".draft")  # so that a watcher sees the whole file
+    draft = path.with_name(f".{path.name}")  # so that a watcher sees the whole file
     draft.write_text(text, encoding="utf-8")
     os.utime(draft, (time.time() - 60, time.time() - 60))
     draft.replace(path)
@@ -74,7 +74,7 @@ def test_index_reports_unreadable_files_and_indexes_the_others(run: Run, notes: 
     result = run("index", "notes", "--out", "index")
     assert result.exit_code == 3
     assert result.stdout.startswith("2 added, 1 failed: 3 sentences")
-    assert "image.txt: It is named as text but contains an image." in result.stderr
+    assert "image.txt: It contains an image and no text." in result.stderr
     assert run("index", "notes", "--out", "index").exit_code == 3  # the file is still there
 
 
@@ -184,3 +184,65 @@ def test_index_refuses_a_missing_phrase_model_before_reading(run: Run, notes: Pa
     assert result.exit_code == 1
     assert "No model folder at nowhere" in result.stderr
     assert not Path("i").exists()
+
+
+def test_index_counts_what_was_not_read(run: Run, notes: Path) -> None:
+    for name in ("a.png", "b.png", "old.doc"):
+        (notes / name).write_bytes(b"\x89")
+    (notes / "data.unknown").write_bytes(b"\0\1\2")
+    (notes / "empty.py").write_text("")
+    (notes / ".gitignore").write_text("build/\n")
+    (notes / "build").mkdir()
+    result = run("index", "notes", "--out", "index")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("2 added: 3 sentences in ")
+    assert result.stderr.splitlines() == [
+        "Not read (7):",
+        "  3  binary data              .png 2, .unknown 1",
+        "  1  no text                  .py 1",
+        "  1  hidden                   no suffix 1",
+        "  1  in .gitignore            folder 1",
+        "  1  format without a reader  .doc 1",
+    ]
+    record = json.loads(run("index", "notes", "--out", "index", "--json").stdout)
+    assert (record["unchanged"], record["skipped"], record["failed"]) == (2, 7, 0)
+    assert [each["reason"] for each in record["not_read"]][:2] == ["binary", "binary"]
+
+
+def test_index_fails_if_nothing_was_read(run: Run, notes: Path) -> None:
+    (notes / "rock.txt").unlink()
+    (notes / "bread.txt").unlink()
+    (notes / "a.png").write_bytes(b"\x89PNG")
+    result = run("index", "notes", "--out", "index")
+    assert result.exit_code == 2
+    assert "No file was read in notes. Found: 1 binary data (.png 1)." in result.stderr
+    result = run("index", "notes", "--out", "index", "--exclude", "*.png")
+    assert "Found: 1 left out by options (.png 1)." in result.stderr
+
+
+def test_index_includes_and_excludes_files(run: Run, notes: Path) -> None:
+    (notes / "a.md").write_text("A page.")
+    result = run("index", "notes", "--out", "index", "--include", "*.txt", "--exclude", "bread.*")
+    assert result.stdout.startswith("1 added: ")
+    assert "2  left out by options  .md 1, .txt 1" in result.stderr
+    again = run("index", "notes", "--out", "index", "--exclude", "*.txt")
+    assert again.stdout.startswith("1 added, 1 removed: "), "what is excluded now is removed"
+    (notes / ".gitignore").write_text("a.md\n")
+    (notes / ".hidden.txt").write_text("A secret.")
+    assert run("index", "notes", "--out", "index").stdout.startswith("2 added, 1 removed: ")
+    assert run("index", "notes", "--out", "index", "--no-ignore").stdout.startswith("3 added, ")
+
+
+def test_index_reads_the_columns_that_are_named(run: Run, notes: Path) -> None:
+    (notes / "staff.csv").write_text("name,about,place\nAnn,She is old.,Rye\n")
+    result = run("index", "notes", "--out", "index")
+    assert result.exit_code == 3
+    assert "Found: 'name', 'about', 'place'. Name the one that holds the text" in result.stderr
+    assert "(--column NAME)" in result.stderr
+    result = run("index", "notes", "--out", "index", "--column", "about")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("1 changed, 2 unchanged: 1 sentences in ")
+    both = run("index", "notes", "--out", "index", "--column", "about", "--column", "place")
+    assert both.stdout.startswith("1 changed, 2 unchanged: 2 sentences in ")
+    wrong = run("index", "notes", "--out", "index", "--column", "nothing")
+    assert "No column 'nothing'. Found: 'name', 'about', 'place'." in wrong.stderr

@@ -28,7 +28,7 @@ from askline.text.words import split_words
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("6", "bd2a6f6dbe4a68e5")
+EXPECTED_READER = ("7", "00592032afc196a8")
 EXPECTED_FORMAT = (2, "c3b26bac48806d5d")
 
 PAGES: dict[str, str] = {
@@ -61,8 +61,20 @@ PAGES: dict[str, str] = {
 }
 
 
+DATA_PAGES: dict[str, str] = {
+    "page.json": '{"name": "Lamp", "text": "One. Two.", "fuel": {"kind": "oil"}, "age": 3}',
+    "page.yaml": "# A comment of it.\nlamp:\n  fuel: oil\n  text: |\n    One.\n    Two.\n",
+    "page.toml": "# A comment of it.\n[lamp]\nfuel = 'oil'\n",
+    "page.xml": "<a><title>Lamp</title><p>One <b>two</b>. Three.</p><port>80</port></a>",
+    "page.rtf": r"{\rtf1\pard\outlinelevel0 Lamp\par\pard One caf\'e9. Two.\par}",
+    "page.log": "10:00 INFO lit\n10:01 WARN fog\n  at a.c\n",
+    "page.py": '"""The lamp. Old."""\nclass A:\n    # A comment of it.\n    x = 1\n',
+    "page.js": "/** Lights it. */\nfunction light() {} // at dusk\n",
+}
+
+
 def _rows(tmp_path: Path) -> Iterator[DocumentRecord]:
-    for name, text in PAGES.items():
+    for name, text in {**PAGES, **DATA_PAGES}.items():
         write(tmp_path / name, text)
     body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in ("One. Two.", "Three"))
     write(tmp_path / "page.docx", make_docx(body))

@@ -45,7 +45,7 @@ def _number(store: Store, name: str) -> int:
 def test_put_stores_documents_and_sentences(store: Store) -> None:
     assert store.put([row("a", "One.", "Two.", heading="Top"), row("b")]) == [2, 0]
     assert store.counts() == (2, 2, 8)
-    assert store.file_state("a") == (3, 7, "aa", "1", None, 0, None)
+    assert store.file_state("a") == (3, 7, "aa", "1", None, 0, None, None)
     found = store.sentences(_number(store, "a"), 1, 5)
     assert found == [SentenceRecord(1, 10, 14, 2, 0, "Top", "Two.")]
 
@@ -101,7 +101,7 @@ def test_touch_remembers_size_and_date(store: Store) -> None:
 def test_unreadable_files_are_not_counted_as_documents(store: Store) -> None:
     store.put([DocumentRecord("x.pdf", "", "1", problem="It is encrypted.", problem_line=0)])
     assert store.counts() == (0, 0, 0)
-    assert store.unreadable() == [("x.pdf", 0, "It is encrypted.")]
+    assert store.unreadable() == [("x.pdf", 0, "It is encrypted.", "damaged")]
     assert store.changes(0) == ([], [])
 
 

@@ -20,15 +20,9 @@ from .document import (
     TextBlock,
     iter_sentences,
 )
-from .files import (
-    MAX_FILE_BYTES,
-    SUFFIXES,
-    SkippedLink,
-    find_files,
-    read_document,
-    read_documents,
-    read_plain_text,
-)
+from .file_kinds import SUFFIXES, file_kind
+from .files import MAX_FILE_BYTES, read_document, read_documents, read_plain_text
+from .folders import FileSelection, SkippedFile, SkippedLink, find_files
 from .isolation import FileContent, ReaderPool, ReadLimitError, ReadLimits, read_content
 
 __all__ = [
@@ -37,6 +31,7 @@ __all__ = [
     "SUFFIXES",
     "DocumentPart",
     "FileContent",
+    "FileSelection",
     "ParsedDocument",
     "Place",
     "ReadLimitError",
@@ -45,8 +40,10 @@ __all__ = [
     "SentenceContext",
     "SentenceSpan",
     "Sentences",
+    "SkippedFile",
     "SkippedLink",
     "TextBlock",
+    "file_kind",
     "find_files",
     "iter_sentences",
     "read_content",

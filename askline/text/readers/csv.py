@@ -1,6 +1,8 @@
 """
 Read CSV: a header, a column with the text, and optional `id` and `title` columns.
 
+Of questions and answers, the answer is the text and the question is its title.
+
 Parsed here rather than by Python's csv module, which does not give the offsets of the fields. The
 separator is whichever of comma, semicolon, tab and bar is most frequent in the header.
 """
@@ -9,11 +11,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from .document import Content, UnreadableError
 from .offsets import line_starts
-from .records import Piece, RowsBuilder, choose_field
+from .records import Piece, RowsBuilder, choose_fields
 
 __all__ = [
     "read_csv",
@@ -26,7 +28,7 @@ _SEPARATORS = ",;\t|"
 _UNQUOTED = re.compile(r'[^"\r\n]*')
 
 
-def read_csv(source: str, *, text_field: str | None = None) -> Content:
+def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
     """One part per row with text; rows with too few or too many fields are problems."""
     starts = line_starts(source)
     rows = RowsBuilder()
@@ -34,8 +36,11 @@ def read_csv(source: str, *, text_field: str | None = None) -> Content:
     header = [_value(source, *span).strip() for span in next(records, [])]
     if not any(header):
         raise UnreadableError("The first row is empty. Put the names of the columns there.")
-    text_column = header.index(choose_field(header, text_field, "column"))
-    label_columns = [_find_column(header, name) for name in ("id", "title")]
+    fields = choose_fields(header, columns, "column")
+    text_columns = [header.index(name) for name in fields.texts]
+    label_columns = [
+        None if name is None else header.index(name) for name in (fields.id, fields.title)
+    ]
     for row, record in enumerate(records, start=2):
         line = bisect_right(starts, record[0][0])
         if len(record) != len(header):
@@ -47,7 +52,8 @@ def read_csv(source: str, *, text_field: str | None = None) -> Content:
         part_id, title = (
             "" if column is None else _value(source, *record[column]) for column in label_columns
         )
-        rows.add(_pieces(source, *record[text_column]), part_id.strip(), title.strip(), row)
+        texts = [_pieces(source, *record[column]) for column in text_columns]
+        rows.add(texts, part_id.strip(), " ".join(title.split()), row)
     return rows.content(starts)
 
 
@@ -97,10 +103,6 @@ def _records(
         if found["end"] != separator:
             yield record
             record = []
-
-
-def _find_column(header: list[str], name: str) -> int | None:
-    return next((at for at, found in enumerate(header) if found.lower() == name), None)
 
 
 def _value(source: str, start: int, end: int) -> str:

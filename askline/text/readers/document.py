@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from ...errors import Problem
+from ...errors import NotReadReason, Problem
 from ..sentences import split_sentences
 from .offsets import Segments
 
@@ -59,10 +59,21 @@ FileKind = Literal[
     "html",
     "pdf",
     "docx",
+    "pptx",
+    "xlsx",
+    "opendocument",
+    "epub",
+    "rtf",
     "jsonl",
     "csv",
+    "json",
+    "yaml",
+    "settings",
+    "xml",
+    "log",
+    "source",
 ]
-PlaceUnit = Literal["line", "page", "paragraph", "cell", "message"]
+PlaceUnit = Literal["line", "page", "paragraph", "cell", "message", "slide", "sheet", "chapter"]
 BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns", "item"]
 """
 `item` is a paragraph of a list. In a table, the first cell of each row has the kind `row`, except
@@ -98,7 +109,7 @@ _QUESTION_OR_ANSWER = re.compile(
 
 
 class Place(NamedTuple):
-    """A line, page, paragraph, notebook cell or message of the original, counted from 1."""
+    """A line, page, paragraph, slide or other unit of the original, counted from 1."""
 
     unit: PlaceUnit
     number: int
@@ -256,13 +267,13 @@ class ParsedDocument:
     sha256: str
     """Of the bytes of the file, in hexadecimal."""
     encoding: str | None
-    """The codec that decodes the file into the original; None for PDF, DOCX and e-mail."""
+    """The codec that decodes the file into the original; None for PDF, e-mail and zip files."""
     blocks: Blocks
     unit: PlaceUnit
     starts: array[int]
     """Offsets at which lines start in the original, or pages or paragraphs in the text."""
     segments: Segments | None = None
-    """Maps the text to the original; None if they are equal, and for PDF, DOCX and e-mail."""
+    """Maps the text to the original; None if they are equal, and for PDF, e-mail and zip files."""
     parts: tuple[DocumentPart, ...] = ()
     problems: tuple[Problem, ...] = ()
     """Rows that could not be read, if others could."""
@@ -273,7 +284,7 @@ class ParsedDocument:
         return Place(self.unit, max(bisect_right(self.starts, at), 1))
 
     def span(self, start: int, end: int) -> tuple[int, int] | None:
-        """The offsets of `text[start:end]` in the original; None for PDF, DOCX and e-mail."""
+        """The offsets of `text[start:end]` in the original; None for PDF, e-mail and zip files."""
         if self.encoding is None:
             return None
         return self.segments.span(start, end) if self.segments else (start, end)
@@ -287,9 +298,10 @@ class ParsedDocument:
 class UnreadableError(Exception):
     """Why a file cannot be read. `read_document` turns it into a `DataError` with the path."""
 
-    def __init__(self, message: str, *, line: int = 0) -> None:
+    def __init__(self, message: str, *, line: int = 0, reason: NotReadReason = "damaged") -> None:
         super().__init__(message)
         self.line = line
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +355,9 @@ class _Splitter:
             start, end, kind, level = blocks[0]
             while part is not None and start >= part.start:
                 self._path = [(0, part.title)] if part.title else []
+                columns = self._columns
                 self._set_heading("", 0)
+                self._columns = columns  # the rows of a spreadsheet are parts of one table
                 part = next(parts, None)
             if kind != "row":
                 self._columns = ""

@@ -1,34 +1,24 @@
 """
 Read Word documents (DOCX): paragraphs, headings, list items, table cells, footnotes and endnotes.
 
-Uses zipfile and expat of the standard library. Only the parts that hold text are unpacked, up to a
-limit in bytes. A document type declaration is refused, because entity expansion attacks and
-external entities need one. Macros, deleted text and field codes are ignored.
+Macros, deleted text and field codes are ignored. `xml_package` unpacks the file within limits.
 """
 
 from __future__ import annotations
 
-import io
-import zipfile
-import zlib
 from array import array
-from xml.parsers import expat
 
-from .document import BlockKind, Blocks, Content, UnreadableError
+from .document import BlockKind, Blocks, Content
+from .xml_package import TitleHandler, XmlHandler, XmlPackage, read_package
 
 __all__ = [
     "read_docx",
 ]
 
-_OLE_SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # of .doc files and of encrypted .docx files
 _BODY = "word/document.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
 _PROPERTIES = "docProps/core.xml"
-_CHUNK_BYTES = 2**16
-_MAX_TAG_BYTES = 2**24
-_MAX_RATIO = 100  # of the unpacked to the packed size; text reaches about 20
-_MIN_RATIO_BYTES = 2**25  # below this unpacked size, the ratio does not matter
 _CHARACTER_ELEMENTS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _OUTLINE_LEVELS = frozenset("012345678")  # 9 is body text
 _SKIPPED_ELEMENTS = frozenset(("Fallback", "moveFrom", "del", "rubyPr"))
@@ -36,143 +26,22 @@ _SKIPPED_ELEMENTS = frozenset(("Fallback", "moveFrom", "del", "rubyPr"))
 
 def read_docx(data: bytes, *, max_bytes: int) -> Content:
     """Text, blocks and title. Places are paragraphs in document order."""
-    if data.startswith(_OLE_SIGNATURE):
-        raise UnreadableError(
-            "It is a .doc file or has a password. Save it as .docx without a password."
-        )
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return _Package(archive, len(data), max_bytes).content()
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
-        raise UnreadableError(
-            "It is not a DOCX file, or it is damaged or truncated. Get it again."
-        ) from error
+    return read_package(data, "DOCX", max_bytes=max_bytes, old_suffix=".doc", read=_read)
 
 
-class _Package:
-    """The XML files of the archive."""
-
-    def __init__(self, archive: zipfile.ZipFile, packed_bytes: int, max_bytes: int) -> None:
-        self._archive = archive
-        self._packed_bytes = packed_bytes
-        self._names = set(archive.namelist())
-        self._max_bytes = max_bytes
-        self._bytes_left = max_bytes
-
-    def content(self) -> Content:
-        if _BODY not in self._names:
-            raise UnreadableError(
-                f"It is a zip archive without {_BODY}, so it is not a DOCX file. "
-                "Give it the suffix of its format."
-            )
-        styles, properties = _StylesHandler(), _PropertiesHandler()
-        self._parse(_STYLES, styles)
-        self._parse(_PROPERTIES, properties)
-        body = _BodyHandler(styles.headings)
-        for name in (_BODY, *_NOTES):
-            self._parse(name, body)
-        title = " ".join("".join(properties.title).split())
-        return Content("".join(body.pieces), body.blocks, "paragraph", body.starts, title)
-
-    def _parse(self, name: str, handler: _Handler) -> None:
-        if name not in self._names:
-            return
-        # Without namespaces: expat would repeat the address of the namespace in every name, and an
-        # address can have a million characters.
-        parser = expat.ParserCreate()
-        parser.buffer_text = True
-        parser.StartDoctypeDeclHandler = _refuse_doctype
-        parser.StartElementHandler = lambda name, attributes: handler.start(
-            _local_name(name), {_local_name(key): value for key, value in attributes.items()}
-        )
-        parser.EndElementHandler = lambda name: handler.end(_local_name(name))
-        parser.CharacterDataHandler = handler.characters
-        # The archive may state any size, also one larger than itself.
-        info = self._archive.getinfo(name)
-        max_unpacked = max(
-            _MIN_RATIO_BYTES, min(info.compress_size, self._packed_bytes) * _MAX_RATIO
-        )
-        too_large = UnreadableError(
-            f"{name} in it unpacks to more than {_MAX_RATIO} times its size, as no Word file does, "
-            "and is refused for safety."
-        )
-        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise zipfile.BadZipFile(f"compression {info.compress_type}, which no Word file has")
-        if info.file_size > max_unpacked:  # before any of it is parsed
-            raise too_large
-        try:
-            with self._archive.open(name) as stream:
-                fed = waiting = 0
-                # Expat reads an unfinished tag again from its start with every chunk. Chunks as
-                # long as the tag so far keep the time linear.
-                while chunk := stream.read(
-                    min(max(_CHUNK_BYTES, waiting), _MAX_TAG_BYTES - waiting + 1)
-                ):
-                    self._count_bytes(len(chunk))
-                    parser.Parse(chunk)
-                    fed += len(chunk)
-                    waiting = fed - max(parser.CurrentByteIndex, 0)
-                    if fed > max_unpacked:
-                        raise too_large
-                    if waiting > _MAX_TAG_BYTES:
-                        raise UnreadableError(
-                            f"{name} in it has a tag of more than {_MAX_TAG_BYTES:,} bytes, as no "
-                            "Word file does, and is refused for safety."
-                        )
-            parser.Parse(b"", True)
-        except expat.ExpatError as error:
-            raise UnreadableError(f"{name} in it is damaged: {error}. Get it again.") from error
-
-    def _count_bytes(self, count: int) -> None:
-        self._bytes_left -= count
-        if self._bytes_left < 0:
-            raise UnreadableError(
-                f"Its text unpacks to more than {self._max_bytes:,} bytes. Split it."
-            )
+def _read(package: XmlPackage) -> Content:
+    package.require(_BODY)
+    styles, properties = _StylesHandler(), TitleHandler()
+    package.parse(_STYLES, styles)
+    package.parse(_PROPERTIES, properties)
+    body = _BodyHandler(styles.headings)
+    for name in (_BODY, *_NOTES):
+        package.parse(name, body)
+    text = "".join(body.pieces)
+    return Content(text, body.blocks, "paragraph", body.starts, properties.title)
 
 
-def _local_name(name: str) -> str:
-    return name.rpartition(":")[2]
-
-
-def _refuse_doctype(*_: object) -> None:
-    raise UnreadableError(
-        "It declares a document type, as no Word file does, and is refused for safety."
-    )
-
-
-class _Handler:
-    """Receives the elements of an XML file; names come without their namespaces."""
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An opening tag."""
-
-    def end(self, name: str) -> None:
-        """A closing tag."""
-
-    def characters(self, text: str) -> None:
-        """Text between tags."""
-
-
-class _PropertiesHandler(_Handler):
-    """Reads the title of the document."""
-
-    def __init__(self) -> None:
-        self.title: list[str] = []
-        self._inside = False
-
-    def start(self, name: str, attributes: dict[str, str]) -> None:  # noqa: ARG002
-        self._inside = name == "title"
-
-    def end(self, name: str) -> None:  # noqa: ARG002
-        self._inside = False
-
-    def characters(self, text: str) -> None:
-        if self._inside:
-            self.title.append(text)
-
-
-class _StylesHandler(_Handler):
+class _StylesHandler(XmlHandler):
     """Collects the heading styles and their levels. Word translates the ids, but not the names."""
 
     def __init__(self) -> None:
@@ -221,7 +90,7 @@ class _Table:
         self._first_block, self._row_blocks = -1, 0
 
 
-class _BodyHandler(_Handler):
+class _BodyHandler(XmlHandler):
     """Reads paragraphs, which may be nested: a text box is inside a paragraph."""
 
     def __init__(self, headings: dict[str, int]) -> None:

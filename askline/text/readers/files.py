@@ -1,8 +1,7 @@
 """
-Find files in folders, read their bytes, and choose the reader of each format.
+Read the bytes of a file, and choose the reader of its format.
 
-Limits and choices live here: which suffixes are known, how many bytes a file may have, which
-folders are skipped.
+`file_kinds` has the suffixes, and `folders` finds the files of folders.
 """
 
 from __future__ import annotations
@@ -11,23 +10,21 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
 from .document import Blocks, Content, FileKind, ParsedDocument, UnreadableError
+from .file_kinds import SniffedKind, file_kind, language_suffix, sniff
+from .folders import DEFAULT_SELECTION, FileSelection, SkippedFile, find_files
 from .offsets import line_starts
 from .text_encoding import decode
 
 __all__ = [
     "MAX_FILE_BYTES",
-    "SUFFIXES",
-    "SkippedLink",
-    "file_kind",
-    "find_files",
     "read_document",
     "read_documents",
     "read_plain_text",
@@ -36,104 +33,34 @@ __all__ = [
 MAX_FILE_BYTES = 256 * 2**20
 """The default limit for one file, because its text is held in memory more than once."""
 
-SUFFIXES: dict[str, FileKind] = {
-    ".txt": "text",
-    ".text": "text",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".rst": "rst",
-    ".rest": "rst",
-    ".adoc": "asciidoc",
-    ".asciidoc": "asciidoc",
-    ".org": "org",
-    ".tex": "latex",
-    ".latex": "latex",
-    ".ipynb": "notebook",
-    ".srt": "subtitles",
-    ".vtt": "subtitles",
-    ".man": "manpage",
-    **{f".{section}": "manpage" for section in range(1, 9)},
-    ".eml": "mail",
-    ".mbox": "mail",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "csv",
-}
-"""The format for each file name suffix. A file with any other suffix is read as plain text."""
-
 Paths = Iterable[str | os.PathLike[str]]
 
 _STDIN = "-"
 _STREAM_CHUNK_BYTES = 2**20
-_SKIPPED_FOLDERS = frozenset(("node_modules", "__pycache__", "CVS"))
-_OUTSIDE = (
-    "It is a link to a place outside the given folders and was skipped. Add that place too, or "
-    "follow links (--follow-links)."
-)
-_VENV_MARKER = "pyvenv.cfg"  # every Python virtual environment has this file
-
-
-class SkippedLink(Problem):
-    """A link that leads out of the given folders and is not followed."""
-
-
-def file_kind(path: str | os.PathLike[str]) -> FileKind | None:
-    """The format that the suffix stands for, or None."""
-    return SUFFIXES.get(Path(path).suffix.lower())
-
-
-def find_files(
-    paths: Paths,
-    *,
-    include_hidden: bool = False,
-    all_suffixes: bool = False,
-    follow_links: bool = False,
-) -> Iterator[Path | Problem]:
-    """
-    The files under the paths, each once, sorted by name within a folder, and what is unreachable.
-
-    A path to a file is taken whatever its suffix. In folders, files with a known suffix are taken;
-    hidden names, version control, virtual environments and installed packages are skipped.
-    `include_hidden` takes hidden names too; `all_suffixes` takes every file, to be read as plain
-    text. Links are followed, also in circles, because each folder and file is identified by its
-    real path. A link that leads out of the paths is a `SkippedLink`, unless `follow_links` is true.
-    `-` is returned unchanged.
-    """
-    seen: set[str] = set()
-    given_paths = list(paths)
-    roots = None
-    if not follow_links:
-        roots = {os.path.realpath(Path(given).expanduser()) for given in given_paths}
-    for given in given_paths:
-        if os.fspath(given) == _STDIN:
-            if _STDIN not in seen:
-                seen.add(_STDIN)
-                yield Path(_STDIN)
-            continue
-        yield from _walk(Path(given).expanduser(), seen, include_hidden, all_suffixes, roots)
+_SNIFFED_BYTES = 2**13
+_BYTE_FORMATS = ("pdf", "mail")
+_PACKED_FORMATS = ("docx", "pptx", "epub")
+_PACKED_TABLES = ("xlsx", "opendocument")
+_MODULES: dict[FileKind, str] = {"log": "logs", "source": "source_code"}
+_FUNCTIONS: dict[FileKind, str] = {"source": "source_code"}
 
 
 def read_documents(
     paths: Paths,
     *,
-    include_hidden: bool = False,
-    all_suffixes: bool = False,
-    text_field: str | None = None,
+    selection: FileSelection = DEFAULT_SELECTION,
+    columns: Sequence[str] = (),
     max_bytes: int = MAX_FILE_BYTES,
 ) -> Iterator[ParsedDocument | Problem]:
     """Each file that `find_files` finds as a document, or its problems; bad rows are problems."""
-    for found in find_files(paths, include_hidden=include_hidden, all_suffixes=all_suffixes):
+    for found in find_files(paths, selection):
+        if isinstance(found, SkippedFile):
+            continue
         if isinstance(found, Problem):
             yield found
             continue
         try:
-            document = read_document(found, text_field=text_field, max_bytes=max_bytes)
+            document = read_document(found, columns=columns, max_bytes=max_bytes)
         except DataError as error:
             yield from error.problems
         except MissingExtraError as error:
@@ -146,24 +73,24 @@ def read_documents(
 def read_document(
     path: str | os.PathLike[str],
     *,
-    text_field: str | None = None,
+    columns: Sequence[str] = (),
     max_bytes: int = MAX_FILE_BYTES,
 ) -> ParsedDocument:
     """
     Read a file in the format of its suffix, or as plain text; `-` is standard input.
 
-    `text_field` is the CSV column or JSONL field that holds the text. Everything that is wrong is
+    `columns` are the CSV columns or JSONL fields that hold the text. Everything that is wrong is
     raised as one `DataError` whose problems name the file.
     """
     name = os.fspath(path)
     try:
         data = _read_bytes(name, max_bytes)
-        kind = file_kind(name) or "text"
-        content, encoding = _parse(data, kind, text_field, max_bytes)
+        kind, language = _kind(name, data)
+        content, encoding = _parse(data, kind, language, columns, max_bytes)
         if not content.blocks:
-            raise UnreadableError("It is empty or has no text. Leave it out.")
+            raise UnreadableError("It is empty or has no text. Leave it out.", reason="empty")
     except UnreadableError as error:
-        raise DataError([Problem(name, error.line, str(error))]) from error
+        raise DataError([Problem(name, error.line, str(error), error.reason)]) from error
     except MissingExtraError:
         raise
     except Exception as error:  # a defect of a reader or a library must not stop other files
@@ -198,80 +125,48 @@ def _failure(error: Exception) -> str:
     return f"The reader of its format failed ({reason:.200}). Leave it out, and report the error."
 
 
+def _kind(name: str, data: bytes) -> SniffedKind:
+    """The format by the name, or else by the content."""
+    kind = file_kind(name)
+    if kind is not None:
+        return SniffedKind(kind, language_suffix(name))
+    # Binary data is refused by `decode`, with a message.
+    is_file = name != _STDIN
+    return (sniff(data[:_SNIFFED_BYTES]) if is_file else None) or SniffedKind("text")
+
+
 def _parse(
-    data: bytes, kind: FileKind, text_field: str | None, max_bytes: int
+    data: bytes, kind: FileKind, language: str, columns: Sequence[str], max_bytes: int
 ) -> tuple[Content, str | None]:
-    """The content and the character encoding, which PDF, DOCX and e-mail do not have."""
-    if kind == "pdf":
-        from .pdf import read_pdf
+    """The content and the character encoding, which binary formats and e-mail do not have."""
+    if kind == "text":
+        text, encoding = decode(data)
+        return read_plain_text(text), encoding
+    read = _reader(kind)
+    if kind in _BYTE_FORMATS:
+        return read(data), None
+    if kind in _PACKED_FORMATS:
+        return read(data, max_bytes=max_bytes), None
+    if kind in _PACKED_TABLES:
+        return read(data, max_bytes=max_bytes, columns=columns), None
+    text, encoding = decode(data, use_declared=kind in ("html", "xml"))
+    if kind in ("jsonl", "csv"):
+        return read(text, columns=columns), encoding
+    if kind == "source":
+        return read(text, suffix=language), encoding
+    return read(text), encoding
 
-        return read_pdf(data), None
-    if kind == "mail":
-        from .mail import read_mail
 
-        return read_mail(data), None
-    if kind == "docx":
-        from .docx import read_docx
-
-        return read_docx(data, max_bytes=max_bytes), None
-    text, encoding = decode(data, use_declared=kind == "html")
-    return _text_reader(kind, text_field)(text), encoding
-
-
-def _text_reader(kind: FileKind, text_field: str | None) -> Callable[[str], Content]:
+def _reader(kind: FileKind) -> Callable[..., Content]:
     """
-    The reader of a format that is decoded before it is read.
+    The reader of a format: the function `read_KIND` in the module of that name.
 
     A reader is imported when its format is first read: together they take about 60 ms, which each
     reader process and each command would spend.
     """
-    match kind:
-        case "markdown":
-            from .markdown import read_markdown
-
-            return read_markdown
-        case "rst":
-            from .rst import read_rst
-
-            return read_rst
-        case "asciidoc":
-            from .asciidoc import read_asciidoc
-
-            return read_asciidoc
-        case "org":
-            from .org import read_org
-
-            return read_org
-        case "latex":
-            from .latex import read_latex
-
-            return read_latex
-        case "notebook":
-            from .notebook import read_notebook
-
-            return read_notebook
-        case "subtitles":
-            from .subtitles import read_subtitles
-
-            return read_subtitles
-        case "manpage":
-            from .manpage import read_manpage
-
-            return read_manpage
-        case "html":
-            from .html import read_html
-
-            return read_html
-        case "jsonl":
-            from .jsonl import read_jsonl
-
-            return partial(read_jsonl, text_field=text_field)
-        case "csv":
-            from .csv import read_csv
-
-            return partial(read_csv, text_field=text_field)
-        case _:
-            return read_plain_text
+    module = import_module(f".{_MODULES.get(kind, kind)}", __package__)
+    reader: Callable[..., Content] = getattr(module, f"read_{_FUNCTIONS.get(kind, kind)}")
+    return reader
 
 
 def _read_bytes(name: str, max_bytes: int) -> bytes:
@@ -287,9 +182,11 @@ def _read_bytes(name: str, max_bytes: int) -> bytes:
             data = stream.read(before.st_size + 1) if regular else _read_stream(stream, max_bytes)
             after = os.fstat(stream.fileno())
     except OSError as error:
-        raise UnreadableError(f"It cannot be read: {error.strerror or error}.") from error
+        raise UnreadableError(
+            f"It cannot be read: {error.strerror or error}.", reason="unreachable"
+        ) from error
     if (before.st_mtime_ns, before.st_size) != (after.st_mtime_ns, after.st_size):
-        raise UnreadableError("It changed while it was read. Try again.")
+        raise UnreadableError("It changed while it was read. Try again.", reason="unreachable")
     return data
 
 
@@ -305,74 +202,6 @@ def _read_stream(stream: BinaryIO, max_bytes: int) -> bytes:
 
 def _too_large(size: int, max_bytes: int) -> UnreadableError:
     return UnreadableError(
-        f"A file may have at most {max_bytes:,} bytes, got {size:,} or more. Split it."
+        f"A file may have at most {max_bytes:,} bytes, got {size:,} or more. Split it.",
+        reason="too large",
     )
-
-
-def _walk(
-    path: Path, seen: set[str], include_hidden: bool, all_suffixes: bool, roots: set[str] | None
-) -> Iterator[Path | Problem]:
-    stack = [path]  # no recursion: folders may be nested deeper than Python's call stack allows
-    while stack:
-        here = stack.pop()
-        try:
-            mode = here.stat().st_mode
-            real = os.path.realpath(here)
-            if real in seen:
-                continue
-            if roots is not None and here is not path and not _is_inside(real, roots):
-                if all_suffixes or file_kind(here) or stat.S_ISDIR(mode):
-                    yield SkippedLink(str(here), 0, _OUTSIDE)
-                continue
-            seen.add(real)
-            if stat.S_ISDIR(mode):
-                stack += reversed(_folder_entries(here, include_hidden))
-                continue
-        except OSError as error:
-            if here is path or file_kind(here) or _is_folder(here):
-                yield Problem(str(here), 0, _reason(here, error))
-            continue
-        given = here is path
-        if not (given or all_suffixes or file_kind(here)):
-            continue
-        if stat.S_ISREG(mode):
-            yield here
-        elif given or file_kind(here):
-            yield Problem(str(here), 0, "It is a device or a pipe, not a file. Use - for a pipe.")
-
-
-def _is_inside(path: str, roots: set[str]) -> bool:
-    """Whether a real path is one of the roots or below one."""
-    while path not in roots:
-        above = os.path.dirname(path)
-        if above == path:
-            return False
-        path = above
-    return True
-
-
-def _folder_entries(folder: Path, include_hidden: bool) -> list[Path]:
-    with os.scandir(folder) as entries:
-        names = sorted(entry.name for entry in entries)
-    if _VENV_MARKER in names:
-        return []
-    return [
-        folder / name
-        for name in names
-        if name not in _SKIPPED_FOLDERS and (include_hidden or not name.startswith("."))
-    ]
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
-def _reason(path: Path, error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        if path.is_symlink():
-            return "It is a link to a file that does not exist. Remove or correct it."
-        return "There is no such file. Check the path."
-    return f"It cannot be read: {error.strerror or error}."

@@ -42,7 +42,8 @@ from .document import (
     Sentences,
     iter_sentences,
 )
-from .files import MAX_FILE_BYTES, file_kind, read_document
+from .file_kinds import file_kind, sniff
+from .files import MAX_FILE_BYTES, read_document
 from .fork_server import ForkedProcess, ForkServer, is_supported, serve_forks
 from .offsets import Segments
 
@@ -101,9 +102,14 @@ class FileContent(NamedTuple):
     sentences: Sentences
 
 
-def read_content(path: str | os.PathLike[str], *, max_bytes: int = MAX_FILE_BYTES) -> FileContent:
+def read_content(
+    path: str | os.PathLike[str],
+    *,
+    max_bytes: int = MAX_FILE_BYTES,
+    columns: Sequence[str] = (),
+) -> FileContent:
     """Read and split a file in this process; raises DataError like `read_document`."""
-    document = read_document(path, max_bytes=max_bytes)
+    document = read_document(path, max_bytes=max_bytes, columns=columns)
     try:
         return FileContent(document, Sentences(iter_sentences(document)))
     except Exception as error:  # see read_document
@@ -120,9 +126,15 @@ class ReaderPool:
     """
 
     def __init__(
-        self, limits: ReadLimits = DEFAULT_LIMITS, *, processes: int | None = None
+        self,
+        limits: ReadLimits = DEFAULT_LIMITS,
+        *,
+        processes: int | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         self.limits = limits
+        self.columns = tuple(columns)
+        """The columns with the text, for files that are tables."""
         self.processes = processes or min(_MAX_PROCESSES, _usable_cores())
         self._idle: queue.LifoQueue[_ReaderProcess] = queue.LifoQueue()
         self._all: set[_ReaderProcess] = set()
@@ -148,7 +160,7 @@ class ReaderPool:
         if self._closed.is_set():
             raise RuntimeError("The pool is closed.")
         size = _regular_size(path)
-        if size is not None and size <= _SMALL_TEXT_BYTES and file_kind(path) in (None, "text"):
+        if size is not None and size <= _SMALL_TEXT_BYTES and _is_text(path):
             return _read_now(path, self.limits.max_bytes)
         if self._threads is None:
             if is_supported():
@@ -288,7 +300,8 @@ class ReaderPool:
         # The child gets this process's module search path, which a script may have changed.
         return (
             f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import {function}; "
-            f"{function}({limits.seconds!r}, {limits.megabytes!r}, {limits.max_bytes!r})"
+            f"{function}({limits.seconds!r}, {limits.megabytes!r}, {limits.max_bytes!r}, "
+            f"{self.columns!r})"
         )
 
     def _discard(self, process: _ReaderProcess) -> None:
@@ -300,7 +313,7 @@ class ReaderPool:
     @staticmethod
     def _limit_error(name: str, reason: str) -> ReadLimitError:
         advice = "Leave it out, or raise the limits (--read-seconds, --read-megabytes)."
-        return ReadLimitError([Problem(name, 0, f"{reason} {advice}")])
+        return ReadLimitError([Problem(name, 0, f"{reason} {advice}", "limit")])
 
     def _watch(self) -> None:
         """Kill processes that exceed the time; the thread that waits for one then continues."""
@@ -319,6 +332,19 @@ def _regular_size(path: str | os.PathLike[str]) -> int | None:
     except OSError:
         return None
     return state.st_size if stat.S_ISREG(state.st_mode) else None
+
+
+def _is_text(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is plain text by its name or, with an unknown suffix, by its content."""
+    kind = file_kind(path)
+    if kind is None:
+        try:
+            with open(path, "rb") as stream:
+                found = sniff(stream.read(_SMALL_TEXT_BYTES))
+        except OSError:
+            return True  # the reader reports it
+        return found is None or found.kind == "text"
+    return kind == "text"
 
 
 def _read_now(path: str | os.PathLike[str], max_bytes: int) -> Future[FileContent]:
@@ -518,12 +544,16 @@ def _usable_cores() -> int:
 # The child processes
 
 
-def run_fork_server(seconds: float, megabytes: int, max_bytes: int) -> None:
+def run_fork_server(
+    seconds: float, megabytes: int, max_bytes: int, columns: tuple[str, ...]
+) -> None:
     """Fork reader processes until the parent has ended."""
-    serve_forks(partial(run_reader, seconds, megabytes, max_bytes))
+    serve_forks(partial(run_reader, seconds, megabytes, max_bytes, columns))
 
 
-def run_reader(seconds: float, megabytes: int, max_bytes: int) -> None:
+def run_reader(
+    seconds: float, megabytes: int, max_bytes: int, columns: tuple[str, ...] = ()
+) -> None:
     """Read the files that the parent names on standard input until it closes that."""
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints must not mix with the results
@@ -540,7 +570,7 @@ def run_reader(seconds: float, megabytes: int, max_bytes: int) -> None:
         replies: list[_Reply] = []
         with _alarm(seconds):
             for name, path in jobs:
-                replies.append(_read_for_parent(name, path, max_bytes))
+                replies.append(_read_for_parent(name, path, max_bytes, columns))
                 if replies[-1].is_last:
                     break
         try:
@@ -553,9 +583,9 @@ def run_reader(seconds: float, megabytes: int, max_bytes: int) -> None:
             return
 
 
-def _read_for_parent(name: str, path: str, max_bytes: int) -> _Reply:
+def _read_for_parent(name: str, path: str, max_bytes: int, columns: tuple[str, ...]) -> _Reply:
     try:
-        document, sentences = read_content(path, max_bytes=max_bytes)
+        document, sentences = read_content(path, max_bytes=max_bytes, columns=columns)
         document = replace(document, path=name, problems=_rename(document.problems, name))
         return _Reply(FileContent(document, sentences))
     except DataError as error:
@@ -568,7 +598,7 @@ def _read_for_parent(name: str, path: str, max_bytes: int) -> _Reply:
 
 
 def _rename(problems: Iterable[Problem], name: str) -> tuple[Problem, ...]:
-    return tuple(Problem(name, each.line, each.message) for each in problems)
+    return tuple(replace(each, path=name) for each in problems)
 
 
 @contextlib.contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from .document import Content, UnreadableError
 from .offsets import line_starts
-from .records import Piece, RowsBuilder, choose_field
+from .records import Piece, RowsBuilder, choose_fields
 
 __all__ = [
     "read_jsonl",
@@ -21,7 +21,7 @@ _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2
 _DECODER = json.JSONDecoder()
 
 
-def read_jsonl(source: str, *, text_field: str | None = None) -> Content:
+def read_jsonl(source: str, *, columns: Sequence[str] = ()) -> Content:
     """One part per line that is not blank; bad lines are problems, the others are read."""
     rows = RowsBuilder()
     starts = line_starts(source)
@@ -31,24 +31,31 @@ def read_jsonl(source: str, *, text_field: str | None = None) -> Content:
         if not line.strip():
             continue
         try:
-            _add_row(rows, line, start, number, text_field)
+            _add_row(rows, line, start, number, columns)
         except UnreadableError as error:
             rows.add_problem(number, str(error))
     return rows.content(starts)
 
 
 def _add_row(
-    rows: RowsBuilder, line: str, offset: int, number: int, text_field: str | None
+    rows: RowsBuilder, line: str, offset: int, number: int, columns: Sequence[str]
 ) -> None:
     members = _members(line)
-    name = choose_field(members, text_field, "field")
-    value, start, end = members[name]
-    if not isinstance(value, str):
-        raise UnreadableError(f"{name!r} must be a string, got {json.dumps(value):.40}.")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise UnreadableError(f"{name!r} has half of a surrogate pair. Write the file again.")
-    part_id, title = (_label(members.get(key, ("", 0, 0))[0]) for key in ("id", "title"))
-    rows.add(string_pieces(line, start + 1, end - 1, offset), part_id, title, number)
+    fields = choose_fields(members, columns, "field")
+    spans = []
+    for name in fields.texts:
+        value, start, end = members[name]
+        if not isinstance(value, str):
+            raise UnreadableError(f"{name!r} must be a string, got {json.dumps(value):.40}.")
+        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+            raise UnreadableError(f"{name!r} has half of a surrogate pair. Write the file again.")
+        spans.append((start + 1, end - 1))
+    # By place: of equal names the last one counts, so the order of the names may differ.
+    texts = [string_pieces(line, start, end, offset) for start, end in sorted(spans)]
+    part_id, title = (
+        _label(members[name][0]) if name is not None else "" for name in (fields.id, fields.title)
+    )
+    rows.add(texts, part_id, title, number)
 
 
 def _label(value: object) -> str:

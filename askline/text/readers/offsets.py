@@ -133,6 +133,18 @@ class TextBuilder:
             self.segments.add(len(piece), start, end)
             self.length += len(piece)
 
+    def add_whole(self, piece: str, start: int, end: int) -> None:
+        """
+        Append text that stands for `original[start:end]` and may be longer or shorter.
+
+        If it is no copy, its first character has the whole span, so that no two spans overlap.
+        """
+        if len(piece) == end - start:
+            self.add(piece, start, end)
+        else:
+            self.add(piece[:1], start, end)
+            self.add(piece[1:], end, end)
+
     def insert(self, piece: str, at: int) -> None:
         """Append text that the original does not have, such as a line break, at its offset `at`."""
         self.add(piece, at, at)

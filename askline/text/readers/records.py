@@ -1,9 +1,10 @@
-"""What the CSV and JSONL readers share: a file whose rows are documents of their own."""
+"""What the readers of CSV, JSONL and spreadsheets share: rows that are documents of their own."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ...errors import Problem
 from .document import Blocks, Content, DocumentPart, UnreadableError
@@ -12,17 +13,31 @@ from .offsets import TextBuilder
 __all__ = [
     "TEXT_FIELDS",
     "Piece",
+    "RowFields",
     "RowsBuilder",
-    "choose_field",
+    "choose_fields",
 ]
 
 TEXT_FIELDS = ("text", "content", "body", "sentence", "passage")
 """Names of the field that holds the text, in order of preference, compared without case."""
+ANSWER_FIELDS = ("answer", "answers", "response", "reply")
+"""Names of the field that holds the text of questions and answers."""
+QUESTION_FIELDS = ("question", "questions", "query", "prompt")
+"""Names of the field with the question, which is the title of its answer."""
 
 Piece = tuple[str, int, int]
 """Text, with its start and end in the original."""
 
 _MAX_PROBLEMS = 100  # reported one by one per file
+
+
+class RowFields(NamedTuple):
+    """The names of the fields of a row that are read."""
+
+    texts: tuple[str, ...]
+    """In the order of the file."""
+    title: str | None
+    id: str | None
 
 
 class RowsBuilder:
@@ -35,18 +50,24 @@ class RowsBuilder:
         self._problems: list[Problem] = []
         self._unreported = 0
 
-    def add(self, pieces: Iterable[Piece], part_id: str, title: str, row: int) -> None:
-        """Append a row; one without text is ignored."""
-        start = self._builder.length
+    def add(self, fields: Iterable[Iterable[Piece]], part_id: str, title: str, row: int) -> None:
+        """Append a row with one block per field; one without text is ignored."""
+        start = end = self._builder.length
         at = 0
-        for piece in pieces:
-            self._builder.add(*piece)
-            at = piece[2]
-        end = self._builder.length
+        for pieces in fields:
+            if end > start and self._builder.length == end:
+                self._builder.insert("\n", at)
+            begin = self._builder.length
+            for piece in pieces:
+                self._builder.add(*piece)
+                at = piece[2]
+            if self._builder.length > begin:
+                end = self._builder.length
+                self._blocks.add(begin, end, "text")
         if end > start:
-            self._blocks.add(start, end, "text")
             self._parts.append(DocumentPart(start, end, part_id, title, row))
-            self._builder.insert("\n", at)
+            if self._builder.length == end:
+                self._builder.insert("\n", at)
 
     def add_problem(self, line: int, message: str) -> None:
         """Record a row that is left out; after the first hundred, only their number."""
@@ -74,21 +95,43 @@ class RowsBuilder:
         )
 
 
-def choose_field(names: Iterable[str], wanted: str | None, what: str) -> str:
-    """The name of the field with the text: `wanted`, or else the first of `TEXT_FIELDS`."""
+def choose_fields(names: Iterable[str], wanted: Sequence[str], what: str) -> RowFields:
+    """
+    The fields with the text: those in `wanted`, or else the first of `TEXT_FIELDS`.
+
+    If there is none, an answer is the text and its question is the title. Names are compared
+    without case; of equal names, the first counts. `what` is for messages: `column` or `field`.
+    """
     found = list(names)
-    if wanted is not None:
-        if wanted in found:
-            return wanted
-        raise UnreadableError(f"No {what} {wanted!r}. Found: {_list_names(found)}.")
     by_lowercase = {name.strip().lower(): name for name in reversed(found)}
-    for name in TEXT_FIELDS:
-        if name in by_lowercase:
-            return by_lowercase[name]
-    raise UnreadableError(
-        f"No {what} is named {', '.join(TEXT_FIELDS[:-1])} or {TEXT_FIELDS[-1]}. "
-        f"Found: {_list_names(found)}. Name the one that holds the text."
-    )
+
+    def first(known: Iterable[str]) -> str | None:
+        return next((by_lowercase[name] for name in known if name in by_lowercase), None)
+
+    if wanted:
+        chosen = {_wanted_field(name, found, by_lowercase, what) for name in wanted}
+        texts = tuple(name for name in dict.fromkeys(found) if name in chosen)
+    else:
+        text = first(TEXT_FIELDS) or first(ANSWER_FIELDS)
+        if text is None:
+            raise UnreadableError(
+                f"No {what} is named {', '.join(TEXT_FIELDS)} or {ANSWER_FIELDS[0]}. "
+                f"Found: {_list_names(found)}. Name the one that holds the text (--column NAME)."
+            )
+        texts = (text,)
+    is_answer = texts[0].strip().lower() in ANSWER_FIELDS
+    title = (first(QUESTION_FIELDS) if is_answer or wanted else None) or first(["title"])
+    return RowFields(texts, None if title in texts else title, first(["id"]))
+
+
+def _wanted_field(
+    name: str, found: Sequence[str], by_lowercase: Mapping[str, str], what: str
+) -> str:
+    if name in found:
+        return name
+    if name.strip().lower() in by_lowercase:
+        return by_lowercase[name.strip().lower()]
+    raise UnreadableError(f"No {what} {name!r}. Found: {_list_names(list(found))}.")
 
 
 def _list_names(names: list[str]) -> str:

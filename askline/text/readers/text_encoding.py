@@ -16,6 +16,7 @@ from .document import UnreadableError
 
 __all__ = [
     "decode",
+    "refuse_binary",
 ]
 
 _BYTE_ORDER_MARKS = (  # UTF-32 before UTF-16, whose little-endian mark is a prefix of UTF-32's
@@ -59,7 +60,7 @@ def decode(data: bytes, *, use_declared: bool = False) -> tuple[str, str]:
     for mark, codec in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
             return _decode_marked(data, codec), codec
-    _refuse_binary(data)
+    refuse_binary(data)
     try:
         return data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError as error:
@@ -83,17 +84,19 @@ def _decode_marked(data: bytes, codec: str) -> str:
         ) from error
 
 
-def _refuse_binary(data: bytes) -> None:
+def refuse_binary(data: bytes) -> None:
+    """UnreadableError if these are no bytes of a text without a byte-order mark."""
     for signature, name in _BINARY_SIGNATURES:
         if data.startswith(signature):
             raise UnreadableError(
-                f"It is named as text but contains {name}. Give it the suffix of its format."
+                f"It contains {name} and no text. Give it the suffix of its format.",
+                reason="binary",
             )
     head = data[:_HEAD_BYTES]
     controls = len(head) - len(head.translate(None, _CONTROL_BYTES))
     if b"\0" in head or data.count(b"\0") * 1000 > len(data) or controls * 50 > len(head):
         raise UnreadableError(
-            "It is named as text but contains binary data. Leave it out or convert it."
+            "It contains binary data and no text. Leave it out or convert it.", reason="binary"
         )
 
 

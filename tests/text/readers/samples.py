@@ -136,3 +136,147 @@ def make_slow_pdf(operators: int = 1_000_000) -> bytes:
         % (len(stream), stream)
     )
     return head + contents + b"trailer<</Root 1 0 R/Size 6>>\n%%EOF\n"
+
+
+def make_zip(members: dict[str, str | bytes]) -> bytes:
+    """A zip archive with these members."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def make_relations(targets: Sequence[tuple[str, str, str]]) -> str:
+    """The relations of an office file: id, type and target of each."""
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    entries = "".join(
+        f'<Relationship Id="{each}" Type="{kind}/{name}" Target="{target}"/>'
+        for each, name, target in targets
+    )
+    return f"<Relationships>{entries}</Relationships>"
+
+
+def make_pptx(slides: Sequence[str], *, notes: Sequence[str] = (), **members: str) -> bytes:
+    """A PPTX whose slides have these shapes as XML, and notes for the first of them."""
+    found: dict[str, str | bytes] = {
+        "ppt/presentation.xml": "<p:presentation xmlns:p='p' xmlns:r='r'><p:sldIdLst>"
+        + "".join(
+            f'<p:sldId id="{255 + number}" r:id="rId{number}"/>'
+            for number in range(1, len(slides) + 1)
+        )
+        + "</p:sldIdLst></p:presentation>",
+        # The names of the files are not in the order of the slides.
+        "ppt/_rels/presentation.xml.rels": make_relations(
+            [
+                (f"rId{number}", "slide", f"slides/slide{len(slides) - number}.xml")
+                for number in range(1, len(slides) + 1)
+            ]
+        ),
+        **{name.replace("_", "/", 1) + ".xml": content for name, content in members.items()},
+    }
+    for number, shapes in enumerate(slides, 1):
+        name = f"slide{len(slides) - number}.xml"
+        found[f"ppt/slides/{name}"] = f"<p:sld xmlns:p='p' xmlns:a='a'>{shapes}</p:sld>"
+        if number <= len(notes):
+            relation = ("rId1", "notesSlide", f"../notesSlides/notes{number}.xml")
+            found[f"ppt/slides/_rels/{name}.rels"] = make_relations([relation])
+            found[f"ppt/notesSlides/notes{number}.xml"] = (
+                f"<p:notes xmlns:p='p' xmlns:a='a'>{notes[number - 1]}</p:notes>"
+            )
+    return make_zip(found)
+
+
+def make_shape(*paragraphs: str, kind: str = "body") -> str:
+    """A shape of a slide; `title` is the kind of its title."""
+    text = "".join(f"<a:p><a:r><a:t>{each}</a:t></a:r></a:p>" for each in paragraphs)
+    return f'<p:sp><p:nvPr><p:ph type="{kind}"/></p:nvPr><p:txBody>{text}</p:txBody></p:sp>'
+
+
+CellValue = str | float | bool | None
+
+
+def make_xlsx(sheets: dict[str, Sequence[Sequence[CellValue]]], **members: str) -> bytes:
+    """An XLSX with these sheets. A string that starts with `<c` is the XML of a cell."""
+    strings: list[str] = []
+    names, relations = [], []
+    found: dict[str, str | bytes] = {}
+    for number, (name, rows) in enumerate(sheets.items(), 1):
+        names.append(f'<sheet name="{name}" sheetId="{number}" r:id="rId{number}"/>')
+        relations.append((f"rId{number}", "worksheet", f"worksheets/sheet{number}.xml"))
+        body = ""
+        for row_number, row in enumerate(rows, 1):
+            cells = ""
+            for column, value in enumerate(row):
+                place = f"{chr(65 + column)}{row_number}"
+                if isinstance(value, str) and value.startswith("<c"):
+                    cells += value
+                elif isinstance(value, str):
+                    cells += f'<c r="{place}" t="s"><v>{len(strings)}</v></c>'
+                    strings.append(value)
+                elif isinstance(value, bool):
+                    cells += f'<c r="{place}" t="b"><v>{int(value)}</v></c>'
+                elif value is not None:
+                    cells += f'<c r="{place}"><v>{value}</v></c>'
+            body += f'<row r="{row_number}">{cells}</row>' if cells else ""
+        found[f"xl/worksheets/sheet{number}.xml"] = (
+            f"<worksheet><sheetData>{body}</sheetData></worksheet>"
+        )
+    texts = "".join(f"<si><t>{text}</t></si>" for text in strings)
+    return make_zip(
+        {
+            "xl/workbook.xml": "<workbook xmlns:r='r'><sheets>"
+            + "".join(names)
+            + "</sheets></workbook>",
+            "xl/_rels/workbook.xml.rels": make_relations(relations),
+            "xl/sharedStrings.xml": f"<sst>{texts}</sst>",
+            **{name.replace("_", "/", 1) + ".xml": content for name, content in members.items()},
+            **found,
+        }
+    )
+
+
+def make_odf(body: str, **members: str) -> bytes:
+    """An OpenDocument file with this XML in `office:body`; members such as `meta`."""
+    spaces = "".join(
+        f' xmlns:{each}="{each}"'
+        for each in ("office", "text", "table", "draw", "presentation", "dc")
+    )
+    content = f"<office:document{spaces}><office:body>{body}</office:body></office:document>"
+    return make_zip(
+        {
+            "mimetype": "application/vnd.oasis.opendocument.text",
+            "content.xml": content,
+            **{name.replace("__", "/") + ".xml": text for name, text in members.items()},
+        }
+    )
+
+
+def make_epub(chapters: dict[str, str], **members: str) -> bytes:
+    """An EPUB with these HTML files in order; members such as `nav`, an HTML file, or `ncx`."""
+    items = "".join(
+        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>'
+        for name in chapters
+    )
+    spine = "".join(f'<itemref idref="{name}"/>' for name in chapters)
+    if "nav" in members:
+        items += (
+            '<item id="nav" href="nav.xhtml" media-type="application/xhtml+xml" properties="nav"/>'
+        )
+        spine = f'<itemref idref="nav"/>{spine}'
+    if "ncx" in members:
+        items += '<item id="ncx" href="ncx.xhtml" media-type="application/x-dtbncx+xml"/>'
+    return make_zip(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": '<container><rootfiles><rootfile full-path="OEBPS/a.opf"/>'
+            "</rootfiles></container>",
+            "OEBPS/a.opf": '<package xmlns:dc="d"><metadata><dc:title>The tower</dc:title>'
+            f"</metadata><manifest>{items}</manifest><spine>{spine}</spine></package>",
+            **{f"OEBPS/{name}.xhtml": text for name, text in chapters.items()},
+            **{
+                ("META-INF/encryption.xml" if name == "encryption" else f"OEBPS/{name}.xhtml"): text
+                for name, text in members.items()
+            },
+        }
+    )

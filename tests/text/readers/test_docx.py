@@ -90,8 +90,8 @@ OUTSIDE = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'
             archive("a.txt", "x"),
             "It is a zip archive without word/document.xml, so it is not a",
         ),
-        (archive("word/document.xml", LAUGHS), "It declares a document type, as no Word file"),
-        (archive("word/document.xml", OUTSIDE), "It declares a document type, as no Word file"),
+        (archive("word/document.xml", LAUGHS), "It declares a document type, as no DOCX file"),
+        (archive("word/document.xml", OUTSIDE), "It declares a document type, as no DOCX file"),
         (archive("word/document.xml", "<x>"), "word/document.xml in it is damaged: no element"),
         (
             make_docx(p("Text."))[:-30],

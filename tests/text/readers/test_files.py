@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from askline.errors import DataError, Problem
 from askline.text.readers import (
     MAX_FILE_BYTES,
+    FileSelection,
     ParsedDocument,
     find_files,
     iter_sentences,
@@ -123,8 +124,8 @@ def plant(root: Path, *names: str) -> None:
         path.write_text("A line.\n")
 
 
-def names(root: Path, *paths: Path, hidden: bool = False, all_suffixes: bool = False) -> list[str]:
-    found = find_files(paths or (root,), include_hidden=hidden, all_suffixes=all_suffixes)
+def names(root: Path, *paths: Path, everything: bool = False) -> list[str]:
+    found = find_files(paths or (root,), FileSelection(everything=everything))
     return [str(path.relative_to(root)) for path in found if isinstance(path, Path)]
 
 
@@ -141,16 +142,24 @@ def test_files_are_sorted_by_name(tmp_path: Path) -> None:
 
 def test_hidden_files_and_environments_are_skipped_by_default(tmp_path: Path) -> None:
     kept = "kept.txt"
-    plant(tmp_path, kept, ".git/a.txt", ".hidden.txt", "node_modules/a.md", "env/a.txt", "code.py")
+    plant(tmp_path, kept, ".git/a.txt", ".hidden.txt", "node_modules/a.md", "env/a.txt")
     plant(tmp_path, "env/pyvenv.cfg", "__pycache__/a.txt")
     assert names(tmp_path) == [kept]
-    assert names(tmp_path, hidden=True) == [".git/a.txt", ".hidden.txt", kept]
-    assert names(tmp_path, all_suffixes=True) == ["code.py", kept]
+    found = names(tmp_path, everything=True)
+    assert found == [
+        ".hidden.txt",
+        "__pycache__/a.txt",
+        "env/a.txt",
+        "env/pyvenv.cfg",
+        kept,
+        "node_modules/a.md",
+    ]
 
 
 def test_explicit_file_is_taken_whatever_its_suffix(tmp_path: Path) -> None:
-    plant(tmp_path, ".notes", "code.py")
-    assert names(tmp_path, tmp_path / ".notes", tmp_path / "code.py") == [".notes", "code.py"]
+    plant(tmp_path, ".notes", "picture.png")
+    given = (tmp_path / ".notes", tmp_path / "picture.png")
+    assert names(tmp_path, *given) == [".notes", "picture.png"]
 
 
 def test_circular_links_and_duplicates_are_read_once(tmp_path: Path) -> None:
@@ -179,7 +188,7 @@ def test_problems_are_reported_and_other_files_are_read(tmp_path: Path) -> None:
         "z.txt",
     ]
     assert [(name, message[:32]) for name, message in problems(*given)] == [
-        ("binary.txt", "It is named as text but contains"),
+        ("binary.txt", "It contains binary data and no t"),
         ("broken.pdf", "It is not a PDF file, or it is d"),
         ("gone.txt", "It is a link to a file that does"),
         ("pipe.txt", "It is a device or a pipe, not a "),
@@ -195,7 +204,7 @@ def test_file_deleted_after_it_was_found_is_a_problem(tmp_path: Path) -> None:
     (tmp_path / "b.txt").unlink()
     [problem] = reading
     assert isinstance(problem, Problem)
-    assert problem.message == "There is no such file. Check the path."
+    assert problem.message == "It cannot be read: No such file or directory."
 
 
 @pytest.fixture

@@ -99,9 +99,9 @@ def test_csv_rows_are_documents(tmp_path: Path) -> None:
 def test_text_column_can_be_chosen(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("name,about\nBridge,Old and long.\n")
-    assert read_document(path, text_field="about").text == "Old and long.\n"
+    assert read_document(path, columns=["About"]).text == "Old and long.\n"
     with pytest.raises(DataError, match="No column 'abuot'. Found: 'name', 'about'."):
-        read_document(path, text_field="abuot")
+        read_document(path, columns=["abuot"])
     with pytest.raises(DataError, match="No column is named text, .* Found: 'name', 'about'. Name"):
         read_document(path)
 

@@ -51,13 +51,13 @@ def test_charset_declared_in_html_is_used(tmp_path: Path) -> None:
         (b"", "It is empty or has no text. Leave it out."),
         (
             b"text\0\0\1\2",
-            "It is named as text but contains binary data. Leave it out or convert it.",
+            "It contains binary data and no text. Leave it out or convert it.",
         ),
-        (b"\1\2\3\4" * 9, "It is named as text but contains binary data."),
-        (b"%PDF-1.4 text", "It is named as text but contains a PDF. Give it the suffix of its"),
+        (b"\1\2\3\4" * 9, "It contains binary data and no text."),
+        (b"%PDF-1.4 text", "It contains a PDF and no text. Give it the suffix of its"),
         (
             b"PK\x03\x04 text",
-            "It is named as text but contains a zip archive or an office document.",
+            "It contains a zip archive or an office document and no text.",
         ),
         (
             codecs.BOM_UTF8 + b"\xff",

@@ -1,0 +1,153 @@
+"""
+Comments as text: paragraphs of the lines of a comment, without code and decoration.
+
+Left out are examples of code, code that was commented out, lines of punctuation, and directives for
+tools such as linters.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from .markup import LineSpan
+from .records import Piece
+
+__all__ = [
+    "comment_paragraphs",
+    "joined_pieces",
+]
+
+_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}|[^\W\d_]{4,}")
+_DIRECTIVE = re.compile(
+    r"""(?:!/|eslint|jshint|jslint|tslint|prettier|istanbul|c8\s|webpack|@ts-|ts-ignore|flow(?:-|\Z)
+    |@flow|noqa|type:|pylint|pyright|mypy|flake8|ruff|isort|fmt:|yapf|pragma|nolint|go:|\+build
+    |rubocop|shellcheck|clang-format|NOLINT|nosec|nosonar|vim?:|-\*-|coding[:=]|language=|region\b
+    |endregion\b|\#?(?:region|endregion)\b|sourceMappingURL|@formatter|swiftlint|ktlint|phpcs
+    |phpstan|psalm|@codeCoverage|eof\Z|end\s+of\s+file|spdx-|frozen_string_literal)""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"""[{};]\s*\Z
+    | \A(?:\}|\)|\{|</?\w|>>>|\$\s|\#\s*(?:include|define|ifdef|endif)\b)
+    | \A(?:import|from|return|const|let|var|if|for|while|elif|def|function)\b.*\w[(\[].*[)\]]:?\Z
+    | \A[\w.\[\]"'-]+\s*(?:=|\+=|:=|->|=>)\s*\S+\s*,?\Z
+    | \A[\w.\[\]-]+:\s*[\w.\[\]"'-]+\Z | \A[\w.]+\([^()]*\);?\Z""",
+    re.VERBOSE,
+)
+_EXAMPLE_TAG = re.compile(r"[@\\](?:example|code|verbatim)\b|\.\. (?:code|code-block)::")
+_FENCE = re.compile(r"(?:```|~~~)")
+_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+")
+_TAG = re.compile(
+    r"""[@\\](?:param(?:\[\w+(?:,\w+)?\])?|tparam|arg|argument|property|prop|returns?|result|throws?
+    |exception|brief|short|details?|note|remarks?|warning|deprecated|since|summary|description|desc
+    |typeparam|retval|todo|pre|post|attention|par|p)\b[ \t]*(?:\{[^{}]*\}[ \t]*)?""",
+    re.VERBOSE,
+)
+_DROPPED_TAG = re.compile(
+    r"[@\\](?:author|version|see|link|copyright|license|file|package|module|namespace|memberof|class"
+    r"|constructor|private|public|protected|internal|static|abstract|override|inheritdoc|type"
+    r"|typedef|access|default|example|code|endcode|verbatim|endverbatim|ingroup|defgroup|name|kind"
+    r"|extends|implements|api|hide|suppress\w*|category|group|template|export|exports)\b"
+)
+_FIELD = re.compile(
+    r":(?:(?:param|arg|raises?|var|ivar|cvar|key|keyword)[ \t]+(?=[^:]+:)"
+    r"|(?=(?:returns?|yields?):))"
+)
+"""The start of a field such as `:param name: meaning`, which is shown as `name: meaning`."""
+_DROPPED_FIELD = re.compile(r":(?:rtype|type|meta)\b[^:]*:")
+_UNDERLINE = re.compile(r"([=\-~^\"'`#*+_.:])\1{2,}\Z")
+_PROMPT = ">>>"
+_MARK = re.compile(
+    r"""\{@(?:code|link|linkplain|literal|value)[ \t]+(?P<inner>[^{}\r\n]*)\}
+    | </?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt|ul)
+        \b[^<>]{0,200}>
+    | :[a-z][\w:]{0,30}:(?=`) | `+""",
+    re.VERBOSE,
+)
+_MAX_CODE_LINE = 300  # characters that are looked at
+
+
+def comment_paragraphs(source: str, lines: Iterable[LineSpan]) -> Iterator[list[LineSpan]]:
+    """
+    The paragraphs of a comment, each as the spans of its lines without white space at the ends.
+
+    `lines` are spans without the marks of the comment. List items and tags such as `@param` start a
+    paragraph.
+    """
+    paragraph: list[LineSpan] = []
+    is_example = _ExampleFilter()
+    for start, end in lines:
+        line = source[start:end]
+        bare = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if is_example(bare, indent) or _is_noise(bare):
+            if paragraph:
+                yield paragraph
+                paragraph = []
+            continue
+        tag = _TAG.match(bare) or _FIELD.match(bare)
+        if paragraph and (tag or _ITEM.match(bare)):
+            yield paragraph
+            paragraph = []
+        first = start + indent + (tag.end() if tag else 0)
+        if first < start + indent + len(bare):
+            paragraph.append((first, start + indent + len(bare)))
+    if paragraph:
+        yield paragraph
+
+
+def joined_pieces(source: str, spans: Iterable[LineSpan]) -> list[Piece]:
+    """The lines of a paragraph as pieces, joined by single spaces, without marks such as `<b>`."""
+    pieces: list[Piece] = []
+    for start, end in spans:
+        if pieces:
+            pieces.append((" ", pieces[-1][2], start))
+        for mark in _MARK.finditer(source, start, end):
+            if mark.start() > start:
+                pieces.append((source[start : mark.start()], start, mark.start()))
+            first, last = mark.span("inner")
+            if last > first:
+                pieces.append((mark["inner"], first, last))
+            start = mark.end()
+        if end > start:
+            pieces.append((source[start:end], start, end))
+    return pieces
+
+
+class _ExampleFilter:
+    """Tells which lines of a comment are examples of code, line by line."""
+
+    def __init__(self) -> None:
+        self._in_fence = False
+        self._after_prompt = False
+        self._outer_indent: int | None = None  # of the line above an indented example
+
+    def __call__(self, bare: str, indent: int) -> bool:
+        if _FENCE.match(bare):
+            self._in_fence = not self._in_fence
+            return True
+        if not bare:
+            self._after_prompt = False
+            return True
+        if self._outer_indent is not None and indent <= self._outer_indent:
+            self._outer_indent = None
+        is_example = self._in_fence or self._after_prompt or self._outer_indent is not None
+        if bare.startswith(_PROMPT):
+            self._after_prompt = True
+        elif not is_example and (bare.endswith("::") or _EXAMPLE_TAG.match(bare)):
+            self._outer_indent = indent
+            return bool(_EXAMPLE_TAG.match(bare))
+        return is_example or self._after_prompt
+
+
+def _is_noise(bare: str) -> bool:
+    head = bare[:_MAX_CODE_LINE]
+    return bool(
+        not _WORDS.search(head)
+        or _UNDERLINE.match(head)
+        or _DIRECTIVE.match(head)
+        or _DROPPED_TAG.match(head)
+        or _DROPPED_FIELD.match(head)
+        or _CODE.search(head)
+    )

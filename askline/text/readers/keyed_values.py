@@ -1,0 +1,191 @@
+"""
+What the readers of JSON, YAML and settings share: keys with values as text.
+
+A key that contains others is a heading, written before the first value in it. A value is shown
+with its key, `port: 8080`, unless the key says nothing about it, such as `description`. Short
+values of a list are joined into one line. Null, hashes and encoded data are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ...errors import Problem
+from .document import BlockKind, Blocks, Content
+from .offsets import TextBuilder
+from .records import Piece
+
+__all__ = [
+    "KeyedWriter",
+]
+
+_PLAIN_KEYS = frozenset(
+    """abstract answer body caption comment content contents desc description details doc
+    documentation docs explanation help html lines markdown message note notes overview paragraph
+    sentence summary text value""".split()
+)
+"""Keys that are not shown with values of several words."""
+_TITLE_KEYS = frozenset(("title", "name", "heading", "question"))
+"""Keys whose value is the heading of the object that they stand in."""
+_MAX_HEADING_CHARACTERS = 200
+_MAX_LIST_CHARACTERS = 400
+_MAX_DEPTH = 50  # deeper objects count as part of the one above
+_WORDS = re.compile(r"\S\s+\S")
+_LETTER = re.compile(r"[^\W\d_]")
+_ENCODED = re.compile(r"(?=\S*\d)(?:[0-9a-fA-F-]{16,}|[\w+/=-]{32,})")
+_TOP_LEVEL = "Top level"
+
+
+@dataclass(slots=True, eq=False)
+class _Container:
+    """An open object or list."""
+
+    key: Piece | None
+    title: str = ""
+    """Of an object with a title; the text of the key otherwise."""
+    is_shown: bool = False
+    """Whether its heading has been written."""
+    words: list[Sequence[Piece]] = field(default_factory=list)
+    """Short values that wait to be joined."""
+    characters: int = 0
+
+
+class KeyedWriter:
+    """Collects the values of a file in order."""
+
+    def __init__(self) -> None:
+        self.blocks = Blocks()
+        self._builder = TextBuilder()
+        self._open = [_Container(None)]
+        self._too_deep = 0
+        self._current = self._open[0]  # the container whose heading was written last
+
+    def open(self, key: Piece | None) -> None:
+        """Start an object or a list; an element of a list has no key."""
+        self._flush()
+        if len(self._open) < _MAX_DEPTH:
+            self._open.append(_Container(key, " ".join(key[0].split()) if key else ""))
+        else:
+            self._too_deep += 1
+
+    def close(self) -> None:
+        """End the object or list that was started last."""
+        self._flush()
+        if self._too_deep:
+            self._too_deep -= 1
+        elif len(self._open) > 1:
+            self._open.pop()
+
+    def add(self, key: Piece | None, value: Sequence[Piece], *, is_string: bool = True) -> None:
+        """Add a value; in an object, with its key."""
+        text = "".join(piece for piece, _, _ in value).strip()
+        if not text or _ENCODED.fullmatch(text):
+            return
+        has_words = _WORDS.search(text) is not None
+        if key is None:
+            if has_words:
+                self._flush()
+                self._write_under(self._open, "text", [value])
+            elif is_string:
+                self._add_word(value, len(text))
+            return
+        self._flush()
+        name = key[0].strip().lower()
+        container = self._open[-1]
+        if name in _TITLE_KEYS and is_string and self._can_be_title(container, text):
+            self._write_under(self._open[:-1], "heading", [value])
+            container.title, container.is_shown = text, True
+            self._current = container
+        elif name in _PLAIN_KEYS and has_words:
+            self._write_under(self._open, "text", [value])
+        else:
+            self._write_under(self._open, "text", [value], key)
+
+    def add_comment(self, pieces: Sequence[Piece]) -> None:
+        """Add a comment as text."""
+        self._flush()
+        self._write_under(self._open, "text", [pieces])
+
+    def content(self, starts: array[int], problems: Iterable[Problem] = ()) -> Content:
+        """The whole file; places are lines."""
+        self._flush()
+        return Content(
+            self._builder.text(),
+            self.blocks,
+            "line",
+            starts,
+            segments=self._builder.segments,
+            problems=tuple(problems),
+        )
+
+    @staticmethod
+    def _can_be_title(container: _Container, text: str) -> bool:
+        """Only before other values: a heading is above what it names."""
+        is_short = len(text) <= _MAX_HEADING_CHARACTERS and "\n" not in text
+        return is_short and not container.is_shown and _LETTER.search(text) is not None
+
+    def _add_word(self, value: Sequence[Piece], length: int) -> None:
+        container = self._open[-1]
+        container.words.append(value)
+        container.characters += length + 2
+        if container.characters > _MAX_LIST_CHARACTERS:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the short values of the open list, with its key where it is no heading."""
+        container = self._open[-1]
+        words, container.words, container.characters = container.words, [], 0
+        if words and (container.is_shown or container.key is None):
+            self._write_under(self._open, "text", words)
+        elif words and container.key is not None:
+            self._write_under(self._open[:-1], "text", words, container.key)
+            at = self._builder.segments.end(self._builder.length)
+            container.key = container.key[0], at, at  # its own place has been used
+
+    def _write_under(
+        self,
+        containers: Sequence[_Container],
+        kind: BlockKind,
+        values: Sequence[Sequence[Piece]],
+        key: Piece | None = None,
+    ) -> None:
+        """Write a block below the headings of the open containers."""
+        at = key[1] if key else values[0][0][1]
+        keyed = [each for each in containers if each.title]
+        for level, each in enumerate(keyed, 1):
+            if not each.is_shown and each.key is not None:
+                self._write("heading", [[each.key]], level=level)
+                each.is_shown = True
+                self._current = each
+        owner = keyed[-1] if keyed else self._open[0]
+        if owner is not self._current and kind != "heading":  # values after an inner object
+            title = owner.title or _TOP_LEVEL
+            piece = (title[:_MAX_HEADING_CHARACTERS], at, at)
+            self._write("heading", [[piece]], level=max(len(keyed), 1))
+            self._current = owner
+        self._write(kind, values, key, level=len(keyed) + 1 if kind == "heading" else 0)
+
+    def _write(
+        self,
+        kind: BlockKind,
+        values: Iterable[Sequence[Piece]],
+        key: Piece | None = None,
+        *,
+        level: int = 0,
+    ) -> None:
+        start = self._builder.length
+        if key is not None:
+            self._builder.add_whole(key[0][:_MAX_HEADING_CHARACTERS], key[1], key[2])
+        for number, value in enumerate(values):
+            if self._builder.length > start:
+                self._insert(", " if number else ": ")
+            for piece in value:
+                self._builder.add_whole(*piece)
+        self.blocks.add(start, self._builder.length, kind, level)
+        self._insert("\n")
+
+    def _insert(self, text: str) -> None:
+        self._builder.insert(text, self._builder.segments.end(self._builder.length))
