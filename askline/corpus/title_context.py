@@ -96,10 +96,8 @@ def title_path(sentence: TitledSentence) -> str:
 
     The highest are left out of a path of more than 200 characters.
     """
-    title = _readable_title(sentence.title)
-    parts = [part for part in dict.fromkeys([title, *sentence.headings]) if part]
-    if sentence.heading and not sentence.headings:
-        parts = list(dict.fromkeys([*parts, sentence.heading]))
+    titles = _readable_title(sentence.title), *sentence.headings[:-1], sentence.heading
+    parts = list(dict.fromkeys(title for title in titles if title))
     while len(parts) > 1 and len(HEADING_SEPARATOR.join(parts)) > _MAX_TITLE_CHARACTERS:
         del parts[0]
     return HEADING_SEPARATOR.join(parts)[:_MAX_TITLE_CHARACTERS]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from askline.corpus import RetrievedSentence
-from askline.corpus.title_context import SentenceInContext, add_title_context
+from askline.corpus.title_context import SentenceInContext, add_title_context, title_path
 
 
 def _found(text: str, title: str = "", heading: str = "") -> RetrievedSentence:
@@ -62,3 +62,22 @@ def test_the_path_and_the_lead_in_are_added_if_they_have_new_words() -> None:
 def test_long_sentences_and_titles_are_truncated() -> None:
     (result,) = add_title_context("Which lamp?", [_found("x " * 9_000, "lamp " * 900)])
     assert (result.sentence_start, len(result.text)) == (202, 4_202)
+
+
+@pytest.mark.parametrize(
+    ("title", "headings", "heading", "path"),
+    [
+        ("travel-policy.txt", (), "", "travel policy"),
+        ("Policy", ("Policy", "Trains"), "Trains", "Policy > Trains"),
+        ("Policy", ("Trains",), "Trains · class, price", "Policy > Trains · class, price"),
+        ("Policy", (), "Trains", "Policy > Trains"),
+        ("", (), "", ""),
+        ("T" * 150, ("H" * 40, "I" * 40), "I" * 40, f"{'H' * 40} > {'I' * 40}"),
+        ("T" * 300, (), "", "T" * 200),
+    ],
+    ids=["file name", "title again", "columns", "heading", "nothing", "long path", "long title"],
+)
+def test_the_path_of_a_passage_ends_with_the_nearest_heading(
+    title: str, headings: tuple[str, ...], heading: str, path: str
+) -> None:
+    assert title_path(replace(_found("x", title, heading), headings=headings)) == path
