@@ -45,7 +45,12 @@ __all__ = [
 
 
 @click.command(short_help="Answer questions from files, an index or a server.")
-@click.argument("arguments", metavar="[QUESTION] [PATH]...", nargs=-1)
+@click.argument(
+    "arguments",
+    metavar="[QUESTION] [PATH]...",
+    nargs=-1,
+    type=click.Path(allow_dash=True),  # for completion in the shell
+)
 @click.option(
     "--index",
     "folder",
