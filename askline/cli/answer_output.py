@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +34,9 @@ _MOST_WORD_CHARACTERS = 20  # a longer word is cut where a text must end
 _CHARACTERS_BEFORE_PHRASE = 200  # shown of a long sentence whose phrase is far from its start
 _MARGIN = "  "
 _ANSWER_MARGIN = "> "  # tells the answer from its neighbors where there is no color
+_CODE = "    "  # before each line of code among the neighbors, as in `Answer.before`
+_MOST_CODE_LINES = 8
+_MOST_CODE_CHARACTERS = 160
 _DIM = Style(dim=True)
 _HIGHLIGHT = Style(fg="green", bold=True)
 
@@ -110,14 +114,29 @@ class _Printer:
         before = best.before
         if self._context and best.lead_in and not before.endswith(best.lead_in):
             before = f"{best.lead_in} … {before}".removesuffix(" … ")
-        if before:
-            print_indented(_MARGIN, (_clip_start(before, self._most_around), _DIM))
+        self._print_around(before, from_end=True)
         text, (start, end) = _text_and_mark(best)
         margin = _MARGIN if uses_color() else _ANSWER_MARGIN
         print_indented(margin, text[:start], (text[start:end], _HIGHLIGHT), text[end:])
-        if best.after:
-            print_indented(_MARGIN, (_clip(best.after, self._most_around), _DIM))
+        self._print_around(best.after)
         self._print_notes(best)
+
+    def _print_around(self, text: str, *, from_end: bool = False) -> None:
+        """Print neighbors: sentences as a paragraph, and code by its lines."""
+        for is_code, group in groupby(text.splitlines(), key=_is_code):
+            lines = list(group)
+            if not is_code:
+                prose = "\n".join(lines)
+                clip = _clip_start if from_end else _clip
+                print_indented(_MARGIN, (clip(prose, self._most_around), _DIM))
+                continue
+            cut = len(lines) > _MOST_CODE_LINES
+            shown = lines[-_MOST_CODE_LINES:] if from_end else lines[:_MOST_CODE_LINES]
+            if cut:
+                shown = [f"{_CODE}…", *shown] if from_end else [*shown, f"{_CODE}…"]
+            for line in shown:
+                code = replace_controls(line.removeprefix(_CODE).expandtabs(4)).rstrip()
+                print_indented(_MARGIN + _CODE, (code[:_MOST_CODE_CHARACTERS], _DIM))
 
     def _print_notes(self, best: Answer) -> None:
         notes = [self._place(best)]
@@ -174,6 +193,10 @@ class _Printer:
         else:
             word = "likely" if probability < _SURE else "sure"
         return f"{word}\u00a0({_percentage(probability)})"  # never at the end of a line
+
+
+def _is_code(line: str) -> bool:
+    return not line or line.startswith(_CODE)
 
 
 def _percentage(probability: float) -> str:

@@ -130,7 +130,11 @@ class Answer:
     heading: str
     before: str
     after: str
-    """The neighboring sentences, joined by spaces; empty at either end of the document."""
+    """
+    The neighboring sentences, joined by spaces; empty at either end of the section.
+
+    The lines of a code block stand on lines of their own, indented by four spaces.
+    """
     row: int | None = None
     """In csv the spreadsheet row, in jsonl the line; None in other files."""
     record: str = ""

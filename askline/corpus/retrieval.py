@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
+from textwrap import indent
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 from ..rankers.requests import check_question
@@ -37,6 +38,8 @@ __all__ = [
 _PASSAGES_PER_SENTENCE = 0.5
 """Passages searched per requested sentence: for 100 sentences, 50 found as many as 100."""
 _MIN_PASSAGES = 10
+CODE_INDENT = "    "
+"""Before each line of code among the neighbors of a sentence."""
 
 
 @runtime_checkable
@@ -215,9 +218,19 @@ def find_neighbors(store: Store, sentence: RetrievedSentence, count: int = 1) ->
 
 
 def _section(sentences: Iterable[SentenceRecord], *, reverse: bool = False) -> str:
-    """The sentences up to the first heading, joined in the order of the text."""
-    texts = [each.text for each in takewhile(lambda each: not each.is_heading, sentences)]
-    return " ".join(reversed(texts) if reverse else texts)
+    """
+    The sentences up to the first heading, joined in the order of the text.
+
+    Code keeps its lines, each indented by four spaces.
+    """
+    section = list(takewhile(lambda each: not each.is_heading, sentences))
+    text = ""
+    for each in reversed(section) if reverse else section:
+        is_code = SENTENCE_KINDS[each.kind] == "code"
+        own = indent(each.text, CODE_INDENT) if is_code else " ".join(each.text.split())
+        separator = "\n" if is_code or text.rpartition("\n")[2].startswith(CODE_INDENT) else " "
+        text = f"{text}{separator}{own}" if text else own
+    return text
 
 
 def find_passage(store: Store, sentence: RetrievedSentence) -> list[DocumentSentence]:

@@ -483,3 +483,22 @@ def test_a_terminal_of_80_columns_gets_hanging_lines(
     )
     assert all(line.startswith("  ") for line in lines[lines.index("Next best") + 1 :])
     assert lines[-1].endswith("[a.txt:2 · 80%]")
+
+
+def test_code_beside_an_answer_keeps_its_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    code = "\n".join(f"    line {number}" for number in range(20))
+    best = _answer(
+        "Tea.", 0.9, before="    a = 1\n\n      b = 2\nThen this.", after=f"Run:\n{code}"
+    )
+    print_answers(Answers("Which?", (best,), (), 0.1, 0.5), explain=False)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
+        "      a = 1",
+        "",
+        "        b = 2",
+        "  Then this.",
+        "> Tea.",
+        "  Run:",
+        *(f"      line {number}" for number in range(8)),
+        "      …",
+        "  a.txt:1 · sure (90%)",
+    ]

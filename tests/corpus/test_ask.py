@@ -446,3 +446,15 @@ def test_short_sentences_under_different_headings_are_different_answers() -> Non
     assert len(answer("What is it?", Engine(*found)).answers) == 2
     same = [replace(each, heading="a", title="t") for each in found]
     assert len(answer("What is it?", Engine(*same)).answers) == 1
+
+
+def test_code_among_the_neighbors_keeps_its_lines(tmp_path: Path) -> None:
+    code = "```\nheight = 22\n\n  lit = 1\n```"
+    text = f"Set the lamp's height\n    in metres:\n\n{code}\n\nIt was lit in 1698. Then\nfour.\n"
+    (tmp_path / "lamps.md").write_text(text, encoding="utf-8")
+    with Corpus.in_memory(ranker=None) as corpus:
+        corpus.add(tmp_path)
+        best = corpus.ask("When was it lit?", context=2).best
+    assert best is not None
+    assert best.before == "Set the lamp's height in metres:\n    height = 22\n\n      lit = 1"
+    assert best.after == "Then four."

@@ -44,7 +44,7 @@ class SentenceWithNeighbors(RetrievedSentence):
             return "", ""
         at, texts = sentence.ordinal, sentence.text_sentences
         before, after = texts[max(0, at - count) : at], texts[at + 1 : at + 1 + count]
-        return " ".join(before), " ".join(after)
+        return " ".join(" ".join(before).split()), " ".join(" ".join(after).split())
 
 
 class _Candidate(NamedTuple):
