@@ -47,6 +47,7 @@ _MAX_PROBLEMS_SHOWN = 20
 NotReadReason = Literal[
     "damaged",
     "empty",
+    "scan",
     "password",
     "too large",
     "limit",
@@ -60,9 +61,10 @@ NotReadReason = Literal[
     "packages",
 ]
 """
-Why a file was not read. `limit`: reading exceeded the limits of time or memory. `unsupported`: a
-known format without a reader. `unreachable`: missing, no permission, or no file. `ignored`: by a
-.gitignore. `excluded`: by the caller. `packages`: a folder of installed packages.
+Why a file was not read. `scan`: a PDF of pictures. `limit`: reading exceeded the limits of time or
+memory. `unsupported`: a known format without a reader. `unreachable`: missing, no permission, or no
+file. `ignored`: by a .gitignore. `excluded`: by the caller. `packages`: a folder of installed
+packages.
 """
 
 

@@ -50,6 +50,7 @@ _MOST_KINDS = 5
 _REASONS: dict[NotReadReason, str] = {
     "damaged": "damaged",
     "empty": "no text",
+    "scan": "scanned pages without text",
     "password": "protected by a password",
     "too large": "too large",
     "limit": "over the limits of time or memory",

@@ -22,7 +22,7 @@ from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .document_ids import absolute_path
 from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
 from .lock import LOCK_NAME, lock_holder, writer_lock
-from .not_read import NotReadCounts
+from .not_read import NotReadCounts, SkippedCounts
 from .results import (
     AddReport,
     Answers,
@@ -173,10 +173,13 @@ class Corpus:
 
         Returns the names of the documents that were removed, sorted.
         """
+        paths = parse_paths(names)
         with self._writing():
-            found = sorted({name for given in parse_paths(names) for name in self._matching(given)})
+            found = sorted({name for given in paths for name in self._matching(given)})
             if found:
                 self._store.remove(found)
+            counts = SkippedCounts(absolute_path(given) for given in paths)
+            self._store.replace_skipped(counts.merged(self._store.skipped()))
         return found
 
     def remove_document(self, name: str) -> bool:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import pytest
 
 from askline.corpus import Corpus, FileReport, document_records, ingest
-from askline.corpus.results import AddReport
+from askline.corpus.results import AddReport, CorpusStatus
 from askline.corpus.schema import DocumentRecord
 from askline.errors import InputError
 from askline.text.readers import ReaderPool
 
-from ..text.readers.samples import make_slow_pdf
+from ..text.readers.samples import lines, make_pdf, make_slow_pdf
 from .conftest import write
 
 
@@ -374,3 +375,94 @@ def test_a_given_link_is_followed(corpus: Corpus, tmp_path: Path) -> None:
     write(tmp_path / "pages" / "a.txt", "Salt is cheap.")
     (tmp_path / "link").symlink_to(tmp_path / "pages")
     assert corpus.add(tmp_path / "link").added == 1
+
+
+def _not_read(found: AddReport | CorpusStatus) -> list[tuple[str, str, int]]:
+    return [(each.reason, each.kind, each.count) for each in found.not_read]
+
+
+def test_what_is_not_read_is_counted_and_stored(corpus: Corpus, pages: Path) -> None:
+    write(pages / "a.png", b"\x89PNG")
+    write(pages / "sub" / "b.PNG", b"\x89PNG")
+    write(pages / "c.bin", bytes(range(256)))
+    write(pages / "empty.txt", "")
+    write(pages / "code.py", "x = 1\n")
+    write(pages / "bad.docx", b"no")
+    write(pages / "large.pdf", make_pdf([lines("Locked.")], locked=True))
+    write(pages / ".hidden", "A secret.")
+    write(pages / ".gitignore", "*.tmp.md\n")
+    write(pages / "x.tmp.md", "Ignored.")
+    reports: list[FileReport] = []
+    report = corpus.add(pages, on_file=reports.append, exclude=["sub/"])
+    assert (report.added, report.failed, report.skipped) == (3, 2, 8)
+    assert sorted(_not_read(report)) == [
+        ("binary", ".bin", 1),
+        ("binary", ".png", 1),
+        ("damaged", ".docx", 1),
+        ("empty", ".py", 1),
+        ("empty", ".txt", 1),
+        ("excluded", "folder", 1),
+        ("hidden", "no suffix", 2),
+        ("ignored", ".md", 1),
+        ("password", ".pdf", 1),
+    ]
+    assert Counter(each.reason for each in reports if each.outcome == "skipped") == {
+        "binary": 2,
+        "empty": 2,
+        "hidden": 2,
+        "ignored": 1,
+        "excluded": 1,
+    }
+    assert all(each.reason is not None for each in reports if each.outcome == "failed")
+    assert _not_read(corpus.status()) == _not_read(report)
+    assert sorted(each.path for each in corpus.status().unreadable) == ["bad.docx", "large.pdf"]
+    assert corpus.add(pages, exclude=["sub/"]).not_read == report.not_read, "also if unchanged"
+
+
+def test_counts_of_other_folders_are_kept(corpus: Corpus, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path / name / "a.txt", "Salt is cheap.")
+        write(tmp_path / name / "a.png", b"\x89PNG")
+        corpus.add(tmp_path / name)
+    assert _not_read(corpus.status()) == [("binary", ".png", 2)]
+    (tmp_path / "one" / "a.png").unlink()
+    corpus.add(tmp_path / "one")
+    assert _not_read(corpus.status()) == [("binary", ".png", 1)]
+    corpus.remove(tmp_path / "two")
+    assert corpus.status().not_read == ()
+
+
+def test_an_empty_file_that_is_named_is_a_problem(corpus: Corpus, tmp_path: Path) -> None:
+    file = write(tmp_path / "empty.txt", "")
+    report = corpus.add(file)
+    assert (report.failed, report.skipped) == (1, 0)
+    assert "It is empty or has no text" in report.problems[0].message
+
+
+def test_files_that_are_left_out_now_are_removed(corpus: Corpus, pages: Path) -> None:
+    corpus.add(pages)
+    before = {each.name for each in corpus.documents()}
+    report = corpus.add(pages, exclude=["bread.txt"])
+    assert report.removed == 1
+    assert before - {each.name for each in corpus.documents()} == {"bread.txt"}
+    write(pages / ".gitignore", "*\n")
+    assert corpus.add(pages).removed == 2
+    assert corpus.add(pages, no_ignore=True, include=["bread.*"]).added == 1
+
+
+def test_columns_of_tables_are_read_again_when_they_change(corpus: Corpus, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "name,about\nAnn,She keeps the lamp.\n")
+    write(tmp_path / "a.jsonl", '{"name": "Bo", "about": "He winds the clock."}\n')
+    write(tmp_path / "a.txt", "Salt is cheap.")
+    assert corpus.add(tmp_path).failed == 2
+    assert _sums(corpus.add(tmp_path, columns=["about"])) == (0, 2, 1, 0, 0)
+    assert _sums(corpus.add(tmp_path, columns=["about"])) == (0, 0, 3, 0, 0)
+    best = corpus.ask("Who keeps the lamp?").best
+    assert best is not None
+    assert best.text == "She keeps the lamp."
+    assert _sums(corpus.add(tmp_path, columns=["name", "about"])) == (0, 2, 1, 0, 0)
+
+
+def test_lists_of_patterns_must_be_lists(corpus: Corpus, pages: Path) -> None:
+    with pytest.raises(InputError, match=r"`include` must be a list of strings, got '\*.md'."):
+        corpus.add(pages, include="*.md")

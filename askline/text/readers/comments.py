@@ -18,9 +18,18 @@ __all__ = [
     "joined_pieces",
 ]
 
-_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}|[^\W\d_]{4,}")
+_LETTER = re.compile(r"[^\W_]")
+_WORDS = re.compile(r"[^\W\d_]{2,}[^\w/\\.]+(?:\w+\W+){0,3}?[^\W\d_]{2,}|[\u3040-\u9fff]{4}")
+_PROSE = re.compile(r"(?:\b[^\W\d_]{2,}[,.]?\s+){4}|\{@")
+_SECTION = re.compile(
+    r"(?:Args|Arguments|Parameters|Params|Other Parameters|Keyword Args|Returns?|Raises|Yields"
+    r"|Examples?|Notes?|Attributes|See Also|References|Warns|Usage|Inputs?|Outputs?):?",
+    re.IGNORECASE,
+)
+"""The name of a section of a docstring."""
+_PARAMETER = re.compile(r"\*{0,2}[\w.]+(?:,\s\*{0,2}\w+){0,5}(?:\s?\([^()]*\))?\s?:\s")
 _DIRECTIVE = re.compile(
-    r"""(?:!/|eslint|jshint|jslint|tslint|prettier|istanbul|c8\s|webpack|@ts-|ts-ignore|flow(?:-|\Z)
+    r"""(?:!/|[@\#]__\w+__|\.\.\s+(?:_[^:]*:|[\w-]+::)|eslint|jshint|jslint|tslint|prettier|istanbul|c8\s|webpack|@ts-|ts-ignore|flow(?:-|\Z)
     |@flow|noqa|type:|pylint|pyright|mypy|flake8|ruff|isort|fmt:|yapf|pragma|nolint|go:|\+build
     |rubocop|shellcheck|clang-format|NOLINT|nosec|nosonar|vim?:|-\*-|coding[:=]|language=|region\b
     |endregion\b|\#?(?:region|endregion)\b|sourceMappingURL|@formatter|swiftlint|ktlint|phpcs
@@ -37,11 +46,11 @@ _CODE = re.compile(
 )
 _EXAMPLE_TAG = re.compile(r"[@\\](?:example|code|verbatim)\b|\.\. (?:code|code-block)::")
 _FENCE = re.compile(r"(?:```|~~~)")
-_ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]+")
+_ITEM = re.compile(r"[-*+•][ \t]+|(?=\d{1,3}[.)][ \t])")
 _TAG = re.compile(
     r"""[@\\](?:param(?:\[\w+(?:,\w+)?\])?|tparam|arg|argument|property|prop|returns?|result|throws?
     |exception|brief|short|details?|note|remarks?|warning|deprecated|since|summary|description|desc
-    |typeparam|retval|todo|pre|post|attention|par|p)\b[ \t]*(?:\{[^{}]*\}[ \t]*)?""",
+    |typeparam|retval|todo|pre|post|attention|par)\b[ \t]*(?:\{[^{}]*\}[ \t]*)?""",
     re.VERBOSE,
 )
 _DROPPED_TAG = re.compile(
@@ -62,7 +71,7 @@ _MARK = re.compile(
     r"""\{@(?:code|link|linkplain|literal|value)[ \t]+(?P<inner>[^{}\r\n]*)\}
     | </?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt|ul)
         \b[^<>]{0,200}>
-    | :[a-z][\w:]{0,30}:(?=`) | `+""",
+    | [@\\](?:p|c|a|e|em|b|ref)[ \t]+(?=\w) | :[a-z][\w:]{0,30}:(?=`) | `+""",
     re.VERBOSE,
 )
 _MAX_CODE_LINE = 300  # characters that are looked at
@@ -72,8 +81,8 @@ def comment_paragraphs(source: str, lines: Iterable[LineSpan]) -> Iterator[list[
     """
     The paragraphs of a comment, each as the spans of its lines without white space at the ends.
 
-    `lines` are spans without the marks of the comment. List items and tags such as `@param` start a
-    paragraph.
+    `lines` are spans without the marks of the comment. List items, tags such as `@param` and the
+    parameters of docstrings start a paragraph. A paragraph of less than two words is left out.
     """
     paragraph: list[LineSpan] = []
     is_example = _ExampleFilter()
@@ -82,18 +91,23 @@ def comment_paragraphs(source: str, lines: Iterable[LineSpan]) -> Iterator[list[
         bare = line.strip()
         indent = len(line) - len(line.lstrip())
         if is_example(bare, indent) or _is_noise(bare):
-            if paragraph:
-                yield paragraph
-                paragraph = []
-            continue
-        tag = _TAG.match(bare) or _FIELD.match(bare)
-        if paragraph and (tag or _ITEM.match(bare)):
-            yield paragraph
+            if _UNDERLINE.match(bare) and len(paragraph) == 1:
+                paragraph = []  # the name of a section of a docstring
+            yield from _whole(source, paragraph)
             paragraph = []
-        first = start + indent + (tag.end() if tag else 0)
+            continue
+        mark = _TAG.match(bare) or _FIELD.match(bare) or _ITEM.match(bare)
+        if paragraph and (mark or _PARAMETER.match(bare)):
+            yield from _whole(source, paragraph)
+            paragraph = []
+        first = start + indent + (mark.end() if mark else 0)
         if first < start + indent + len(bare):
             paragraph.append((first, start + indent + len(bare)))
-    if paragraph:
+    yield from _whole(source, paragraph)
+
+
+def _whole(source: str, paragraph: list[LineSpan]) -> Iterator[list[LineSpan]]:
+    if paragraph and any(_WORDS.search(source, *span) for span in paragraph):
         yield paragraph
 
 
@@ -144,10 +158,11 @@ class _ExampleFilter:
 def _is_noise(bare: str) -> bool:
     head = bare[:_MAX_CODE_LINE]
     return bool(
-        not _WORDS.search(head)
+        not _LETTER.search(head)
+        or _SECTION.fullmatch(head)
         or _UNDERLINE.match(head)
         or _DIRECTIVE.match(head)
         or _DROPPED_TAG.match(head)
         or _DROPPED_FIELD.match(head)
-        or _CODE.search(head)
+        or (_CODE.search(head) and not _PROSE.search(head))
     )

@@ -81,7 +81,9 @@ def read_pdf(data: bytes) -> Content:
         document = pdfium.PdfDocument(data)
     except pdfium.PdfiumError as error:
         if error.err_code == pdfium.raw.FPDF_ERR_PASSWORD:
-            raise UnreadableError("The PDF is encrypted. Save it without a password.") from error
+            raise UnreadableError(
+                "The PDF is encrypted. Save it without a password.", reason="password"
+            ) from error
         raise UnreadableError(
             "It is not a PDF file, or it is damaged or truncated. Get it again."
         ) from error
@@ -96,7 +98,8 @@ def read_pdf(data: bytes) -> Content:
         count = f"{len(pages):,} pages" if len(pages) != 1 else "one page"
         raise UnreadableError(
             f"The PDF has no text in its {count}, so it is probably a scan. "
-            "Run text recognition (OCR) on it first."
+            "Run text recognition (OCR) on it first.",
+            reason="scan",
         )
     return _content(pages, title)
 

@@ -50,7 +50,8 @@ _NAME = r"[^\W\d][\w$]*[!?]?"
 
 
 _KEYWORD_DEFINITION = (
-    rf"\b(?:{_TYPE_WORDS}|{_FUNCTION_WORDS})[ \t]+(?:\([^()\r\n]*\)[ \t]*)?({_NAME})"
+    rf"\b(?:{_TYPE_WORDS}|{_FUNCTION_WORDS})[ \t]+(?:\([^()\r\n]*\)[ \t]*)?"
+    rf"(?:[A-Z][A-Z0-9_]+[ \t]+(?=[^\W\d]))?({_NAME})"
 )
 _ANY_DEFINITION = re.compile(rf"({_NAME})[ \t]*(?:\?|\[[^\]]*\])?[ \t]*(?:[:=;,({{]|\Z)")
 """The first name before a bracket or a mark; used after comments for documentation only."""
@@ -316,7 +317,8 @@ def _following_name(
             continue
         if is_doc:
             for name in _ANY_DEFINITION.finditer(_ARGUMENTS.sub("", line)):
-                if name[1] not in _NOT_NAMES:
+                is_macro = name[1].isupper() and name[0].endswith("(")
+                if name[1] not in _NOT_NAMES and not is_macro:
                     return name[1]
         return ""
     return ""

@@ -12,6 +12,7 @@ from askline.errors import DataError
 from askline.text.readers import iter_sentences, read_document
 
 from .samples import (
+    CellValue,
     check,
     make_odf,
     make_pptx,
@@ -82,7 +83,7 @@ def test_tables_breaks_and_fields_of_slides(tmp_path: Path) -> None:
 
 
 def test_rows_have_the_names_of_the_columns_as_context(tmp_path: Path) -> None:
-    rows = [
+    rows: list[list[CellValue]] = [
         ["Keepers of the tower"],
         [],
         ["Name", "Born", "Share", "Since"],
@@ -102,7 +103,7 @@ def test_rows_have_the_names_of_the_columns_as_context(tmp_path: Path) -> None:
 
 
 def test_sheets_are_places_and_default_names_are_no_headings(tmp_path: Path) -> None:
-    table = [["Name", "Age"], ["Ann", 41]]
+    table: list[list[CellValue]] = [["Name", "Age"], ["Ann", 41]]
     document = read(tmp_path, "a.xlsx", make_xlsx({"Sheet1": table, "Old": table}))
     assert headings(document) == ["", "Name | Age", "Old", "Old · Name | Age"]
     assert str(document.place(len(document.text) - 2)) == "sheet 2"
@@ -251,7 +252,7 @@ def test_a_bomb_is_stopped_while_unpacking(tmp_path: Path, name: str) -> None:
 
 
 def test_values_that_point_nowhere_are_left_out(tmp_path: Path) -> None:
-    rows: list[list[str | float | bool | None]] = [
+    rows: list[list[CellValue]] = [
         [
             '<c r="A1" t="s"><v>99</v></c>',
             '<c r="ZZZZZ1" t="s"><v>-1</v></c>',

@@ -322,6 +322,53 @@ def test_a_file_without_comments_is_empty_and_not_damaged(tmp_path: Path) -> Non
     assert info.value.problems[0].reason == "empty"
 
 
+def test_docstrings_of_other_styles(tmp_path: Path) -> None:
+    source = '''def f(x, y):
+    """
+    Light the lamp in a line that goes
+    on.
+
+    Parameters
+    ----------
+    x : int
+        The number of lamps, or
+        0.
+    y : str
+        The name of the keeper.
+
+    Args:
+        x (int): The number again.
+        y: The name again.
+
+    .. versionadded:: 1.2
+    - A list item here.
+    """
+'''
+    assert [text for _, text in found(tmp_path, "a.py", source)] == [
+        "Light the lamp in a line that goes on.",
+        "x : int The number of lamps, or 0.",
+        "y : str The name of the keeper.",
+        "x (int): The number again.",
+        "y: The name again.",
+        "A list item here.",
+    ]
+
+
+def test_prose_in_comments_is_no_code(tmp_path: Path) -> None:
+    source = """/**
+ * Uses the lamp of the {@link Tower}
+ * and what \\p name says; it is
+ * an old one.
+ */
+void LAMP_API(int) light(int x);
+// executableFile
+// a/b/c.js
+"""
+    assert found(tmp_path, "a.h", source) == [
+        ("light", "Uses the lamp of the Tower and what name says; it is an old one.")
+    ]
+
+
 def test_windows_line_ends(tmp_path: Path) -> None:
     source = "// One word\r\n// and two.\r\nfunction f() {}\r\n"
     assert found(tmp_path, "a.js", source) == [("f", "One word and two.")]
