@@ -34,6 +34,8 @@ MIN_COPY_CHARACTERS = 60
 """A sentence of this length says the same wherever it stands; a shorter one may not."""
 DEFAULT_RETRIEVED = 100
 """Sentences to rank: 100 contained the answer nearly as often as 200."""
+JOINED_SHARE = 0.75
+"""Least share of an answer's probability for a neighbor to join it; with less it is context."""
 MAX_JOINED_CHARACTERS = 600
 """Upper limit of an answer of several sentences; longer ones are a passage and not an answer."""
 
@@ -69,8 +71,8 @@ def answer(
 
     Each answer has `context` sentences before and after it, if the retriever knows them.
     `threshold` replaces the ranker's own, from 0, which never refuses, to 1. With `join`, sentences
-    that follow each other and all reach the threshold are one answer. The same sentence in several
-    places is one answer, whose `also_at` has the other places.
+    that follow each other, reach the threshold and are about equally probable are one answer. The
+    same sentence in several places is one answer, whose `also_at` has the other places.
     """
     check_question(question)
     if top_k < 1 or retrieved < top_k:
@@ -218,7 +220,8 @@ def _group_hits(
     At most `most` groups, each with its best hit first, in the order of these.
 
     Without a threshold, every hit is a group. With one, a hit joins the group of a sentence next to
-    it in the same section and row if both reach the threshold.
+    it in the same section and row if both reach the threshold and its probability is not much
+    lower.
     """
     groups: list[list[Hit]] = []
     for hit in hits:
@@ -235,7 +238,10 @@ def _group_hits(
 def _belongs(
     hit: Hit, group: Sequence[Hit], sentences: Sequence[RetrievedSentence], threshold: float | None
 ) -> bool:
-    if threshold is None or not all((one.probability or 0) >= threshold for one in (hit, *group)):
+    if threshold is None:
+        return False
+    least = max(threshold, JOINED_SHARE * (group[0].probability or 0))
+    if not all((one.probability or 0) >= least for one in (hit, *group)):
         return False
     own, others = sentences[hit.index], [sentences[one.index] for one in group]
     section = own.document, own.heading, own.row

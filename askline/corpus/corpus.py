@@ -232,7 +232,7 @@ class Corpus:
 
         Each answer has `context` sentences before and after it. `threshold` replaces the ranker's
         own; with 0, the best sentence is always an answer. With `join`, sentences that follow each
-        other and all reach the threshold are one answer.
+        other, reach the threshold and are about equally probable are one answer.
         """
         check_question(question)  # before indexes are updated and models are loaded
         ask = partial(

@@ -381,7 +381,7 @@ def _joined(*probabilities: float, **changes: Any) -> list[Answer]:
 
 
 def test_sentences_that_follow_each_other_and_answer_are_joined() -> None:
-    first, second = _joined(0.5, 0.9, 0.2, 0.3)
+    first, second = _joined(0.7, 0.9, 0.2, 0.3)
     assert first.text == "It was lit in 1700. It was lit in 1701."
     assert first.probability == pytest.approx(0.9)
     assert first.sentences == 2
@@ -397,11 +397,15 @@ def test_sentences_that_follow_each_other_and_answer_are_joined() -> None:
     ids=lambda changes: next(iter(changes)),
 )
 def test_other_sentences_are_not_joined(changes: dict[str, Any]) -> None:
-    assert {each.sentences for each in _joined(0.5, 0.9, **changes)} == {1}
+    assert {each.sentences for each in _joined(0.8, 0.9, **changes)} == {1}
+
+
+def test_sentences_that_are_much_less_probable_are_not_joined() -> None:
+    assert {each.sentences for each in _joined(0.5, 0.9)} == {1}
 
 
 def test_sentences_below_the_threshold_are_not_joined() -> None:
-    assert {each.sentences for each in _joined(0.39, 0.9)} == {1}
+    assert {each.sentences for each in _joined(0.39, 0.41)} == {1}
     found = (_found("d", 0, "It was lit."), _found("d", 1, "It was late."))
     always = answer("When?", Engine(*found), Reading(0.2, 0.9), join=True, threshold=0.0)
     assert {each.sentences for each in always.answers} == {1}
