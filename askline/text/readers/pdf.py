@@ -2,21 +2,23 @@
 Read PDF with PDFium: pages in reading order, lines joined into paragraphs.
 
 A PDF holds positioned glyphs, not paragraphs, so paragraphs and headings are found from the
-positions and sizes of the lines. Running heads and page numbers are dropped. A word that was
-hyphenated at the end of a line is joined again: the hyphen is removed between lowercase letters,
-unless the document writes the word with a hyphen elsewhere and never without. A paragraph continues
-over a page break if the next page starts with a lowercase letter.
+positions and sizes of the lines. Running heads, page numbers and tables of contents with dot
+leaders are dropped. A word that was hyphenated at the end of a line is joined again: the hyphen is
+removed between lowercase letters, unless the document writes the word with a hyphen elsewhere and
+never without. A paragraph continues over a page break if the next page starts with a lowercase
+letter.
 
 PDFium must not be used from several threads at once.
 """
 
 from __future__ import annotations
 
+import ctypes
 import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
 from .document import BlockKind, Blocks, Content, UnreadableError
@@ -32,11 +34,21 @@ _SIZE_TOLERANCE = 0.12  # lines whose type sizes differ by more are in different
 _WIDE_STEP = 1.3  # times the usual distance between lines
 _SHORT_LINE = 0.75  # times the width of the column
 _MIN_RUNNING_HEAD_PAGES = 3  # pages that share a line at their edge, compared without digits
+_EDGE_LINES = 3  # of a page, at the top and at the bottom, that may be running heads
+_RUNNING_HEAD_SHARE = 0.6  # of the pages that have a running head at the same height
+_LEADERS = re.compile(r"(?:[.·…][ \t]?){4,}[\s\d,ivxlc–-]*\Z|(?:\.[ \t]){5,}")
+_MIN_LEADER_DOTS = 4
+_MIN_CONTENTS_LINES = 5
+_CONTENTS_SHARE = 0.3  # of the lines of a page that have dot leaders
 _CONTINUATION_MARKS = (",", "-", "–", "—", "(", "/", "&")
 _SENTENCE_ENDS = (".", "!", "?", ":", "…", "»", "”", '"')
 _HYPHENATION = "\ufffe"  # PDFium's mark for a hyphen at a line end; the next line follows directly
 # A word is read from its start only, so that a long word is not read again from each letter.
 _HYPHENATED_WORD = re.compile(rf"(?:(?<!\w)(\w+))?{_HYPHENATION}\s*(\w*)")
+_FIXED_WIDTH_FONT = re.compile(
+    rb"mono|courier|typewriter|consol|menlo|inconsolata|cmtt|sftt|fixed|source ?code", re.IGNORECASE
+)
+_FONT_NAME_BYTES = 100
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127], " ")
 
 
@@ -59,6 +71,8 @@ class _Line(NamedTuple):
 
     text: str
     box: _Box | None = None
+    is_fixed_width: bool = False
+    """Whether its first and its last character are set in a typewriter font."""
 
     @property
     def size(self) -> float:
@@ -116,11 +130,14 @@ def _read_lines(document: Any, number: int, error: type[Exception]) -> list[_Lin
         # They differ if a page has characters beyond 16 bits: then boxes cannot be looked up.
         has_boxes = len(text) == text_page.count_chars()
         lines = []
+        glyphs = _Glyphs(text_page)
         start = 0
         for raw in text.split("\r\n"):
             if raw.strip():
-                box = _line_box(text_page, raw, start) if has_boxes else None
-                lines.append(_Line(raw.translate(_CONTROLS).strip(), box))
+                if has_boxes:
+                    lines.append(glyphs.line(raw, start))
+                else:
+                    lines.append(_Line(raw.translate(_CONTROLS).strip()))
             start += len(raw) + 2
         return lines
     finally:
@@ -128,11 +145,39 @@ def _read_lines(document: Any, number: int, error: type[Exception]) -> list[_Lin
         page.close()
 
 
-def _line_box(text_page: Any, raw: str, start: int) -> _Box:
-    first = start + len(raw) - len(raw.lstrip())
-    left, bottom, _, top = text_page.get_charbox(first, loose=True)
-    _, last_bottom, right, _ = text_page.get_charbox(start + len(raw.rstrip()) - 1, loose=True)
-    return _Box(left, top, bottom, right, last_bottom)
+class _Glyphs:
+    """The positions and fonts of the characters of a page, read without a copy per character."""
+
+    def __init__(self, text_page: Any) -> None:
+        from pypdfium2 import raw
+
+        self._page = text_page
+        self._get_box = raw.FPDFText_GetLooseCharBox
+        self._rectangle = raw.FS_RECTF()
+        self._get_font = raw.FPDFText_GetFontInfo
+        self._font_name = ctypes.create_string_buffer(_FONT_NAME_BYTES)
+        self._font_flags = ctypes.c_int()
+        self._fixed_fonts: dict[tuple[bytes, int], bool] = {}
+
+    def line(self, raw: str, start: int) -> _Line:
+        """The line with the text `raw` whose first character has the number `start`."""
+        text = raw.translate(_CONTROLS).strip()
+        first = start + len(raw) - len(raw.lstrip())
+        last = start + len(raw.rstrip()) - 1
+        box = self._rectangle
+        self._get_box(self._page, first, box)
+        left, top, bottom = box.left, box.top, box.bottom
+        self._get_box(self._page, last, box)
+        position = _Box(left, top, bottom, box.right, box.bottom)
+        return _Line(text, position, self._is_fixed(first) and self._is_fixed(last))
+
+    def _is_fixed(self, at: int) -> bool:
+        """Whether a character is in a typewriter font, by the name or the flags of the font."""
+        self._get_font(self._page, at, self._font_name, _FONT_NAME_BYTES, self._font_flags)
+        key = self._font_name.value, self._font_flags.value
+        if key not in self._fixed_fonts:
+            self._fixed_fonts[key] = bool(key[1] & 1 or _FIXED_WIDTH_FONT.search(key[0]))
+        return self._fixed_fonts[key]
 
 
 def _content(pages: Sequence[list[_Line]], title: str) -> Content:
@@ -142,13 +187,15 @@ def _content(pages: Sequence[list[_Line]], title: str) -> Content:
     length = 0
     open_start = -1  # start of a paragraph that may continue on the next page
     words = _count_words(pages)
-    paragraphs = list(_find_paragraphs(_drop_running_heads(pages)))
+    paragraphs = list(_find_paragraphs(_drop_contents(_drop_running_heads(pages))))
     sizes = {found.size for page in paragraphs for found in page if found.kind == "heading"}
     levels = {size: level for level, size in enumerate(sorted(sizes, reverse=True), 1)}
     for page in paragraphs:
         starts.append(length)
         for number, paragraph in enumerate(page):
-            text = _HYPHENATED_WORD.sub(lambda match: _join_word(match, words), paragraph.text)
+            text = paragraph.text
+            if _HYPHENATION in text:
+                text = _HYPHENATED_WORD.sub(lambda match: _join_word(match, words), text)
             continues = not number and open_start >= 0 and text[:1].islower()
             if open_start >= 0 and not continues:
                 blocks.add(open_start, length - 1, "text")
@@ -166,24 +213,73 @@ def _content(pages: Sequence[list[_Line]], title: str) -> Content:
     return Content("".join(pieces), blocks, "page", starts, title)
 
 
+def _drop_contents(pages: Sequence[Sequence[_Line]]) -> list[list[_Line]]:
+    """
+    The pages without the entries of tables of contents and indexes, which have dot leaders.
+
+    A page on which many lines have them is left out as a whole: other entries have none.
+    """
+    cleaned = []
+    for page in pages:
+        kept = [line for line in page if not _has_leaders(line.text)]
+        leaders = len(page) - len(kept)
+        is_contents = leaders >= _MIN_CONTENTS_LINES and leaders > len(page) * _CONTENTS_SHARE
+        cleaned.append([] if is_contents else kept)
+    return cleaned
+
+
+def _has_leaders(text: str) -> bool:
+    dots = text.count(".") + text.count("·") + text.count("…")
+    return dots >= _MIN_LEADER_DOTS and bool(_LEADERS.search(text))
+
+
 def _drop_running_heads(pages: Sequence[Sequence[_Line]]) -> list[list[_Line]]:
-    """The pages without first and last lines that several pages share, and without page numbers."""
+    """
+    The pages without lines at their edges that several pages share, and without page numbers.
+
+    Where most pages have such a line, any other line at the same height is one too: the running
+    head of a short chapter is on few pages.
+    """
     body_size = _body_size(pages)
     edges = Counter(
-        key for page in pages for key in {_without_digits(line) for line in (*page[:1], *page[-1:])}
+        key
+        for page in pages
+        for key in {_without_digits(line) for line in (*page[:_EDGE_LINES], *page[-_EDGE_LINES:])}
     )
-    needed = max(_MIN_RUNNING_HEAD_PAGES, len(pages) // 10)
 
-    def is_running_head(line: _Line) -> bool:
+    def is_shared(line: _Line) -> bool:
         small = line.size <= body_size * _HEADING_SIZE
-        return small and edges[_without_digits(line)] >= needed
+        return small and edges[_without_digits(line)] >= _MIN_RUNNING_HEAD_PAGES
+
+    heights: Counter[int] = Counter()  # of the lines above that are shared
+    for page in pages:
+        top, bottom = page[:_EDGE_LINES], page[: -_EDGE_LINES - 1 : -1]
+        heights.update({_height(line) for line in takewhile(is_shared, top)})
+        heights.update({-_height(line) for line in takewhile(is_shared, bottom)})
+
+    def is_running_head(line: _Line, sign: int) -> bool:
+        if is_shared(line):
+            return True
+        return (
+            len(pages) >= _MIN_RUNNING_HEAD_PAGES
+            and 0 < line.size <= body_size * _HEADING_SIZE
+            and heights[sign * _height(line)] > len(pages) * _RUNNING_HEAD_SHARE
+        )
 
     cleaned = []
     for page in pages:
-        first = 1 if page and is_running_head(page[0]) else 0
-        last = len(page) - 1 if len(page) > first and is_running_head(page[-1]) else len(page)
+        first, last = 0, len(page)
+        while first < min(last, _EDGE_LINES) and is_running_head(page[first], 1):
+            first += 1
+        while last > max(first, len(page) - _EDGE_LINES) and is_running_head(page[last - 1], -1):
+            last -= 1
         cleaned.append(list(page[first:last]))
     return cleaned
+
+
+def _height(line: _Line) -> int:
+    """The height of a line on the page, in steps of two points; 0 if it is not known."""
+    return round(line.box.bottom / 2) if line.box else 0
 
 
 def _without_digits(line: _Line) -> str:
@@ -200,13 +296,19 @@ def _body_size(pages: Sequence[Sequence[_Line]]) -> float:
 
 
 def _find_paragraphs(pages: Sequence[Sequence[_Line]]) -> Iterator[list[_Paragraph]]:
-    """The paragraphs of each page, in order."""
+    """
+    The paragraphs of each page, in order.
+
+    Lines in a typewriter font are code, unless most of the document is set in it.
+    """
     body_size = _body_size(pages)
+    fixed = sum(len(line.text) for page in pages for line in page if line.is_fixed_width)
+    code_allowed = 2 * fixed < sum(len(line.text) for page in pages for line in page)
     for page in pages:
         found: list[_Paragraph] = []
         for column in _columns(page):
             for lines in _split_column(column):
-                found.append(_paragraph(lines, body_size))
+                found.append(_paragraph(lines, body_size, code_allowed))
         yield found
 
 
@@ -242,7 +344,8 @@ def _split_column(column: list[_Line]) -> Iterator[list[_Line]]:
     for at, step in enumerate(steps, 1):
         above, below = column[at - 1], column[at]
         short = boxes[at - 1].right < full and _looks_finished(above.text, below.text)
-        if _sizes_differ(above, below) or short or step > usual * _WIDE_STEP:
+        differ = _sizes_differ(above, below) or above.is_fixed_width != below.is_fixed_width
+        if differ or short or step > usual * _WIDE_STEP:
             yield column[start:at]
             start = at
     yield column[start:]
@@ -256,11 +359,14 @@ def _looks_finished(above: str, below: str) -> bool:
     return not above.endswith(_CONTINUATION_MARKS) and not below[:1].islower()
 
 
-def _paragraph(lines: Sequence[_Line], body_size: float) -> _Paragraph:
+def _paragraph(lines: Sequence[_Line], body_size: float, code_allowed: bool) -> _Paragraph:
     text = "\n".join(line.text for line in lines)
     large = min(line.size for line in lines) > body_size * _HEADING_SIZE
     is_heading = large and len(text) < _MAX_HEADING_CHARACTERS
-    return _Paragraph(text, "heading" if is_heading else "text", round(2 * lines[0].size) / 2)
+    kind: BlockKind = "heading" if is_heading else "text"
+    if code_allowed and not is_heading and all(line.is_fixed_width for line in lines):
+        kind = "code"
+    return _Paragraph(text, kind, round(2 * lines[0].size) / 2)
 
 
 def _may_continue(paragraph: _Paragraph, text: str) -> bool:

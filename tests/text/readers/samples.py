@@ -72,23 +72,30 @@ def lines(*texts: str, size: float = 11, top: float = 700, step: float = 14) -> 
     return [(size, 72, top - number * step, text) for number, text in enumerate(texts)]
 
 
-def make_pdf(pages: Sequence[Sequence[Row]], *, title: str = "", locked: bool = False) -> bytes:
-    """A minimal PDF; a locked one has a password."""
-    first = 4
+def make_pdf(
+    pages: Sequence[Sequence[Row]],
+    *,
+    title: str = "",
+    locked: bool = False,
+    typewriter: Sequence[str] = (),
+) -> bytes:
+    """A minimal PDF; a locked one has a password. `typewriter` has the texts set in Courier."""
+    first = 5
     kids = " ".join(f"{first + 2 * number} 0 R" for number in range(len(pages)))
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Courier /Encoding /WinAnsiEncoding >>",
     ]
     for number, page in enumerate(pages):
         stream = "\n".join(
-            f"BT /F1 {size} Tf {left} {baseline} Td ({text}) Tj ET"
+            f"BT /F{2 if text in typewriter else 1} {size} Tf {left} {baseline} Td ({text}) Tj ET"
             for size, left, baseline, text in page
         )
         objects += [
             "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Resources << /Font << /F1 3 0 R"
-            f" >> >> /Contents {first + 2 * number + 1} 0 R >>",
+            f" /F2 4 0 R >> >> /Contents {first + 2 * number + 1} 0 R >>",
             f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream",
         ]
     objects.append(f"<< /Title ({title}) >>")

@@ -117,3 +117,41 @@ def test_a_word_of_a_million_letters_takes_linear_time() -> None:
     start = time.process_time()
     assert _HYPHENATED_WORD.sub("", "a" * 1_000_000) == "a" * 1_000_000
     assert time.process_time() - start < 2
+
+
+def test_contents_with_dot_leaders_are_left_out(tmp_path: Path) -> None:
+    entries = [f"{number} Part {'. ' * 20} {number + 7}" for number in range(1, 8)]
+    contents = lines("Contents", "Preface 1", *entries)
+    body = lines("The lamp was lit late.", "Name . . . . . . . . 12", "It went out early.")
+    found = shown(read(tmp_path, "a.pdf", make_pdf([contents, body])))
+    assert [text for _, text in found] == ["The lamp was lit late.", "It went out early."]
+
+
+def test_running_heads_of_several_lines_and_short_chapters_are_left_out(tmp_path: Path) -> None:
+    words = "one two three four five six seven eight nine ten".split()
+    pages = []
+    for number, word in enumerate(words):
+        chapter = "Short part" if number == 5 else "Long part"
+        pages.append(
+            [
+                *lines("The manual", top=800),
+                *lines(f"{chapter} {number}", top=785),
+                *lines(f"It is the {word} lamp of the house.", top=700),
+                *lines(f"Page {number}", top=40),
+            ]
+        )
+    found = shown(read(tmp_path, "a.pdf", make_pdf(pages)))
+    assert [text for _, text in found] == [f"It is the {word} lamp of the house." for word in words]
+
+
+def test_lines_in_a_typewriter_font_are_code(tmp_path: Path) -> None:
+    page = lines("You can start it on each day with:", "start --now", "It runs until it is stopped.")
+    code = ["start --now"]
+    document = read(tmp_path, "a.pdf", make_pdf([page], typewriter=code))
+    assert [(s.kind, s.lead_in) for s in iter_sentences(document)] == [
+        ("sentence", ""),
+        ("code", "You can start it on each day with:"),
+        ("sentence", ""),
+    ]
+    whole = make_pdf([page], typewriter=[text for *_, text in page])
+    assert {kind for kind, _ in shown(read(tmp_path, "a.pdf", whole))} == {"sentence"}
