@@ -100,7 +100,8 @@ _MARK = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_ENUMERATOR = re.compile(r"\s*[(\[]?(?:\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
+_ENUMERATOR = re.compile(r"\s*[(\[]?(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
+_ENUMERATOR_LOOKBACK = 16
 _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
 _SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
@@ -125,8 +126,10 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     caseless = text.islower()  # then a lowercase letter is no sign that a sentence continues
     for start, end in _blocks(text):
         for match in _MARK.finditer(text, start, end):
-            if _ends_without_space(text, start, match) or _ends_sentence(
-                text, start, match, caseless
+            if (
+                _ends_without_space(text, start, match)
+                if match["next"] is None
+                else _ends_sentence(text, start, match, caseless)
             ):
                 cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
                 _append(spans, text, start, cut)
@@ -142,8 +145,6 @@ def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
     Behind a name with full stops it does not: `java.util.Map is` is one name. If the text has
     spaces behind other full stops, it does only before a word that often starts a sentence.
     """
-    if match["next"] is not None:
-        return False
     at = match.start()
     if text[at] != "." or match.end() == len(text) or not text[at - 1].isalpha():
         return True
@@ -218,10 +219,8 @@ def _cut_at_quote(text: str, start: int, match: re.Match[str]) -> int:
 
 def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) -> bool:
     mark, close, following, after = match.group("mark", "close", "next", "after")
-    if following is None:
-        return False
     at = match.start()
-    if at - start < 8 and _ENUMERATOR.match(text, start, at):
+    if at - start < _ENUMERATOR_LOOKBACK and _ENUMERATOR.match(text, start, at):
         return False
     lower = following[:1].islower() and not caseless
     word = _last_word(text, start, at)

@@ -21,9 +21,10 @@ from .document import (
     iter_sentences,
 )
 from .file_kinds import SUFFIXES, file_kind
-from .files import MAX_FILE_BYTES, read_document, read_documents, read_plain_text
+from .files import MAX_FILE_BYTES, read_document, read_documents
 from .folders import FileSelection, SkippedFile, SkippedLink, find_files
 from .isolation import FileContent, ReaderPool, ReadLimitError, ReadLimits, read_content
+from .plain_text import read_plain_text
 
 __all__ = [
     "CELL_SEPARATOR",

@@ -20,6 +20,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple, get_args
 
 from ...errors import NotReadReason, Problem
@@ -458,24 +459,26 @@ class _Splitter:
         pieces: Iterable[tuple[int, int, bool]] = ((block.start, block.end, False),)
         if self._has_questions or self._below_question():
             pieces = self._cut_questions(block)
-        before: tuple[int, int] | None = None
+        text = self._text
+        before = (0, 0)  # the span of the sentence before
+        after_colon = False
         for first, last, is_question in pieces:
             if is_question:
                 yield from self._heading(first, last, QUESTION_LEVEL)
-                before = None
+                after_colon = False
                 continue
             lead_in = self._lead_in()
             self._update_context(lead_in)
             for start, end in self._bounds(first, last):
-                if before and (lead_in or self._text[before[1] - 1] in _LEAD_IN_ENDS):
-                    lead_in = self._plain_lead_in(before, start, lead_in) if not level else lead_in
+                if (after_colon or lead_in) and not level:
+                    lead_in = self._plain_lead_in(before, start, lead_in)
                     self._update_context(lead_in)
                 before = start, end
+                after_colon = text[end - 1] in _LEAD_IN_ENDS
                 yield SentenceSpan(start, end, "sentence", self._context)
-        self._introduces_next = False
-        if before and self._text[before[1] - 1] in _LEAD_IN_ENDS:
-            self._introduces_next = True
-            self._lead_ins.append((level, self._text[slice(*before)]))
+        self._introduces_next = after_colon
+        if after_colon:
+            self._lead_ins.append((level, text[slice(*before)]))
 
     def _below_question(self) -> bool:
         return bool(self._path) and self._path[-1][1].endswith("?")
@@ -518,13 +521,20 @@ class _Splitter:
                     break
         yield start, end, False
 
-    def _bounds(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+    def _bounds(self, start: int, end: int) -> Iterable[tuple[int, int]]:
         """The spans of the sentences of `text[start:end]` that have a letter or a digit."""
-        for first, last in _chunks(self._text, start, end, _CHUNK_CHARACTERS):
-            piece = self._text[first:last]
-            for left, right in split_sentences(piece):
-                if _LETTER.search(piece, left, right):
-                    yield first + left, first + right
+        if end - start <= _CHUNK_CHARACTERS:  # without a generator, which takes longer
+            return self._chunk_bounds(start, end)
+        chunks = _chunks(self._text, start, end, _CHUNK_CHARACTERS)
+        return chain.from_iterable(self._chunk_bounds(*chunk) for chunk in chunks)
+
+    def _chunk_bounds(self, start: int, end: int) -> list[tuple[int, int]]:
+        piece = self._text[start:end]
+        return [
+            (start + left, start + right)
+            for left, right in split_sentences(piece)
+            if piece[left].isalnum() or _LETTER.search(piece, left, right)
+        ]
 
     def _whole(self, start: int, end: int, kind: SentenceKind) -> Iterator[SentenceSpan]:
         piece = self._text[start:end]

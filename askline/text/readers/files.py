@@ -17,17 +17,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
-from .document import Blocks, Content, FileKind, ParsedDocument, UnreadableError
+from .document import Content, FileKind, ParsedDocument, UnreadableError
 from .file_kinds import SniffedKind, file_kind, language_suffix, sniff
 from .folders import DEFAULT_SELECTION, FileSelection, SkippedFile, find_files
-from .offsets import line_starts
+from .plain_text import read_plain_text
 from .text_encoding import decode
 
 __all__ = [
     "MAX_FILE_BYTES",
     "read_document",
     "read_documents",
-    "read_plain_text",
 ]
 
 MAX_FILE_BYTES = 256 * 2**20
@@ -109,13 +108,6 @@ def read_document(
         content.parts,
         tuple(replace(problem, path=name) for problem in content.problems),
     )
-
-
-def read_plain_text(source: str) -> Content:
-    """One block with the offsets of the source. The sentence splitter handles its lines."""
-    blocks = Blocks()
-    blocks.add(0, len(source), "text")
-    return Content(source, blocks, "line", line_starts(source))
 
 
 def _failure(error: Exception) -> str:

@@ -11,6 +11,7 @@ slice of the source for a sentence includes the tags inside it.
 from __future__ import annotations
 
 import re
+from functools import cache
 from html import unescape
 
 from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
@@ -78,14 +79,29 @@ def read_html(source: str) -> Content:
 
 def _read_page(source: str, *, keep_furniture: bool) -> _Page:
     page = _Page(source, keep_furniture)
-    position = 0
-    for token in _TOKEN.finditer(source):
-        page.add_text(source[position : token.start()], position)
-        page.add_token(token)
-        position = token.end()
+    position = -1
+    while position < page.position:
+        position = page.position
+        for token in _TOKEN.finditer(source, position):
+            page.add_text(source[position : token.start()], position)
+            page.add_token(token)
+            position = token.end()
+            if page.position > position:  # behind an element that is not read
+                break
+        else:
+            break
     page.add_text(source[position:], position)
     page.end_block(len(source))
     return page
+
+
+@cache
+def _element_tags(name: str) -> re.Pattern[str]:
+    """Matches the tags of one element; and comments and scripts, which may contain some."""
+    return re.compile(
+        rf"<(?:!--.*?(?:-->|\Z)|(script|style|textarea)\b.*?(?:</\1|\Z)|(?P<close>/?){name}\b)",
+        re.IGNORECASE | re.DOTALL,
+    )
 
 
 def _plain_title(body: str) -> str:
@@ -145,7 +161,8 @@ class _Page:
         self.builder = TextBuilder()
         self.blocks = Blocks()
         self.title = ""
-        self.in_furniture = False
+        self.in_furniture = False  # whether furniture is open at the end of the page
+        self.position = 0  # behind the last element that was skipped
         self._source = source
         self._keep_furniture = keep_furniture
         self._start = 0  # of the current block
@@ -156,8 +173,6 @@ class _Page:
         self._list_depth = 0
         self._tables: list[_Table] = []
         self._preformatted = False
-        self._skipped = ""  # the element that is being skipped
-        self._skip_depth = 0  # its nesting depth
         self._term_end = 0  # where the term ends in the text
         self._term = ""  # "term" in a term and behind it, "meaning" before the text of its meaning
         self._short_text = ""  # of the current block; its first characters if it is long
@@ -168,7 +183,7 @@ class _Page:
 
     def add_text(self, text: str, at: int) -> None:
         """Handle the text between two tokens, which starts at `at` in the source."""
-        if not text or self._skipped:
+        if not text:
             return
         if not self._preformatted:
             visible = text.translate(_TO_SPACES)
@@ -188,8 +203,7 @@ class _Page:
         elif kind == "space":
             self._add_space(token)
         elif kind == "body" and token["raw"].lower() == "title":
-            if not self._skipped:
-                self.title = self.title or _plain_title(token["body"])
+            self.title = self.title or _plain_title(token["body"])
         elif kind == "name":
             self._add_tag(token)
 
@@ -243,7 +257,7 @@ class _Page:
 
     def _add_piece(self, text: str, start: int, end: int) -> None:
         text = text.replace("\xad", "")  # a soft hyphen would split the word
-        if text and not self._skipped:
+        if text:
             self.builder.add(text, start, end)
             self._update_bounds(text)
 
@@ -271,14 +285,9 @@ class _Page:
 
     def _add_tag(self, token: re.Match[str]) -> None:
         name, closes = token["name"].lower(), bool(token["close"])
-        if self._skipped:
-            if name == self._skipped:
-                self._skip_depth += -1 if closes else 1
-                self._skipped = name if self._skip_depth else ""
-                self.in_furniture = self.in_furniture and bool(self._skipped)
-        elif name in _SKIPPED_ELEMENTS and not closes:
+        if name in _SKIPPED_ELEMENTS and not closes:
             if not (name == "svg" and token[0].endswith("/>")):
-                self._skipped, self._skip_depth = name, 1
+                self._skip(name, token.end())
         elif (
             not closes
             and may_be_furniture(name)
@@ -287,7 +296,7 @@ class _Page:
         ):
             if name in _BLOCK_ELEMENTS:
                 self.end_block(token.start())
-            self._skipped, self._skip_depth, self.in_furniture = name, 1, True
+            self.in_furniture = not self._skip(name, token.end())
         elif name == "br":
             self.builder.insert("\n", token.start())
             self._after_space = True
@@ -298,6 +307,19 @@ class _Page:
                 self._start_block(name, closes)
         elif name in _INLINE:
             self._set_inside(_INLINE[name], closes, token[0])
+
+    def _skip(self, name: str, start: int) -> bool:
+        """Move behind the element that is open at `start`; False if it is not closed."""
+        depth = 1
+        for found in _element_tags(name).finditer(self._source, start):
+            if found["close"] is not None:
+                depth += -1 if found["close"] else 1
+                if depth == 0:
+                    end = self._source.find(">", found.end())
+                    self.position = end + 1 if end >= 0 else len(self._source)
+                    return True
+        self.position = len(self._source)
+        return False
 
     def _set_inside(self, kind: int, closes: bool, tag: str) -> None:
         """Note where a link into the site, or text in bold type, starts or ends."""

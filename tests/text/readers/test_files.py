@@ -25,8 +25,8 @@ from askline.text.readers import (
     read_document,
     read_documents,
 )
-from askline.text.readers.files import read_plain_text
 from askline.text.readers.offsets import line_starts
+from askline.text.readers.plain_text import read_plain_text
 
 from .samples import check, originals, read, shown
 

@@ -145,7 +145,9 @@ def test_running_heads_of_several_lines_and_short_chapters_are_left_out(tmp_path
 
 
 def test_lines_in_a_typewriter_font_are_code(tmp_path: Path) -> None:
-    page = lines("You can start it on each day with:", "start --now", "It runs until it is stopped.")
+    page = lines(
+        "You can start it on each day with:", "start --now", "It runs until it is stopped."
+    )
     code = ["start --now"]
     document = read(tmp_path, "a.pdf", make_pdf([page], typewriter=code))
     assert [(s.kind, s.lead_in) for s in iter_sentences(document)] == [

@@ -250,3 +250,23 @@ def test_a_long_row_of_a_table_keeps_its_name(tmp_path: Path) -> None:
     ]
     assert found[-1] == ("row", "id\ntext\nA. B.", "")
     check(document)
+
+
+def test_underlined_lines_of_plain_text_are_headings(tmp_path: Path) -> None:
+    source = (
+        "=======\nManual\n=======\n\nIt is short.\n\nInstall\n-------\nUse apt.\n\n"
+        "Name   Age\n----------\nAnn    41\n\n- item\n------\n\n1.2.3. A number.\n\n"
+        "Run (2015)\r\n==\r\nStart it.\n"
+    )
+    document = read(tmp_path, "a.txt", source)
+    found = {document.text[s.start : s.end]: s for s in iter_sentences(document)}
+    assert [text for text, s in found.items() if s.kind == "heading"] == [
+        "Manual",
+        "Install",
+        "Run (2015)",
+    ]
+    assert found["It is short."].headings == ("Manual",)
+    assert found["Use apt."].headings == ("Manual", "Install")
+    assert found["Start it."].headings == ("Run (2015)",)
+    assert "1.2.3. A number." in found
+    check(document)
