@@ -28,7 +28,7 @@ from askline.text.words import split_words
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("7", "00592032afc196a8")
+EXPECTED_READER = ("8", "d78fb32a8e26cac9")
 EXPECTED_FORMAT = (2, "c3b26bac48806d5d")
 
 PAGES: dict[str, str] = {
