@@ -30,6 +30,7 @@ __all__ = ["LOG_ODDS_BLEND", "RankedSentences", "in_document_order", "rank_sente
 
 LOG_ODDS_BLEND = 0.5
 """Factor of `blend` for a calibrated ranker (research/results/corpus_blend.json)."""
+_TYPICAL_RETRIEVAL = 1.25  # standard score of a best answer, which leaves its probability as it is
 _FIRST_STAGE_WEIGHT = 0.5  # of the first stage beside retrieval, in the choice of passages
 
 
@@ -96,12 +97,14 @@ def _blend_scores(
     retrieval_scores = standard_scores([sentences[hit.index].score for hit in last_hits])
     if not blend or ranker_scores is None or retrieval_scores is None:
         return hits
-    weight = blend * LOG_ODDS_BLEND if calibrated else blend
+    weight, center = blend, 0.0
+    if calibrated:
+        weight, center = blend * LOG_ODDS_BLEND, min(_TYPICAL_RETRIEVAL, max(retrieval_scores))
     blended = []
     for hit, ranker_score, retrieval_score in zip(
         last_hits, ranker_scores, retrieval_scores, strict=True
     ):
-        score = ranker_score + weight * retrieval_score
+        score = ranker_score + weight * (retrieval_score - center)
         probability = hit.probability
         if calibrated and probability is not None and score != ranker_score:
             probability = probability_of(score)
@@ -242,8 +245,11 @@ def _rank_passages(
         depth = ranking.stages[hit.stage].context_depth
         if depth is not None and hit.probability is not None:
             calibration = settings.calibration.get(depth, UNCALIBRATED)
-            default = AnswerCalibration(calibration.scale, LOG_ODDS_BLEND, calibration.shift)
-            weights = settings.answer.get(depth, default)
+            weights = settings.answer.get(depth) or AnswerCalibration(
+                calibration.scale,
+                LOG_ODDS_BLEND,
+                calibration.shift - blend * LOG_ODDS_BLEND * _TYPICAL_RETRIEVAL,
+            )
             logit = calibration.logit(hit.probability)
             score = weights.log_odds(logit, blend * standard[sentences[hit.index].score])
             hit = replace(hit, score=score, probability=probability_of(score))
