@@ -14,13 +14,14 @@ from itertools import chain
 
 import tantivy
 
-from ..text.words import split_words
+from ..text.words import split_identifiers
 
 __all__ = [
     "Stemmer",
     "bm25_scores",
     "inverse_document_frequency",
     "stem_texts",
+    "stem_words",
 ]
 
 # The constants of tantivy, so that the score of a sentence and of its passage can be added.
@@ -42,7 +43,7 @@ class Stemmer:
 
     def terms(self, text: str) -> list[str]:
         """The distinct index terms of a text, in the order of their first occurrence."""
-        stems = (self.stem(word) for word in split_words(text))
+        stems = (self.stem(word) for word in split_identifiers(text))
         return list(dict.fromkeys(stem for stem in stems if stem))
 
     def _stem(self, word: str) -> str:
@@ -63,7 +64,11 @@ def _build_analyzer() -> tantivy.TextAnalyzer:
 
 def stem_texts(texts: Iterable[str], stem: Callable[[str], str]) -> list[list[str]]:
     """The terms of each text; a word that the index leaves out becomes an empty term."""
-    words = [split_words(text) for text in texts]
+    return stem_words([split_identifiers(text) for text in texts], stem)
+
+
+def stem_words(words: Sequence[Sequence[str]], stem: Callable[[str], str]) -> list[list[str]]:
+    """The terms of each list of words."""
     stems = {word: stem(word) for word in set(chain.from_iterable(words))}
     return [[stems[word] for word in text_words] for text_words in words]
 

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import takewhile
 from textwrap import indent
 from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 from ..rankers.requests import check_question
 from ..text.readers.document import PlaceUnit
-from .bm25 import bm25_scores, stem_texts
+from ..text.words import split_identifiers
+from .bm25 import bm25_scores, stem_words
 from .passages import MAX_SENTENCE_CHARACTERS
+from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms
 from .results import DocumentSentence, RetrievedSentence
 from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
 from .search_index import PassageHit, SearchIndex
+from .similar_words import SimilarWords, load_similar_words
 from .store import Store
 
 __all__ = [
@@ -96,36 +100,61 @@ class LexicalRetriever:
     BM25 over passages, then over the sentences in them.
 
     The score of a sentence is that of its passage plus its own, both with the inverse document
-    frequencies of the corpus. Headings and code are indexed with the passages around them and are
-    never returned. Neither are sentences that contain nothing but words of the question.
+    frequencies of the corpus, plus the soft match of its words with those of the question, by their
+    vectors. Headings and code are indexed with the passages around them and are never returned.
+    Neither are sentences that contain nothing but words of the question.
     """
 
-    def __init__(self, store: Store, search: SearchIndex) -> None:
+    def __init__(
+        self, store: Store, search: SearchIndex, options: RetrievalOptions | None = None
+    ) -> None:
         self._store = store
         self._search = search
+        self._options = options or RetrievalOptions()
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first; an empty list if no word of the question is known."""
         check_question(question)
-        weights = self._search.term_weights(self._search.terms(question))
+        options, similar = self._options, self._similar_words
+        vocabulary = TermIndex(self._search.stem, self._search.term_weights)
+        terms = question_terms(question, vocabulary, similar, options)
         passages = max(_MIN_PASSAGES, round(k * _PASSAGES_PER_SENTENCE))
         pairs = [
             (hit, sentence)
-            for hit in self._search.search(list(weights), passages)
+            for hit in self._search.search(terms.factors, passages, titles=options.titles)
             for sentence in self._store.unchecked_sentences(hit.document_id, hit.first, hit.last)
             if sentence.is_candidate
         ]
-        texts = (sentence.text[:MAX_SENTENCE_CHARACTERS] for _, sentence in pairs)
-        terms = stem_texts(texts, self._search.stem)
+        words = [
+            split_identifiers(sentence.text[:MAX_SENTENCE_CHARACTERS]) for _, sentence in pairs
+        ]
+        stems = stem_words(words, self._search.stem)
         scored = [
             _ScoredSentence(hit, sentence, hit.score + score)
-            for (hit, sentence), own_terms, score in zip(
-                pairs, terms, bm25_scores(terms, weights), strict=True
+            for (hit, sentence), own_stems, score in zip(
+                pairs, stems, self._own_scores(terms, words, stems), strict=True
             )
-            if not weights.keys() >= set(own_terms)
+            if not terms.own >= set(own_stems)
         ]
         best = sorted(scored, key=lambda each: -each.score)[:k]
         return self._with_documents(best)
+
+    def _own_scores(
+        self, terms: QuestionTerms, words: list[list[str]], stems: list[list[str]]
+    ) -> list[float]:
+        """BM25 plus the soft match, for each sentence."""
+        scores = bm25_scores(stems, terms.weights)
+        weight = self._options.soft_match
+        if not weight or self._similar_words is None:
+            return scores
+        matches = self._similar_words.match(terms.words, words)
+        return [score + weight * match for score, match in zip(scores, matches, strict=True)]
+
+    @cached_property
+    def _similar_words(self) -> SimilarWords | None:
+        options = self._options
+        needed = options.derived or options.soft_match
+        return load_similar_words() if needed else None
 
     def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
         """At most `count` sentences before and after, joined by spaces; empty if there is none."""

@@ -13,7 +13,7 @@ import json
 import shutil
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import tantivy
 
 from ..errors import CorpusError
-from ..text.words import split_words
+from ..text.words import identifier_words, split_identifiers, split_words
 from .bm25 import Stemmer, inverse_document_frequency
 from .lock import BusyError, writer_lock
 from .passages import split_passages
@@ -37,7 +37,7 @@ __all__ = [
     "synced_search_index",
 ]
 
-FORMAT = 2
+FORMAT = 3
 """Raise this when fields, words or passages change: an index of another format is rebuilt."""
 
 SEARCH_FOLDER = "search"
@@ -124,7 +124,7 @@ class SearchIndex:
         stemmer = Stemmer()
         index.register_tokenizer(_ANALYZER, stemmer.analyzer)
         index.config_reader("manual")  # otherwise a thread per index waits for commits
-        self.stem, self.terms = stemmer.stem, stemmer.terms
+        self.stem = stemmer.stem
 
     @classmethod
     def in_memory(cls) -> SearchIndex:
@@ -161,10 +161,16 @@ class SearchIndex:
         except SearchIndexDamagedError:
             return None
 
-    def search(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
-        """At most `limit` passages with the highest BM25 scores for the terms, best first."""
+    def search(
+        self, terms: Mapping[str, float], limit: int, *, titles: float = 0.0
+    ) -> list[PassageHit]:
+        """
+        At most `limit` passages with the highest BM25 scores, best first.
+
+        Each term counts by its factor, and `titles` times as much again in titles and headings.
+        """
         with search_read_errors(self.folder):
-            return self._best_passages(terms, limit) if terms else []
+            return self._best_passages(terms, limit, titles) if terms else []
 
     def term_weights(self, terms: Iterable[str]) -> dict[str, float]:
         """The inverse document frequency of each term over passages; unknown terms are left out."""
@@ -189,12 +195,18 @@ class SearchIndex:
         identity, generation, index_format = str(stored).split(" ")
         return (identity, int(generation)) if int(index_format) == FORMAT else None
 
-    def _best_passages(self, terms: Sequence[str], limit: int) -> list[PassageHit]:
+    def _best_passages(
+        self, terms: Mapping[str, float], limit: int, titles: float
+    ) -> list[PassageHit]:
         schema, searcher = self._index.schema, self._index.searcher()
-        clauses = [
-            (tantivy.Occur.Should, tantivy.Query.term_query(schema, "text", term, "freq"))
-            for term in terms
-        ]
+        clauses = []
+        for term, factor in terms.items():
+            query = tantivy.Query.term_query(schema, "text", term, "freq")
+            clauses.append((tantivy.Occur.Should, tantivy.Query.boost_query(query, factor)))
+            if titles:
+                query = tantivy.Query.term_query(schema, "title", term, "basic")
+                boosted = tantivy.Query.boost_query(query, titles * factor)
+                clauses.append((tantivy.Occur.Should, boosted))
         hits = searcher.search(tantivy.Query.boolean_query(clauses), limit=limit, count=False).hits
         addresses = [address for _, address in hits]
         columns = [
@@ -261,12 +273,19 @@ def _add_document(writer: tantivy.IndexWriter, store: Store, document_id: int) -
     """Replace the passages of a document; each also contains the words of the title."""
     writer.delete_documents_by_term("document", document_id)
     header = store.document(document_id)
-    title = split_words(header.title) if header else []
+    title = split_identifiers(header.title) if header else []
     for first, last, text in split_passages(store.iter_sentences(document_id)):
         # Line by line: most lines are pure ASCII, which is split three times as fast.
-        indexed = " ".join(chain(title, *map(split_words, text.splitlines())))
+        words = chain(title, *map(split_words, text.splitlines()), identifier_words(text))
+        heading = text.partition("\n")[0]
         writer.add_document(
-            tantivy.Document(document=document_id, first=first, last=last, text=indexed)
+            tantivy.Document(
+                document=document_id,
+                first=first,
+                last=last,
+                text=" ".join(words),
+                title=" ".join(dict.fromkeys(chain(title, split_identifiers(heading)))),
+            )
         )
 
 
@@ -276,6 +295,7 @@ def _schema() -> tantivy.Schema:
     builder.add_integer_field("first", fast=True)
     builder.add_integer_field("last", fast=True)
     builder.add_text_field("text", tokenizer_name=_ANALYZER, index_option="freq")
+    builder.add_text_field("title", tokenizer_name=_ANALYZER, index_option="basic")
     builder.add_text_field("mark", tokenizer_name="raw", index_option="basic")
     builder.add_text_field("stamp", stored=True, tokenizer_name="raw", index_option="basic")
     return builder.build()

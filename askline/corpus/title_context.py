@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import NamedTuple, Protocol
 
-from ..text.words import split_words
+from ..text.words import STOP_WORDS, split_words
 from .bm25 import Stemmer
 from .passages import HEADING_SEPARATOR, MAX_SENTENCE_CHARACTERS
 
@@ -23,17 +23,6 @@ _MAX_TITLE_CHARACTERS = 200
 
 _FILE_SUFFIX = re.compile(r"(?<=\w)\.[A-Za-z]{2,5}$")
 _FILE_NAME_SEPARATORS = re.compile(r"[_-]+")
-# Words that say nothing about the subject, although question and heading may share them.
-_STOP_WORDS = frozenset(
-    """a an and are as at be been but by can could did do does for from had has have how i if in is
-    it its may much many no not of on or should so than that the their them then there these they
-    this those to us was we were what when where which while who whom whose why will with would you
-    your
-
-    au aux ce cela ces cette combien comment d dans de des du elle en est et il ils l la le les leur
-    mais ne où ou par pas pour pourquoi qu quand que quel quelle quelles quels qui quoi sa se ses
-    son sont sur un une""".split()
-)
 
 
 class TitledSentence(Protocol):
@@ -69,7 +58,7 @@ def add_title_context(
     stem = Stemmer().stem
 
     def terms(text: str) -> frozenset[str]:
-        return frozenset(stem(word) for word in split_words(text) if word not in _STOP_WORDS)
+        return frozenset(stem(word) for word in split_words(text) if word not in STOP_WORDS)
 
     question_terms = terms(question)
     # Cached, because most sentences share their title and heading with others.

@@ -12,14 +12,36 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 
-__all__ = ["TEXT_SEPARATOR", "TOKENIZER_NAME", "normalize", "split_words", "split_words_flat"]
+__all__ = [
+    "STOP_WORDS",
+    "TEXT_SEPARATOR",
+    "TOKENIZER_NAME",
+    "identifier_words",
+    "normalize",
+    "split_identifiers",
+    "split_words",
+    "split_words_flat",
+]
 
 TOKENIZER_NAME = "unicode-words"
 """The name under which model folders and result files cite this rule."""
 
 TEXT_SEPARATOR = "\0"
 """Separates two texts in `split_words_flat`. It is not a word character, so no text produces it."""
+
+STOP_WORDS = frozenset(
+    """a an and are as at be been but by can could did do does for from had has have how i if in is
+    it its may much many no not of on or should so than that the their them then there these they
+    this those to us was we were what when where which while who whom whose why will with would you
+    your
+
+    au aux ce cela ces cette combien comment d dans de des du elle en est et il ils l la le les leur
+    mais ne où ou par pas pour pourquoi qu quand que quel quelle quelles quels qui quoi sa se ses
+    son sont sur un une""".split()
+)
+"""Words that say nothing about the subject of a question or a heading, question words included."""
 
 _UNSPACED_SCRIPTS = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED_SCRIPTS}]|[^\W{_UNSPACED_SCRIPTS}]+")
@@ -35,6 +57,79 @@ def split_words(text: str) -> list[str]:
     if text.isascii():
         return text.translate(_ASCII_TABLE).split()
     return _WORD.findall(normalize(text))
+
+
+def split_identifiers(text: str) -> list[str]:
+    """
+    The words of a text, followed by the parts and the wholes of the identifiers in it.
+
+    `max_retry_count` adds `max`, `retry` and `count`; `HTTPServer2` adds `http`, `server` and `2`;
+    `foo.bar.baz` adds `foobarbaz` and `--dry-run` adds `dryrun`, because their parts are words
+    already. Parts of one letter are left out.
+    """
+    return split_words(text) + identifier_words(text)
+
+
+def identifier_words(text: str) -> list[str]:
+    """What `split_identifiers` adds to the words of a text."""
+    shape = text.encode("ascii", "replace").translate(_SHAPES)
+    tokens = set()
+    for spot in _IDENTIFIER_SPOTS:
+        end, at = 0, shape.find(spot)
+        while at >= 0:
+            start = shape.rfind(b" ", 0, at) + 1
+            end = shape.find(b" ", at)
+            end = len(text) if end < 0 else end
+            tokens.add((start, end))
+            at = shape.find(spot, end)
+    return [
+        word
+        for start, end in sorted(tokens)
+        if end - start <= _MAX_TOKEN_CHARACTERS
+        for word in _identifier_words(text[start:end])
+    ]
+
+
+# Identifiers are found by the classes of characters (a lower, A upper or digit), which is ten times
+# as fast as searching all of a text for `_IDENTIFIER`.
+_SHAPES = bytes(
+    ord("a" if chr(code).islower() else "A")
+    if code < 128 and chr(code).isalnum()
+    else ord(" " if chr(code).isspace() else chr(code))
+    for code in range(256)
+)
+_IDENTIFIER_SPOTS = (b"_", b"aA", b"AAa", b".a", b"--a")
+# An option (--dry-run), a dotted name, or a name of several parts.
+_IDENTIFIER = re.compile(
+    r"(?<![\w-])--?[A-Za-z][A-Za-z0-9]*(?:[-_][A-Za-z0-9]+)+"
+    r"|\b[A-Za-z_]\w+(?:\.[A-Za-z_]\w+)+"
+    r"|\b(?=\w*(?:_|[a-z][A-Z]|[A-Z]{2}[a-z]|[A-Za-z]{2}[0-9]))\w+"
+)
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_SEPARATOR = re.compile(r"[.-]+")
+_MAX_TOKEN_CHARACTERS = 200  # longer strings without white space are data
+
+
+@lru_cache(2**14)  # documentation repeats its identifiers
+def _identifier_words(token: str) -> tuple[str, ...]:
+    """The parts and wholes of the identifiers in a string without white space."""
+    words: list[str] = []
+    for match in _IDENTIFIER.finditer(token):
+        words += _parts_and_whole(match.group())
+    return tuple(words)
+
+
+def _parts_and_whole(identifier: str) -> list[str]:
+    """The parts of an identifier that are not words of the text, and the whole if it is none."""
+    names = [name for name in _SEPARATOR.split(identifier) if name]
+    words = []
+    for name in names:
+        parts = _PART.findall(name) if name.isascii() else name.split("_")
+        if parts != [name]:
+            words += [normalize(part) for part in parts if len(part) > 1 or part.isdigit()]
+    if len(names) > 1:
+        words.append(normalize("".join(names).replace("_", "")))
+    return words
 
 
 def split_words_flat(texts: Iterable[str]) -> list[str]:

@@ -59,7 +59,7 @@ def _agreement(corpus: Corpus) -> None:
         assert [row.ordinal for row in rows] == list(range(len(rows)))
         assert len({row.text.rpartition(" ")[2] for row in rows}) == 1  # all of one turn
         expected.update((number, first, last) for first, last, _ in split_passages(rows))
-    hits = retriever._search.search(["lamp"], 100_000)
+    hits = retriever._search.search({"lamp": 1.0}, 100_000)
     assert Counter((hit.document_id, hit.first, hit.last) for hit in hits) == expected
     assert corpus.status().searchable
 

@@ -9,6 +9,7 @@ import pytest
 from askline.corpus.document_records import text_record
 from askline.corpus.search_index import SearchIndex
 from askline.corpus.store import Store
+from askline.text.words import split_identifiers
 
 
 @pytest.fixture
@@ -21,8 +22,12 @@ def store() -> Iterator[Store]:
     store.close()
 
 
+def _terms(index: SearchIndex, text: str) -> dict[str, float]:
+    return {index.stem(word): 1.0 for word in split_identifiers(text)}
+
+
 def _names(store: Store, index: SearchIndex, text: str) -> list[str]:
-    hits = index.search(index.terms(text), 10)
+    hits = index.search(_terms(index, text), 10)
     return [found[0] for hit in hits if (found := store.document(hit.document_id))]
 
 
@@ -50,7 +55,7 @@ def test_update_applies_added_and_removed_documents(store: Store) -> None:
     index.update(store)
     assert _names(store, index, "lamp yeast") == []
     assert _names(store, index, "tower glass") == ["rock", "lens"]
-    assert len(index.search(index.terms("tower glass"), 10)) == 2
+    assert len(index.search(_terms(index, "tower glass"), 10)) == 2
 
 
 def test_two_updates_find_everything_once(store: Store) -> None:
@@ -73,7 +78,7 @@ def test_an_older_copy_of_the_index_catches_up(
     later = SearchIndex.open(tmp_path / "search")
     assert later is not None
     later.update(store)
-    assert later.search(later.terms("yeast"), 10) == []
+    assert later.search(_terms(later, "yeast"), 10) == []
     assert _names(store, later, "lamp") == ["rock"]
 
 
@@ -121,7 +126,7 @@ def test_hard_texts_are_indexed(text: str) -> None:
     store, index = Store.in_memory(), SearchIndex.in_memory()
     store.put([text_record("a", f"{text} lamp")])
     index.update(store)
-    assert len(index.search(index.terms("lamp"), 10)) == 1
+    assert len(index.search(_terms(index, "lamp"), 10)) == 1
     store.close()
 
 
@@ -139,3 +144,39 @@ def test_open_returns_none_for_a_missing_or_damaged_index(tmp_path: Path) -> Non
     SearchIndex.create(folder)
     (folder / "meta.json").write_text("{", encoding="utf-8")
     assert SearchIndex.open(folder) is None
+
+
+def test_a_term_in_the_title_counts_more_with_a_weight_for_titles() -> None:
+    store, index = Store.in_memory(), SearchIndex.in_memory()
+    store.put(
+        [
+            text_record("other", "A lamp burns here, and a lamp burns there. Lamp oil is cheap."),
+            text_record("lamp", "It burns oil all night, until the keeper of the tower wakes up."),
+        ]
+    )
+    index.update(store)
+    terms = _terms(index, "lamp")
+    names = [store.document(hit.document_id) for hit in index.search(terms, 10, titles=5.0)]
+    assert [name and name[0] for name in names] == ["lamp", "other"]
+    names = [store.document(hit.document_id) for hit in index.search(terms, 10)]
+    assert [name and name[0] for name in names] == ["other", "lamp"]
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Set max_retry_count to 3.", "retry"),
+        ("Use a RetryPolicy.", "policy"),
+        ("Call foo.bar.baz first.", "foobarbaz"),
+        ("Try --dry-run first.", "dryrun"),
+        ("Start HTTPServer2 now.", "server"),
+        ("Start HTTPServer2 now.", "httpserver2"),
+    ],
+)
+def test_parts_and_wholes_of_identifiers_are_indexed(text: str, word: str) -> None:
+    store, index = Store.in_memory(), SearchIndex.in_memory()
+    store.put([text_record("a", text)])
+    index.update(store)
+    assert _names(store, index, word) == ["a"]
+    store.close()

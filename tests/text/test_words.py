@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.text.words import TEXT_SEPARATOR, split_words, split_words_flat
+from askline.text.words import (
+    TEXT_SEPARATOR,
+    identifier_words,
+    normalize,
+    split_identifiers,
+    split_words,
+    split_words_flat,
+)
 
 
 @pytest.mark.parametrize(
@@ -42,3 +49,32 @@ def test_flat_words_are_the_words_of_each_text(texts: list[str]) -> None:
     for text in texts[1:]:
         expected += [TEXT_SEPARATOR, *split_words(text)]
     assert split_words_flat(texts) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "added"),
+    [
+        ("set max_retry_count", ["max", "retry", "count"]),
+        ("a RetryPolicy", ["retry", "policy"]),
+        ("--dry-run, -v", ["dryrun"]),
+        ("foo.bar.baz(x)", ["foobarbaz"]),
+        ("HTTPServer2", ["http", "server", "2"]),
+        ("python3", ["python", "3"]),
+        ("__init__", ["init"]),
+        ("retryPolicy.max_count", ["retry", "policy", "max", "count", "retrypolicymaxcount"]),
+        ("größe_max", ["größe", "max"]),
+        ("In the 1990s, e.g. at 9 a.m., the well-known U.S. B52 flew. Next.", []),
+        ("a_" * 120, []),
+        ("", []),
+    ],
+)
+def test_split_identifiers_adds_parts_and_wholes(text: str, added: list[str]) -> None:
+    assert split_identifiers(text) == [*split_words(text), *added]
+    assert identifier_words(text) == added
+
+
+@given(st.text(alphabet="aZ9_.- é", max_size=30))
+def test_identifiers_add_words_of_the_text(text: str) -> None:
+    for word in identifier_words(text):
+        assert word
+        assert word in normalize(text).replace("_", "").replace(".", "").replace("-", "")
