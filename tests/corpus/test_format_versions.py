@@ -28,7 +28,7 @@ from askline.text.words import split_identifiers
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("8", "d78fb32a8e26cac9")
+EXPECTED_READER = ("9", "6c7d380c73336e45")
 EXPECTED_FORMAT = (3, "041396e66e8db092")
 
 PAGES: dict[str, str] = {
@@ -62,7 +62,8 @@ PAGES: dict[str, str] = {
 
 
 DATA_PAGES: dict[str, str] = {
-    "page.json": '{"name": "Lamp", "text": "One. Two.", "fuel": {"kind": "oil"}, "age": 3}',
+    "page.json": '{"name": "Lamp", "text": "One. Two.", "fuel": {"kind": "oil"}, "age": 3,'
+    '"keepers": [{"name": "Ann", "age": 41, "since": "2001"}, {"age": 7, "note": "A. B."}]}',
     "page.yaml": "# A comment of it.\nlamp:\n  fuel: oil\n  text: |\n    One.\n    Two.\n",
     "page.toml": "# A comment of it.\n[lamp]\nfuel = 'oil'\n",
     "page.xml": "<a><title>Lamp</title><p>One <b>two</b>. Three.</p><port>80</port></a>",

@@ -60,7 +60,8 @@ def read_json(source: str) -> Content:
         elif mark == ",":
             key = waiting = None
         elif mark in "{[":
-            writer.open(key)
+            is_element = mark == "{" and bool(is_object) and not is_object[-1]
+            writer.open(key, is_element=is_element)
             is_object.append(mark == "{")
             key = waiting = None
         elif is_object:

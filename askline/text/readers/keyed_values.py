@@ -3,7 +3,8 @@ What the readers of JSON, YAML and settings share: keys with values as text.
 
 A key that contains others is a heading, written before the first value in it. A value is shown
 with its key, `port: 8080`, unless the key says nothing about it, such as `description`. Short
-values of a list are joined into one line. Null, hashes and encoded data are left out.
+values of a list are joined into one line, and so are those of an object in a list, which is like
+the row of a table. Null, hashes and encoded data are left out.
 """
 
 from __future__ import annotations
@@ -32,8 +33,10 @@ _TITLE_KEYS = frozenset(("title", "name", "heading", "question"))
 """Keys whose value is the heading of the object that they stand in."""
 _MAX_HEADING_CHARACTERS = 200
 _MAX_LIST_CHARACTERS = 400
+_MAX_WORD_CHARACTERS = 80  # of a value that is joined with others
 _MAX_DEPTH = 50  # deeper objects count as part of the one above
 _WORDS = re.compile(r"\S\s+\S")
+_SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
 _LETTER = re.compile(r"[^\W\d_]")
 _ENCODED = re.compile(r"(?=\S*\d)(?:[0-9a-fA-F-]{16,}|[\w+/=-]{32,})")
 _TOP_LEVEL = "Top level"
@@ -44,12 +47,14 @@ class _Container:
     """An open object or list."""
 
     key: Piece | None
+    is_element: bool = False
+    """Whether it is an object in a list."""
     title: str = ""
     """Of an object with a title; the text of the key otherwise."""
     is_shown: bool = False
     """Whether its heading has been written."""
-    words: list[Sequence[Piece]] = field(default_factory=list)
-    """Short values that wait to be joined."""
+    words: list[tuple[Piece | None, Sequence[Piece]]] = field(default_factory=list)
+    """Short values, in an object with their keys, that wait to be joined."""
     characters: int = 0
 
 
@@ -63,11 +68,12 @@ class KeyedWriter:
         self._too_deep = 0
         self._current = self._open[0]  # the container whose heading was written last
 
-    def open(self, key: Piece | None) -> None:
+    def open(self, key: Piece | None, *, is_element: bool = False) -> None:
         """Start an object or a list; an element of a list has no key."""
         self._flush()
         if len(self._open) < _MAX_DEPTH:
-            self._open.append(_Container(key, " ".join(key[0].split()) if key else ""))
+            title = " ".join(key[0].split()) if key else ""
+            self._open.append(_Container(key, is_element, title))
         else:
             self._too_deep += 1
 
@@ -88,26 +94,31 @@ class KeyedWriter:
         if key is None:
             if has_words:
                 self._flush()
-                self._write_under(self._open, "text", [value])
+                self._write_under(self._open, "text", [(None, value)])
             elif is_string:
-                self._add_word(value, len(text))
+                self._add_word(None, value, len(text))
             return
-        self._flush()
         name = key[0].strip().lower()
         container = self._open[-1]
+        is_short = len(text) <= _MAX_WORD_CHARACTERS and not _SENTENCE.search(text)
+        is_first_title = name in _TITLE_KEYS and not container.words
+        if container.is_element and is_short and not is_first_title:
+            self._add_word(key, value, len(key[0]) + len(text))
+            return
+        self._flush()
         if name in _TITLE_KEYS and is_string and self._can_be_title(container, text):
-            self._write_under(self._open[:-1], "heading", [value])
+            self._write_under(self._open[:-1], "heading", [(None, value)])
             container.title, container.is_shown = text, True
             self._current = container
         elif name in _PLAIN_KEYS and has_words:
-            self._write_under(self._open, "text", [value])
+            self._write_under(self._open, "text", [(None, value)])
         else:
-            self._write_under(self._open, "text", [value], key)
+            self._write_under(self._open, "text", [(key, value)])
 
     def add_comment(self, pieces: Sequence[Piece]) -> None:
         """Add a comment as text."""
         self._flush()
-        self._write_under(self._open, "text", [pieces])
+        self._write_under(self._open, "text", [(None, pieces)])
 
     def content(self, starts: array[int], problems: Iterable[Problem] = ()) -> Content:
         """The whole file; places are lines."""
@@ -127,21 +138,23 @@ class KeyedWriter:
         is_short = len(text) <= _MAX_HEADING_CHARACTERS and "\n" not in text
         return is_short and not container.is_shown and _LETTER.search(text) is not None
 
-    def _add_word(self, value: Sequence[Piece], length: int) -> None:
+    def _add_word(self, key: Piece | None, value: Sequence[Piece], length: int) -> None:
         container = self._open[-1]
-        container.words.append(value)
+        container.words.append((key, value))
         container.characters += length + 2
         if container.characters > _MAX_LIST_CHARACTERS:
             self._flush()
 
     def _flush(self) -> None:
-        """Write the short values of the open list, with its key where it is no heading."""
+        """Write the short values that wait, with the key of their list if it is no heading."""
         container = self._open[-1]
         words, container.words, container.characters = container.words, [], 0
-        if words and (container.is_shown or container.key is None):
+        if not words:
+            return
+        if container.is_shown or container.key is None:
             self._write_under(self._open, "text", words)
-        elif words and container.key is not None:
-            self._write_under(self._open[:-1], "text", words, container.key)
+        else:
+            self._write_under(self._open[:-1], "text", [(container.key, words[0][1]), *words[1:]])
             at = self._builder.segments.end(self._builder.length)
             container.key = container.key[0], at, at  # its own place has been used
 
@@ -149,39 +162,39 @@ class KeyedWriter:
         self,
         containers: Sequence[_Container],
         kind: BlockKind,
-        values: Sequence[Sequence[Piece]],
-        key: Piece | None = None,
+        values: Sequence[tuple[Piece | None, Sequence[Piece]]],
     ) -> None:
         """Write a block below the headings of the open containers."""
-        at = key[1] if key else values[0][0][1]
+        key, pieces = values[0]
+        at = key[1] if key else pieces[0][1]
         keyed = [each for each in containers if each.title]
         for level, each in enumerate(keyed, 1):
             if not each.is_shown and each.key is not None:
-                self._write("heading", [[each.key]], level=level)
+                self._write("heading", [(None, [each.key])], level=level)
                 each.is_shown = True
                 self._current = each
         owner = keyed[-1] if keyed else self._open[0]
         if owner is not self._current and kind != "heading":  # values after an inner object
             title = owner.title or _TOP_LEVEL
             piece = (title[:_MAX_HEADING_CHARACTERS], at, at)
-            self._write("heading", [[piece]], level=max(len(keyed), 1))
+            self._write("heading", [(None, [piece])], level=max(len(keyed), 1))
             self._current = owner
-        self._write(kind, values, key, level=len(keyed) + 1 if kind == "heading" else 0)
+        self._write(kind, values, level=len(keyed) + 1 if kind == "heading" else 0)
 
     def _write(
         self,
         kind: BlockKind,
-        values: Iterable[Sequence[Piece]],
-        key: Piece | None = None,
+        values: Iterable[tuple[Piece | None, Sequence[Piece]]],
         *,
         level: int = 0,
     ) -> None:
         start = self._builder.length
-        if key is not None:
-            self._builder.add_whole(key[0][:_MAX_HEADING_CHARACTERS], key[1], key[2])
-        for number, value in enumerate(values):
-            if self._builder.length > start:
-                self._insert(", " if number else ": ")
+        for number, (key, value) in enumerate(values):
+            if number:
+                self._insert(", ")
+            if key is not None:
+                self._builder.add_whole(key[0][:_MAX_HEADING_CHARACTERS], key[1], key[2])
+                self._insert(": ")
             for piece in value:
                 self._builder.add_whole(*piece)
         self.blocks.add(start, self._builder.length, kind, level)

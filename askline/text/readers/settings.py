@@ -147,8 +147,8 @@ def _bare(source: str, spans: list[LineSpan]) -> list[LineSpan]:
     found = []
     for start, end in spans:
         text = source[start:end]
-        bare = text.strip()
+        bare = text.strip(" \t\\")  # a backslash at the end of a line joins it with the next
         if bare:
-            start += len(text) - len(text.lstrip())
+            start += len(text) - len(text.lstrip(" \t\\"))
             found.append((start, start + len(bare)))
     return found

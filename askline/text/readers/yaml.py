@@ -101,7 +101,7 @@ class _Reader:
         return (key, start, start + len(key)), mark.end()
 
     def _open(self, key: Piece | None, column: int) -> None:
-        self._writer.open(key)
+        self._writer.open(key, is_element=key is None)
         self._columns.append(column)
 
     def _close(self, column: int) -> None:

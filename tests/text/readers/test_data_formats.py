@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from askline.errors import DataError
@@ -72,18 +72,39 @@ def test_json_with_comments_is_read_and_a_truncated_file_is_reported(tmp_path: P
     assert "no text" in refusal(tmp_path, "d.json", "[1, 2, {}]")
 
 
+def test_an_object_in_a_list_is_one_line(tmp_path: Path) -> None:
+    source = """[{"name": "Karaman", "code": "TR-70", "type": "Province"},
+    {"code": "DE", "name": "Germany", "about": "It has sixteen states. They are old."},
+    {"code": "FR", "parts": ["A", "B"], "size": 3}]"""
+    document = read(tmp_path, "a.json", source)
+    assert shown(document) == [
+        ("heading", "Karaman"),
+        ("sentence", "code: TR-70, type: Province"),
+        ("heading", "Top level"),
+        ("sentence", "code: DE, name: Germany"),
+        ("sentence", "about: It has sixteen states."),
+        ("sentence", "They are old."),
+        ("sentence", "code: FR"),
+        ("sentence", "parts: A, B"),
+        ("sentence", "size: 3"),
+    ]
+    assert originals(document)[1] == 'code": "TR-70", "type": "Province'
+    check(document)
+    yaml = read(tmp_path, "a.yaml", "- code: FR\n  size: 3\n- code: DE\n  size: 4\n")
+    assert texts(yaml) == ["code: FR, size: 3", "code: DE, size: 4"]
+
+
 JSON_VALUES = st.recursive(
-    st.text(max_size=12) | st.integers() | st.booleans() | st.none(),
+    st.text(max_size=8) | st.integers() | st.none(),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
     ),
-    max_leaves=12,
+    max_leaves=6,
 )
 
 
-@given(
-    value=st.dictionaries(st.text(max_size=5), JSON_VALUES, min_size=1), ascii_only=st.booleans()
-)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(value=JSON_VALUES, ascii_only=st.booleans())
 def test_any_json_has_exact_offsets(
     tmp_path_factory: pytest.TempPathFactory, value: object, ascii_only: bool
 ) -> None:
