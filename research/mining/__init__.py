@@ -1,0 +1,1 @@
+"""Training questions that are mined from documentation. The command is `research.mining.build`."""
