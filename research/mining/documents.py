@@ -249,7 +249,7 @@ _CLEANERS: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], .
     (re.compile(r"^\s*</?[A-Z]\w*(?:[^>\n]*\n){0,4}?[^>\n]*/?>\s*$", re.M), ""),
     (re.compile(r"</?[A-Z]\w*(?:\s[^<>]*)?/?>"), ""),
     (re.compile(r"^> ?\[!\w+\][ \t]*$", re.M), ">"),
-    (re.compile(r"\[!INCLUDE.*?\]\([^)]*\)"), ""),
+    (re.compile(r"\[!INCLUDE\s*\[([^\]\n]*)\]\([^)]*\)\]", re.I), r"\1"),
     (re.compile(r"\[!(?:div|code|VIDEO|NOTE)[^\n]*"), ""),
     (re.compile(r"^:::.*$", re.M), ""),
     (re.compile(r"^(?:---8<---|!!! |\?\?\? ).*$", re.M), ""),

@@ -245,8 +245,8 @@ def _heading_answers(draft: Draft, items: list[Item]) -> list[int]:
         )
     if not scores:
         return []
-    if draft.kind in ("limitation", "requirement"):
-        scores = {index: score for index, score in scores.items() if form.search(items[index].text)}
+    if draft.kind in ("how-to", "limitation", "requirement"):
+        scores = {index: score for index, score in scores.items() if _has_form(items, index, form)}
         if not scores:
             return []
     best = max(scores.values())
@@ -318,6 +318,12 @@ _FORMS = (
         ),
     ),
 )
+
+
+def _has_form(items: list[Item], index: int, form: re.Pattern[str]) -> bool:
+    """Whether a sentence has the form of the answer, or leads to code."""
+    after = items[index + 1].kind if index + 1 < len(items) else ""
+    return bool(form.search(items[index].text)) or after == "code"
 
 
 def _answer_form(draft: Draft) -> re.Pattern[str]:

@@ -262,7 +262,6 @@ def _pypi(source: Source, folder: Path, cache: Path) -> str:
                 "--no-binary",
                 ":all:",
                 "--no-deps",
-                "--no-build-isolation",
                 "-d",
                 str(store),
                 source.name,

@@ -101,7 +101,7 @@ _REFERS = re.compile(
 )
 _MARKUP = re.compile(r"[{}|\\]|\.\. |::")
 _IMPERATIVE = re.compile(
-    r"(?:click|double-click|right-click|press|go|tap|drag|hold|consider|do|be|make|type|hit|see)\b"
+    r"(?:click|double-click|right-click|press|go|tap|drag|hold|consider|do|be|make|type|hit)\b"
 )
 _TOOL = re.compile(
     r"\b(option|command|method|function|flag|setting|parameter|button|menu|key|tool|module|class"
@@ -140,7 +140,7 @@ def _instruction(text: str, product: str, rng: random.Random) -> Draft | None:
     """`To enable logging, set debug = 1.`, `You can enable logging by setting debug.`"""
     found = _TO_DO.match(text)
     if found:
-        verb = found["then"].split()[0]
+        verb = found["then"].split()[0]  # a pointer to another page ("see ...") is no answer
         if len(found["then"]) <= 12 or not (base_verb(verb) == verb or _IMPERATIVE.match(verb)):
             return None
     found = found or _BY_DOING.match(text)
@@ -354,6 +354,8 @@ def _is_term(term: str, what: str) -> bool:
     """Whether "TERM is WHAT" defines a term: no judgement, no statement about something known."""
     bare = re.sub(r"^(?:a|an|the) ", "", term)
     words = bare.split()
+    if _CONJUNCTION.match(bare) or (words[0].endswith("s") and base_verb(words[0])):
+        return False
     if bare.startswith("(") or bare.count("(") != bare.count(")"):
         return False
     if _NOT_KIND.match(what) or re.search(
