@@ -1,9 +1,9 @@
 """
-Files of documentation as sections: headings with their levels, and the sentences below them.
+Files of documentation as sections: headings with those above them, and the sentences below.
 
-The sentences come from askline's own readers, so that training text looks like text at run time.
-The readers mark headings but not their levels. The level is found in the original, beside the
-heading: `##`, `<h2>`, an underline, `.SS`.
+The sentences and the paths of headings come from askline's own readers, so that training text looks
+like text at run time. Template calls of site generators are removed before, and FAQs in YAML are
+turned into Markdown.
 """
 
 from __future__ import annotations
@@ -17,34 +17,20 @@ from askline.errors import AsklineError
 from askline.text.readers import ParsedDocument, iter_sentences, read_document
 from askline.text.readers.document import CELL_SEPARATOR
 
-__all__ = [
-    "Item",
-    "Section",
-    "clean_heading",
-    "clean_markup",
-    "faq_markdown",
-    "iter_plain",
-    "read_sections",
-]
+__all__ = ["Item", "Section", "clean_markup", "faq_markdown", "iter_plain", "read_sections"]
 
 _MAX_BYTES = 1_500_000
-_MARKERS = {
-    "markdown": re.compile(r"(#{1,6})[ \t]*(?:\S*[*_`\[]*)?$"),
-    "asciidoc": re.compile(r"(={1,6})[ \t]+\S*$"),
-    "org": re.compile(r"^(\*{1,6})[ \t]+"),
-}
-_HTML_LEVEL = re.compile(r"<h([1-6])\b", re.I)
-_HTML_TAG = re.compile(r"<(/?)(dt|dd|p|li|td|th|h[1-6]|div|pre)\b", re.I)
-_UNDERLINE = re.compile(r"^[^\n]*\n([=\-~^\"'`#*+.:_<>])\1{2,}[ \t]*$", re.M)
-_MAN_LEVEL = re.compile(r"\.[ \t]*(SH|SS|Sh|Ss)\b")
 _NUMBER = re.compile(
     r"^(?:(?:chapter|section|part|appendix)\s+)?(?:[A-Z]?\d+(?:\.\d+)*\.?"
     r"|[A-Z]\.\d+(?:\.\d+)*\.?|[IVX]+\.)\s+(?=\w)",
     re.I,
 )
-_TRAILING = re.compile(r"\s*(?:¶|#|\{#[^}]*\}|\[#[^\]]*\]|\u00b6|\[edit\]|§)\s*$")
+_TRAILING = re.compile(r"\s*(?:¶|#|\{#[^}]*\}|\[#[^\]]*\]|\[edit\]|§)\s*$")
 _QUESTION_MARK = re.compile(r"^\s*(?:Q(?:uestion)?\s*\d*\s*[.:)]|\(?\d+[.)])\s*", re.I)
 _ANSWER_MARK = re.compile(r"^\s*A(?:nswer)?\s*\d*\s*[.:)]\s+", re.I)
+_TERM = re.compile(
+    r"(-{1,2}[A-Za-z0-9?][^:]{0,70}?|[^\s:.,;][^:.;!?]{0,48}?(?:\([^)]*\))?)(?::| [-–—]+) (?=\S)"
+)
 
 
 @dataclass(slots=True)
@@ -58,7 +44,7 @@ class Item:
     first: bool
     """Whether this is the first item of its block."""
     term: str = ""
-    """What a definition list or an option list puts before the description, for the first item."""
+    """What stands before the description in an entry of a list; only for the first item."""
 
 
 @dataclass(slots=True)
@@ -77,130 +63,60 @@ def read_sections(path: Path) -> list[Section]:
         if path.stat().st_size > _MAX_BYTES:
             return []
         document = read_document(path)
-        if not document.encoding:
-            return []
-        original = path.read_bytes().decode(document.encoding)
-        return _without_empty(_sections(document, original))
-    except (AsklineError, OSError, UnicodeError, ValueError):
+    except (AsklineError, OSError):
         return []
+    return [section for section in _sections(document) if section.items]
 
 
-def clean_heading(text: str) -> str:
-    """A heading without its number and its link mark."""
+def _clean_heading(text: str) -> str:
+    """A heading without its number, its link mark and the `Q:` before a question."""
     text = _TRAILING.sub("", " ".join(text.split())).replace("\\&", "").replace("\\-", "-")
     text = _NUMBER.sub("", text)
     return _QUESTION_MARK.sub("", text).strip(" *_`\u200b") if text.endswith("?") else text.strip()
 
 
-def _without_empty(sections: list[Section]) -> list[Section]:
-    return [section for section in sections if section.items]
-
-
-def _sections(document: ParsedDocument, original: str) -> list[Section]:
-    title = clean_heading(document.title)
-    faq = bool(re.search(r"\bfaqs?\b|frequently[ -]asked", f"{document.path} {title}", re.I))
-    stack: list[tuple[int, str]] = [(0, title)] if title else []
+def _sections(document: ParsedDocument) -> list[Section]:
+    title = _clean_heading(document.title)
+    is_faq = bool(re.search(r"\bfaqs?\b|frequently[ -]asked", f"{document.path} {title}", re.I))
     section = Section((), title)
     found = [section]
-    underlines: list[str] = []
     block_ends = [block.end for block in document.blocks]
-    block = -1
+    last_block = -1
     at = 0
-    term = ""
     for span in iter_sentences(document):
         while at < len(block_ends) and block_ends[at] <= span.start:
             at += 1
         text = document.text[span.start : span.end]
-        where = document.span(span.start, span.end) or (span.start, span.end)
+        headings = tuple(_clean_heading(heading) for heading in span.headings)
+        above = headings if not title or title in headings[:1] else (title, *headings)
         if span.kind == "heading":
-            heading = clean_heading(text)
-            level = _level(document.kind, original, where[0], underlines)
-            if heading == title and len(found) == 1 and not section.items:
-                stack = [(level, heading)]
-                continue
-            while stack and stack[-1][0] >= level:
-                stack.pop()
-            section = Section(tuple(name for _, name in stack), heading)
-            stack.append((level, heading))
+            heading = _clean_heading(text)
+            section = Section(above if heading != title else (), heading)
             found.append(section)
-            block, term = -1, ""
+            last_block = -1
             continue
+        is_first = at != last_block
+        last_block = at
+        is_whole = is_first and (at == len(block_ends) or span.end >= block_ends[at] - 1)
         if span.kind == "row":
             text = CELL_SEPARATOR.join(" ".join(cell.split()) for cell in text.split("\n"))
-        new = at != block
-        block = at
-        if span.kind != "code":
+        elif span.kind != "code":
             text = " ".join(text.split())
-        last = at == len(block_ends) or span.end >= block_ends[at] - 1
-        if new and last and span.kind == "sentence":
-            # A question that stands alone is the heading of a FAQ entry in many documents.
-            marked = _QUESTION_MARK.match(text)
-            if text.endswith("?") and len(text) > 12 and (faq or marked):
-                while stack and stack[-1][0] >= 8:
-                    stack.pop()
-                section = Section(tuple(name for _, name in stack), clean_heading(text))
-                stack.append((8, section.heading))
-                found.append(section)
-                continue
-            if document.kind == "html" and _tag(original, where[0]) == "dt":
-                text = text.rstrip("¶ ")
-                term = f"{term}, {text}" if term else text
-                continue
-        if span.kind == "sentence" and new:
-            text = _ANSWER_MARK.sub("", text) if faq or section.heading.endswith("?") else text
-        if term and len(term) < 160:
-            section.items.append(Item(f"{term.rstrip(':')}: {text}", span.kind, at, True, term))
-        else:
-            text = re.sub(r"^(\S.{0,60}?)\s*:\s+(?=\S)", r"\1: ", text) if new else text
-            section.items.append(Item(text, span.kind, at, new, _term(text) if new else ""))
-        term = ""
+        if is_whole and span.kind == "sentence" and _is_faq_question(text, is_faq):
+            # A question that stands alone is the heading of an entry in many FAQs.
+            section = Section(above, _clean_heading(text))
+            found.append(section)
+            continue
+        if is_first and span.kind == "sentence" and (is_faq or section.heading.endswith("?")):
+            text = _ANSWER_MARK.sub("", text)
+        term = _TERM.match(text) if is_first else None
+        section.items.append(Item(text, span.kind, at, is_first, term[1].strip() if term else ""))
     return found
 
 
-def _term(text: str) -> str:
-    """`--foo` of `--foo: Do foo.`, `bar` of `bar - does bar.`; empty if there is none."""
-    found = re.match(
-        r"(-{1,2}[A-Za-z0-9?][^:]{0,70}?|[^\s:.,;][^:.;!?]{0,48}?(?:\([^)]*\))?)(?::|"
-        r" [-–—]+) (?=\S)",
-        text,
-    )
-    return found[1].strip() if found else ""
-
-
-def _tag(original: str, start: int) -> str:
-    """The last block tag before an offset of an HTML page."""
-    tag = ""
-    for found in _HTML_TAG.finditer(original, max(0, start - 300), start):
-        tag = found[2].lower() if not found[1] else ""
-    return tag
-
-
-def _level(kind: str, original: str, start: int, underlines: list[str]) -> int:
-    if kind == "html":
-        levels = [
-            int(found[1]) for found in _HTML_LEVEL.finditer(original, max(0, start - 400), start)
-        ]
-        return levels[-1] if levels else 2
-    if kind == "manpage":
-        line = original.rfind("\n", 0, start) + 1
-        found = _MAN_LEVEL.match(original, line) or _MAN_LEVEL.match(
-            original, original.rfind("\n", 0, max(line - 1, 0)) + 1
-        )
-        return 2 if found and found[1] in ("SS", "Ss") else 1
-    line = original.rfind("\n", 0, start) + 1
-    if kind in _MARKERS:
-        marked = _MARKERS[kind].search(original[line:start])
-        if marked:
-            return len(marked[1])
-    under = _UNDERLINE.match(original, line)
-    if under:
-        mark = under[1]
-        if kind == "markdown":
-            return 1 if mark == "=" else 2
-        if mark not in underlines:
-            underlines.append(mark)
-        return 1 + underlines.index(mark)
-    return 2
+def _is_faq_question(text: str, is_faq: bool) -> bool:
+    marked = bool(_QUESTION_MARK.match(text))
+    return text.endswith("?") and len(text) > 12 and (is_faq or marked)
 
 
 _PRODUCTS = {
@@ -269,6 +185,9 @@ def faq_markdown(text: str) -> str:
     out: list[str] = []
     mode, indent = "", 0
     for line in text.splitlines():
+        if line.startswith("title: "):
+            out.append(f"# {line[7:].strip(' |>')}")
+            continue
         found = re.match(r"(\s*(?:- )?)(question|answer):\s*(.*)$", line)
         if found:
             mode, indent = found[2], len(found[1])

@@ -48,6 +48,7 @@ _SKIP = re.compile(
 _KEPT_OUT = re.compile(r"fastapi|flask|(?:^|[/_.-])git(?:[/_.-]|$)|basecamp", re.I)
 """Files about projects whose own documentation is kept for measuring."""
 _TRANSLATION = re.compile(
+    r"/(?!en)[a-z]{2}[-_][A-Z]{2}/|"
     r"[./_-](?:ar|bg|bn|ca|cs|da|de|el|es|fa|fi|fr|gl|he|hi|hu|id|it|ja|ko|nb|nl|nn|no|pl"
     r"|pt|ro|ru|sk|sl|sr|sv|ta|th|tr|uk|vi|zh)(?:[-_][A-Za-z]{2,4})?(?:/|\.(?:html|htm|txt"
     r"|md|rst|adoc)$)"
