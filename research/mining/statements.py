@@ -42,7 +42,8 @@ _USE_TO = re.compile(
     r" to) (?P<action>[a-z][^,:;]{8,110}?)[.,;(]"
 )
 _WHICH = re.compile(
-    r"^The (?P<name>[`'\"]?[\w.$:/@-]+(?:\(\))?[`'\"]?) (?P<noun>option|flag|parameter"
+    r"^The (?P<name>(?!following|first|second|last|next|other|same|new|whole|above)"
+    r"[`'\"]?[\w.$:/@-]+(?:\(\))?[`'\"]?) (?P<noun>option|flag|parameter"
     r"|argument|setting|directive|command|method|function|attribute|property|keyword"
     r"|variable|field|module|class|program|tool|utility|plugin|operator|statement|macro"
     r"|header|switch|environment variable|file|key|action|rule|role|role|page|menu|dialog"

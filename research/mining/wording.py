@@ -269,7 +269,11 @@ _TAIL = re.compile(
 
 def from_user(question: str) -> str:
     """`How do I change my password?` for "your": the user speaks. Other subjects keep theirs."""
-    if re.search(r"\bI\b|\bme\b|^(?:how to|is it|is there|way to)", question, re.I):
+    if re.search(
+        r"\bI\b|\bme\b|^(?:how to|how does one|is it|is there|way to|what is the way)",
+        question,
+        re.I,
+    ):
         question = re.sub(r"\byou(?:'re|’re| are)\b", "I am", question)
         question = re.sub(r"\byou(?:'ve|’ve)\b", "I have", question)
         question = re.sub(r"\byourself\b", "myself", question)
