@@ -26,7 +26,14 @@ from .results import RetrievedSentence
 from .retrieval import HasPassages, Retriever, standard_scores
 from .title_context import add_title_context, title_path
 
-__all__ = ["LOG_ODDS_BLEND", "RankedSentences", "in_document_order", "rank_sentences"]
+__all__ = [
+    "LOG_ODDS_BLEND",
+    "ChosenPassages",
+    "RankedSentences",
+    "choose_passages",
+    "in_document_order",
+    "rank_sentences",
+]
 
 LOG_ODDS_BLEND = 0.5
 """Factor of `blend` for a calibrated ranker (research/results/corpus_blend.json)."""
@@ -60,7 +67,7 @@ def rank_sentences(
         hits = tuple(Hit(at, each.score) for at, each in enumerate(sentences))
         return RankedSentences(sentences, hits, (report,))
     if ranker.context is not None and isinstance(retriever, HasPassages) and sentences:
-        chosen = _choose_passages(question, retriever, sentences, ranker, ranker.context.enter)
+        chosen = choose_passages(question, retriever, sentences, ranker, ranker.context.enter)
         return _rank_passages(question, sentences, chosen, ranker, blend, report)
     sentences = in_document_order(sentences)
     texts = [each.text for each in add_title_context(question, sentences)]
@@ -134,7 +141,7 @@ def _falling_probabilities(hits: Sequence[Hit]) -> tuple[Hit, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChosenPassages:
+class ChosenPassages:
     """The passages that the ranker reads, most promising first, and the sentences of the others."""
 
     passages: list[list[RetrievedSentence]]
@@ -143,13 +150,13 @@ class _ChosenPassages:
     stages: tuple[StageReport, ...]
 
 
-def _choose_passages(
+def choose_passages(
     question: str,
     retriever: HasPassages,
     sentences: Sequence[RetrievedSentence],
     ranker: Ranker,
     most: int,
-) -> _ChosenPassages:
+) -> ChosenPassages:
     """
     The passages of the retrieved sentences, at most `most` of them.
 
@@ -181,7 +188,7 @@ def _choose_passages(
         count, seconds = sum(map(len, passages.values())), time.perf_counter() - start
         report = StageReport(f"{first} % {most} passages", len(sentences), count, seconds)
         stages = (report,)
-    return _ChosenPassages(whole, others, stages)
+    return ChosenPassages(whole, others, stages)
 
 
 def _whole_passage(
@@ -214,7 +221,7 @@ def _whole_passage(
 def _rank_passages(
     question: str,
     retrieved: Sequence[RetrievedSentence],
-    chosen: _ChosenPassages,
+    chosen: ChosenPassages,
     ranker: Ranker,
     blend: float,
     report: StageReport,

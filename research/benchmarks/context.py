@@ -3,24 +3,30 @@ Sentences read in their paragraph, beside the same sentences read one by one.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.context paragraphs [--folder DIR] [--most N]
     ASKLINE_DATA=DIR python -m research.benchmarks.context no_answer [--folder DIR] [--most N]
+    ASKLINE_DATA=DIR python -m research.benchmarks.context cost [--folder DIR] [--most N]
 
 `paragraphs`: SQuAD v1.1 dev, MAP and P@1 over the sentences of the paragraph, one by one at full
 depth and in context at every depth, and exact match and F1 of the phrase that the same pass reads
 in the best sentence. `no_answer`: how well the best probability of a paragraph separates the
 answerable questions of SQuAD v2.0 dev from the others; the threshold comes from held-out
-SQuADShifts questions with unanswerable variants. Writes research/results/context_PART.json.
+SQuADShifts questions with unanswerable variants. `cost`: token-layers and milliseconds of
+`Corpus.ask` over SQuAD v1.1 dev, in context and one by one, in turn. Writes
+research/results/context_PART.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from askline import data
+from askline import Corpus, data, load
+from askline.corpus import answer
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.evaluation import Abstention, auroc, choose_threshold, expected_calibration_error
 from askline.evaluation.calibration import PlattScaling
@@ -36,6 +42,7 @@ from askline.training.cascade.question_variants import add_unanswerable
 from askline.types import Passage
 
 from . import common
+from .corpus_library import library
 
 _BATCH = 16
 Logits = NDArray[np.float32]
@@ -166,6 +173,40 @@ def no_answer(folder: str, most: int | None) -> dict[str, Any]:
     }
 
 
+def cost(folder: str, most: int | None) -> dict[str, Any]:
+    """The same questions, one way after the other."""
+    asking = library("squad/dev-v1.1.json")
+    cascade = Cascade.load(folder)
+    first = load("cosinet").top(100)
+    ways = {
+        "one by one": first.then(replace(cascade, context=None)),
+        "in context": first.then(cascade),
+    }
+    rows: dict[str, dict[str, list[float]]] = {
+        name: {"token-layers": [], "ms": []} for name in ways
+    }
+    chosen = np.linspace(0, len(asking.questions) - 1, most or 200).astype(int).tolist()
+    with Corpus.in_memory() as corpus:
+        corpus.add(asking.documents)
+        retriever = corpus.retriever()
+        for ranker in ways.values():  # graphs are built
+            answer(asking.questions[0].text, retriever, ranker)
+        for at in chosen:
+            for name, ranker in ways.items():
+                start = time.perf_counter()
+                found = answer(asking.questions[at].text, retriever, ranker)
+                rows[name]["ms"].append(1000 * (time.perf_counter() - start))
+                layers = [own.cost.token_layers for own in found.stages if own.cost]
+                rows[name]["token-layers"].append(sum(layers))
+    figures: dict[str, Any] = {"questions": len(chosen)}
+    for name, row in rows.items():
+        figures[name] = {
+            "token-layers, mean": round(float(np.mean(row["token-layers"]))),
+            "ms, p50": round(float(np.median(row["ms"])), 1),
+        }
+    return figures
+
+
 def _other_half(best: NDArray[np.float64], answerable: NDArray[np.bool_]) -> float:
     first = np.random.default_rng(0).permutation(len(best)) < len(best) // 2
     found = []
@@ -185,7 +226,7 @@ def _percent(values: Sequence[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("part", choices=["paragraphs", "no_answer"])
+    parser.add_argument("part", choices=["paragraphs", "no_answer", "cost"])
     parser.add_argument("--folder", default=str(shipped_folder()), help="a cascade with a context")
     parser.add_argument("--on", default="squad1:dev", help="the set of `paragraphs`")
     parser.add_argument("--most", type=int, help="this many questions at even steps")
@@ -193,7 +234,8 @@ def main() -> None:
     if options.part == "paragraphs":
         result = paragraphs(options.folder, options.most, on=options.on)
     else:
-        result = no_answer(options.folder, options.most)
+        run = {"no_answer": no_answer, "cost": cost}[options.part]
+        result = run(options.folder, options.most)
     for name, row in result.items():
         print(f"{name}: {row}")
     print(f"Saved to {common.save(f'context_{options.part}', result, 'onnxruntime')}")
