@@ -11,6 +11,7 @@ ranker's score and the retrieval score, and its probability is that of these log
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ __all__ = [
 LOG_ODDS_BLEND = 0.5
 """Factor of `blend` for a calibrated ranker (research/results/corpus_blend.json)."""
 _TYPICAL_RETRIEVAL = 1.25  # standard score of a best answer, which leaves its probability as it is
+_FITTED_LIST = 100  # retrieved sentences when the probabilities of passages were fitted
 _FIRST_STAGE_WEIGHT = 0.5  # of the first stage beside retrieval, in the choice of passages
 
 
@@ -275,8 +277,18 @@ def _rank_passages(
 
 
 def _standard_by_score(scores: Sequence[float]) -> dict[float, float]:
-    """The standard score of each score; 0 for all if one of them is not finite."""
-    return dict(zip(scores, standard_scores(scores) or [0.0] * len(scores), strict=True))
+    """
+    The standard score of each score; 0 for all if one of them is not finite.
+
+    The best of few scores cannot stand out as far as the best of many: of n normal scores it is
+    expected about √(2 ln n) above the mean. What a short list lacks is added to all its scores,
+    because the weights of the scores were fitted on lists of `_FITTED_LIST`.
+    """
+    missing = math.sqrt(2) * (
+        math.sqrt(math.log(_FITTED_LIST)) - math.sqrt(math.log(min(len(scores), _FITTED_LIST)))
+    )
+    standard = standard_scores(scores) or [0.0] * len(scores)
+    return {score: own + missing for score, own in zip(scores, standard, strict=True)}
 
 
 def _repetition_check(question: str) -> Callable[[str], bool]:

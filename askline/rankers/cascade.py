@@ -141,28 +141,25 @@ class Cascade(Ranker):
         running = [place for place, own in enumerate(admitted) if own.positions]
         in_context = [place for place in running if self._in_context(admitted[place].request)]
         one_by_one = [place for place in running if place not in in_context]
-        nothing_run = Ranking((), (StageReport(str(self), 0, 0, 0.0),))
-        rankings = [nothing_run] * len(admitted)
-        for places, run in ((one_by_one, self._run_texts), (in_context, self._run_passages)):
-            found = run([admitted[place].request for place in places], stop) if places else []
-            for place, ranking in zip(places, found, strict=True):
-                rankings[place] = ranking
-        return [own.complete(part) for own, part in zip(admitted, rankings, strict=True)]
-
-    def _run_texts(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
+        rankings = [Ranking((), (StageReport(str(self), 0, 0, 0.0),))] * len(admitted)
+        found = self._run_passages([admitted[place].request for place in in_context], stop)
         start, ready = time.perf_counter(), self.encoder.parts_ready
-        batch = _CascadeBatch(self, requests, start)
+        batch = _CascadeBatch(self, [admitted[place].request for place in one_by_one], start)
         for depth in batch.depths():
             rows, waiting = batch.rows_at(depth, interleave=stop is not None)
             if len(rows):
                 batch.logits[rows] = batch.run.advance(rows, depth, stop=stop, waiting=waiting)
             batch.take_step(depth, stop)
-        if ready == self.encoder.parts_ready:  # no time went into new graphs
+        if batch.states and ready == self.encoder.parts_ready:  # no time went into new graphs
             self.throughput.update(batch.work(), time.perf_counter() - start)
-        return [state.ranking() for state in batch.states]
+        found += [state.ranking() for state in batch.states]
+        for place, ranking in zip((*in_context, *one_by_one), found, strict=True):
+            rankings[place] = ranking
+        return [own.complete(part) for own, part in zip(admitted, rankings, strict=True)]
 
     def _run_passages(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
-        assert self.context is not None
+        if self.context is None or not requests:
+            return []
         start, ready = time.perf_counter(), self.encoder.parts_ready
         batch = PassageBatch(self.encoder, self.context, self.spec_at, requests)
         rankings = batch.run(stop)

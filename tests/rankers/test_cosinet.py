@@ -71,7 +71,7 @@ def test_what_ships_is_small() -> None:
         part: sum(file.stat().st_size for file in folder.rglob("*") if part in file.parts)
         for part in ("cascade", "phrases", "shipped")
     }
-    assert sizes["cascade"] < 40_000_000
+    assert sizes["cascade"] < 45_000_000
     assert sizes["shipped"] - sizes["cascade"] - sizes["phrases"] < 15_000_000
 
 
