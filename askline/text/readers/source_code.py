@@ -221,14 +221,16 @@ def _comments(source: str, language: _Language) -> Iterator[_Comment]:
         name = _following_name(source, start, end, language, definition)
         return _Comment(start, end, lines, name)
 
-    for token in re.compile(language.tokens, re.MULTILINE | re.DOTALL).finditer(source):
-        if token["line"] is not None:
+    tokens = re.compile(language.tokens, re.MULTILINE | re.DOTALL)
+    has_lines, has_blocks = "line" in tokens.groupindex, "block" in tokens.groupindex
+    for token in tokens.finditer(source):
+        if has_lines and token["line"] is not None:
             span = token.span("line")
             if waiting and not _continues(source, waiting[-1], span[0]):
                 yield merged()
                 waiting = []
             waiting.append(span)
-        elif "block" in token.re.groupindex and token["block"] is not None:
+        elif has_blocks and token["block"] is not None:
             if waiting:
                 yield merged()
                 waiting = []

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from askline.text.readers import iter_sentences
+from askline.text.readers.file_kinds import LANGUAGES
 
 from .samples import check, originals, read, refusal, shown
 
@@ -296,6 +297,11 @@ function light($x) { return '// none'; } // until dawn comes
             PHP,
             [("light", "Lights the lamp at dusk."), ("light", "until dawn comes")],
         ),
+        (
+            "a.ml",
+            '(** Lights the lamp. *)\nlet light lamp = "(* no comment *)" ^ lamp\n',
+            [("light", "Lights the lamp.")],
+        ),
     ],
 )
 def test_comments_of_other_languages(
@@ -304,9 +310,7 @@ def test_comments_of_other_languages(
     assert found(tmp_path, name, source) == expected
 
 
-@pytest.mark.parametrize(
-    "suffix", "c cpp h java js ts go rs cs php rb sh sql lua r hs pl kt swift scala py".split()
-)
+@pytest.mark.parametrize("suffix", LANGUAGES)
 def test_code_is_never_a_candidate(tmp_path: Path, suffix: str) -> None:
     source = 'x = call(1, "words in a string")\nif x == 2 { return y }\n'
     assert "It has no comments with text" in refusal(tmp_path, f"a.{suffix}", source)
