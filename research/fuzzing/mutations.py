@@ -3,7 +3,7 @@ Valid files of every format, made in code, and random mutations of them.
 
 `mutated_files(seed)` gives the same files in every run. Mutations work on bytes (flip, overwrite,
 delete, repeat, truncate, splice), on the tokens of a format (insert, repeat thousands of times), on
-the members of a zip archive, and on the compressed streams of a PDF.
+the members of a zip archive and their XML elements, and on the compressed streams of a PDF.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import random
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple, get_args
 
+from askline.text.readers import SUFFIXES
 from askline.text.readers.document import FileKind
 from tests.text.readers.samples import (
     WORD,
@@ -41,12 +42,15 @@ __all__ = [
     "mutated_files",
     "samples",
     "suffix_of",
+    "suffixes_of",
 ]
 
 KINDS: tuple[FileKind, ...] = get_args(FileKind)
 PACKED: tuple[FileKind, ...] = ("docx", "pptx", "xlsx", "opendocument", "epub")
 BINARY: tuple[FileKind, ...] = ("pdf", *PACKED)
 _MAX_BYTES = 2**18  # larger files are cut
+_MAX_MEMBER_BYTES = 2**22
+_DATE = (2020, 1, 1, 0, 0, 0)
 _LONG_REPEATS = (10, 100, 1_000, 30_000)
 
 
@@ -78,7 +82,7 @@ _SUFFIXES: dict[FileKind, str] = {
 
 def _make_pdfs() -> list[bytes]:
     pages = [lines("A line of text that", "goes on. Next."), lines("Page two.")]
-    return [make_pdf(pages, title="Book"), make_pdf([lines("Locked.")], locked=True)]
+    return [*[make_pdf(pages, title="Book")] * 9, make_pdf([lines("Locked.")], locked=True)]
 
 
 def _make_docx() -> bytes:
@@ -133,8 +137,14 @@ def _make_epub() -> bytes:
 
 
 def suffix_of(kind: FileKind) -> str:
-    """A file name suffix of a format."""
+    """The file name suffix of the sample of a format."""
     return _SUFFIXES.get(kind, kind)
+
+
+@cache
+def suffixes_of(kind: FileKind) -> tuple[str, ...]:
+    """All file name suffixes of a format: a reader may depend on them."""
+    return tuple(suffix.lstrip(".") for suffix, known in SUFFIXES.items() if known == kind)
 
 
 @cache
@@ -150,8 +160,11 @@ def samples(kind: FileKind) -> list[bytes]:
         "epub": lambda: [_make_epub()],
     }
     if kind in made:
-        return made[kind]()
-    return [(_SAMPLES_FOLDER / f"sample.{suffix_of(kind)}").read_bytes()]
+        return [_pack(_members(data), lambda: zipfile.ZIP_DEFLATED) for data in made[kind]()]
+    path = _SAMPLES_FOLDER / f"sample.{suffix_of(kind)}"
+    if not path.exists():
+        raise FileNotFoundError(f"The format {kind!r} has no sample. Write one: {path}")
+    return [path.read_bytes()]
 
 
 _WHITE_SPACE = str.maketrans("·¶␍", " \n\r")
@@ -163,7 +176,9 @@ def _read_tokens() -> dict[FileKind, list[str]]:
     for line in Path(__file__).with_name("tokens.txt").read_text("utf-8").splitlines():
         name, _, tokens = line.partition(":")
         rows[name] = [token.translate(_WHITE_SPACE) for token in tokens.split()]
-    return {kind: [" ", "\n", "\t", "a", *rows.get(kind, ())] for kind in KINDS}
+    if missing := [kind for kind in KINDS if not rows.get(kind)]:
+        raise ValueError(f"Formats without a line in tokens.txt: {', '.join(missing)}. Add it.")
+    return {kind: [" ", "\n", "\t", "a", *rows[kind]] for kind in KINDS}
 
 
 TOKENS = _read_tokens()
@@ -187,7 +202,8 @@ def make_file(kind: FileKind, seed: int) -> MutatedFile:
         data = data.decode().encode(rng.choice(_ENCODINGS), "replace")
     for _ in range(rng.choice((1, 1, 2, 3, 8))):
         data = rng.choice(_mutations(kind))(data, kind, rng)[:_MAX_BYTES]
-    return MutatedFile(seed, suffix_of(kind), kind, data)
+    own, others = suffix_of(kind), suffixes_of(kind)
+    return MutatedFile(seed, rng.choice((own, rng.choice(others))), kind, data)
 
 
 Mutation = Callable[[bytes, FileKind, random.Random], bytes]
@@ -196,10 +212,12 @@ _ENCODINGS = ("utf-8",) * 12 + ("utf-16", "utf-8-sig", "cp1252", "shift_jis", "u
 
 def _mutations(kind: FileKind) -> list[Mutation]:
     found = [_flip, _overwrite, _delete, _repeat, _truncate, _splice, _insert, _grow]
-    if kind in PACKED:
-        return [*found, *[_mutate_member] * 12]
+    if kind in PACKED:  # what changes the bytes of an archive, most often only damages it
+        return [*found, *[_mutate_member] * 120]
     if kind == "pdf":
         return [*found, *[_mutate_stream] * 4, *[_mutate_number] * 4]
+    if kind in ("xml", "html"):
+        found += [_mutate_xml] * 4
     return [*found, _insert, _insert, _grow]
 
 
@@ -277,24 +295,84 @@ def _mutate_stream(data: bytes, kind: FileKind, rng: random.Random) -> bytes:
     return data[: found.start()] + body + data[found.end() :]
 
 
-_MEMBER_MUTATIONS = (_flip, _overwrite, _delete, _repeat, _truncate, _insert, _grow)
+_TAG = re.compile(rb"<([\w:]+)(?:\s[^<>]*)?>")
+_VALUE = re.compile(rb'(?<==")[^"<]*(?=")|(?<=>)[^<>]+(?=<)')
+_ODD_VALUES = (
+    *(b"", b" ", b"0", b"-1", b"1", b"65536", b"1048577", b"2147483648", b"1e999", b"NaN", b"A1"),
+    *(b"ZZZZ99999999", b"rId1", b"../../a", b"/", b"a#b", b"&#x10FFFF;", b"A. B. C.", b"a " * 5000),
+)
+
+
+def _element(data: bytes, rng: random.Random) -> tuple[int, int]:
+    """Start and end of a random XML element, up to its first end tag; nothing if there is none."""
+    tags = list(_TAG.finditer(data))
+    if not tags:
+        return 0, 0
+    tag = rng.choice(tags)
+    if tag[0].endswith(b"/>"):
+        return tag.span()
+    end = b"</%b>" % tag[1]
+    at = data.find(end, tag.end())
+    return (tag.start(), at + len(end)) if at >= 0 else (0, 0)
+
+
+def _mutate_xml(data: bytes, kind: FileKind, rng: random.Random) -> bytes:
+    """Repeat, nest, move or drop an element, or change a value; most results are well-formed."""
+    start, end = _element(data, rng)
+    element, how = data[start:end], rng.choice(("repeat", "nest", "move", "drop", "value", "value"))
+    if how == "value" or not element:
+        values = list(_VALUE.finditer(data))
+        if not values:
+            return _insert(data, kind, rng)
+        found = rng.choice(values)
+        return data[: found.start()] + rng.choice(_ODD_VALUES) + data[found.end() :]
+    if how == "repeat":
+        return data[:end] + element * rng.choice((1, 2, 50, 2_000)) + data[end:]
+    if how == "drop":
+        return data[:start] + data[end:]
+    if how == "nest":
+        depth, name = rng.choice((1, 10, 300, 5_000)), re.match(rb"<([\w:]+)", element)
+        assert name is not None
+        opened, closed = b"<%b>" % name[1], b"</%b>" % name[1]
+        return data[:start] + opened * depth + element + closed * depth + data[end:]
+    at, _ = _element(data, rng)
+    return data[:at] + element + data[at:]
+
+
+_MEMBER_MUTATIONS = (
+    *(_flip, _overwrite, _delete, _repeat, _truncate, _insert, _grow),
+    *([_mutate_xml] * 21),
+)
 
 
 def _mutate_member(data: bytes, kind: FileKind, rng: random.Random) -> bytes:
     """Change one member of a zip archive, or its name, and pack the archive again."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = [(name, archive.read(name)) for name in archive.namelist()]
+        members = _members(data)
     except Exception:  # an earlier mutation has damaged the archive
         return _flip(data, kind, rng)
-    at = rng.randrange(len(members)) if members else 0
+    if members:
+        at = rng.randrange(len(members))
+        name, content = members[at]
+        content = rng.choice(_MEMBER_MUTATIONS)(content, kind, rng)[:_MAX_MEMBER_BYTES]
+        other = rng.choice(members)[0]
+        name = rng.choice((name,) * 40 + (other, "word/footnotes.xml", "../a", name + "/", "a"))
+        members[at] = name, content
+    method = rng.choice((0, *[8] * 17, 12, 14))
+    return _pack(members, lambda: method)
+
+
+def _members(data: bytes) -> list[tuple[str, bytes]]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [(name, archive.read(name)) for name in archive.namelist()]
+
+
+def _pack(members: Iterable[tuple[str, bytes]], compression: Callable[[], int]) -> bytes:
+    """A zip archive with a fixed date, so that a seed makes the same file at any time."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        for number, (name, content) in enumerate(members):
-            if number == at:
-                change = rng.choice(_MEMBER_MUTATIONS)
-                content = change(content, kind, rng)
-                name = rng.choice((name,) * 9 + ("word/footnotes.xml", "../a", name + "/", "a"))
+        for name, content in members:
             if name not in archive.namelist():
-                archive.writestr(name, content, rng.choice((0, 8, 8, 8, 12, 14)))
+                entry = zipfile.ZipInfo(name, _DATE)
+                archive.writestr(entry, content, compression())
     return packed.getvalue()

@@ -39,7 +39,7 @@ from askline.text.readers.document import FileKind
 from askline.text.sentences import split_sentences
 from research.benchmarks.common import save
 
-from .mutations import BINARY, KINDS, TOKENS, MutatedFile, mutated_files, suffix_of
+from .mutations import BINARY, KINDS, TOKENS, MutatedFile, mutated_files, suffixes_of
 
 __all__ = ["FileFindings", "fuzz_files", "fuzz_time", "main"]
 
@@ -178,10 +178,12 @@ def fuzz_time(folder: Path, *, seconds: float, seed: int, length: int = 20_000) 
         tokens = TOKENS[kind]
         before, after = ("".join(rng.choices(tokens, k=rng.randint(0, 3))) for _ in range(2))
         unit = "".join(rng.choices(tokens, k=rng.choice((1, 1, 2, 3))))
+        path = folder / f"time.{rng.choice(suffixes_of(kind))}"
 
         def measure(
             factor: int,
             kind: FileKind = kind,
+            path: Path = path,
             before: str = before,
             unit: str = unit,
             after: str = after,
@@ -189,7 +191,6 @@ def fuzz_time(folder: Path, *, seconds: float, seed: int, length: int = 20_000) 
             text = before + unit * (factor * length // len(unit)) + after
             if kind == "text":
                 return _seconds(lambda: split_sentences(text))
-            path = folder / f"time.{suffix_of(kind)}"
             path.write_text(text, encoding="utf-8", newline="")
             return _seconds(lambda: read_content(path))
 
@@ -201,7 +202,7 @@ def fuzz_time(folder: Path, *, seconds: float, seed: int, length: int = 20_000) 
         worst = max(worst, ratio)
         if ratio > 3 or once > _MOST_SECONDS / 2:
             findings.append(
-                {"kind": kind, "before": before, "unit": unit, "after": after, "ratio": ratio}
+                {"file": path.name, "before": before, "unit": unit, "after": after, "ratio": ratio}
             )
             print("not linear:", findings[-1], flush=True)
     return {

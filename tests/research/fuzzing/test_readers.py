@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+import time
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from askline.text.readers import ReadLimits, read_content
-from askline.text.readers.files import file_kind
+from askline.errors import DataError
+from askline.text.readers import SUFFIXES, ReadLimits, file_kind, read_content
+from research.fuzzing import mutations
 from research.fuzzing.mutations import (
     KINDS,
     MutatedFile,
@@ -17,6 +21,7 @@ from research.fuzzing.mutations import (
     mutated_files,
     samples,
     suffix_of,
+    suffixes_of,
 )
 from research.fuzzing.readers import fuzz_files, fuzz_time
 from tests.text.readers.samples import make_slow_pdf
@@ -32,10 +37,43 @@ def test_every_format_has_a_sample_that_can_be_read(kind: str, tmp_path: Path) -
     assert len(read_content(path).sentences) > 0
 
 
-def test_a_seed_always_makes_the_same_file() -> None:
+def test_a_format_without_a_sample_or_tokens_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FileNotFoundError, match="'cuneiform' has no sample. Write one"):
+        samples(cast(Any, "cuneiform"))
+    monkeypatch.setattr(mutations, "KINDS", (*KINDS, "cuneiform"))
+    with pytest.raises(ValueError, match=r"without a line in tokens.txt: cuneiform\."):
+        mutations._read_tokens()
+
+
+def test_every_suffix_is_fuzzed() -> None:
+    assert {suffix for kind in KINDS for suffix in suffixes_of(kind)} == {
+        suffix.lstrip(".") for suffix in SUFFIXES
+    }
+    made = {make_file("source", seed).suffix for seed in range(2_000)}
+    assert made == set(suffixes_of("source"))
+
+
+def test_a_seed_always_makes_the_same_file(monkeypatch: pytest.MonkeyPatch) -> None:
     files = list(islice(mutated_files(500), 2 * len(KINDS)))
+    samples.cache_clear()
+    monkeypatch.setattr(time, "time", lambda: 1.7e9)  # dates in archives
     assert files == [make_file(file.kind, file.seed) for file in files]
     assert {file.kind for file in files} == set(KINDS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_mutated_files_are_not_refused_at_once(kind: str, tmp_path: Path) -> None:
+    """Else the fuzzer would test little more than the first check of a reader."""
+    [known] = [each for each in KINDS if each == kind]
+    read = 0
+    for seed in range(80):
+        file = make_file(known, seed)
+        path = tmp_path / f"a.{file.suffix}"
+        path.write_bytes(file.data)
+        with suppress(DataError):
+            read += len(read_content(path).sentences) > 0
+    assert read >= 15
 
 
 def test_mutated_files_cause_no_crash(tmp_path: Path) -> None:
