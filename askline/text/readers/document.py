@@ -344,6 +344,8 @@ class _Splitter:
         self._columns = ""  # names of the columns of the current table
         self._lead_ins: list[tuple[int, str]] = []  # and the levels of the items that they are
         self._introduces_next = False  # whether the last block is a lead-in
+        # The open lists in plain text: the mark and column of their items, and their lead-ins.
+        self._plain_lists: dict[tuple[str, int], str] = {}
         # Joined once and not per sentence, because a heading can be very long.
         self._context = SentenceContext()
         self._above = self._context  # without columns and lead-in
@@ -460,6 +462,7 @@ class _Splitter:
         if self._has_questions or self._below_question():
             pieces = self._cut_questions(block)
         text = self._text
+        self._plain_lists.clear()
         before = (0, 0)  # the span of the sentence before
         after_colon = False
         for first, last, is_question in pieces:
@@ -470,7 +473,7 @@ class _Splitter:
             lead_in = self._lead_in()
             self._update_context(lead_in)
             for start, end in self._bounds(first, last):
-                if (after_colon or lead_in) and not level:
+                if (after_colon or self._plain_lists) and not level:
                     lead_in = self._plain_lead_in(before, start, lead_in)
                     self._update_context(lead_in)
                 before = start, end
@@ -487,11 +490,26 @@ class _Splitter:
         return self._lead_ins[-1][1] if self._lead_ins else ""
 
     def _plain_lead_in(self, before: tuple[int, int], start: int, lead_in: str) -> str:
-        """The lead-in of a sentence in a list that is written as plain text; `before` is above."""
-        if _BULLET.match(self._text, start):
-            ends_with_colon = self._text[before[1] - 1] in _LEAD_IN_ENDS
-            return lead_in or (self._text[slice(*before)] if ends_with_colon else "")
-        return "" if _BLANK_LINE.search(self._text, before[1], start) else lead_in
+        """
+        The lead-in of a sentence in a list that is written as plain text; `before` is above.
+
+        Items belong to one list if they have the same mark in the same column.
+        """
+        text = self._text
+        if not _BULLET.match(text, start):
+            if _BLANK_LINE.search(text, before[1], start):
+                self._plain_lists.clear()
+                return ""
+            return lead_in
+        mark = text[start] if not text[start].isalnum() else "1"
+        item = mark, start - text.rfind("\n", 0, start)
+        if item in self._plain_lists:
+            while next(reversed(self._plain_lists)) != item:
+                self._plain_lists.popitem()
+        else:
+            is_lead_in = text[before[1] - 1] in _LEAD_IN_ENDS
+            self._plain_lists[item] = text[slice(*before)] if is_lead_in else ""
+        return self._plain_lists[item]
 
     def _cut_questions(self, block: TextBlock) -> Iterator[tuple[int, int, bool]]:
         """

@@ -252,8 +252,12 @@ class _Page:
         if self._tables and self._tables[-1].in_cell:
             self._tables[-1].only_links &= only_links
             return only_links and bool(self._list_depth)
-        is_short = len(self._short_text) < _SHORT_CHARACTERS
-        return only_links or (is_short and is_furniture_text(self._short_outside))
+        if only_links or len(self._short_text) < 2:  # one letter is that of an index
+            return True
+        if len(self._short_text) >= _SHORT_CHARACTERS:
+            return False
+        label = self._short_text.rstrip(":").lower()
+        return label in _ADMONITIONS or is_furniture_text(self._short_outside)
 
     def _add_piece(self, text: str, start: int, end: int) -> None:
         text = text.replace("\xad", "")  # a soft hyphen would split the word

@@ -270,3 +270,16 @@ def test_underlined_lines_of_plain_text_are_headings(tmp_path: Path) -> None:
     assert found["Start it."].headings == ("Run (2015)",)
     assert "1.2.3. A number." in found
     check(document)
+
+
+def test_nested_lists_of_plain_text_have_their_own_lead_ins(tmp_path: Path) -> None:
+    source = (
+        "News:\n\n* Printing:\n  - Fix a crash\n  - Add a page\n* Files:\n  - Sort them\n* Docs\n"
+    )
+    document = read(tmp_path, "a.txt", source)
+    found = {document.text[s.start : s.end][2:]: s.lead_in for s in iter_sentences(document)}
+    assert found["Printing:"] == "News:"
+    assert found["Add a page"] == "* Printing:"
+    assert found["Files:"] == "News:"
+    assert found["Sort them"] == "* Files:"
+    assert found["Docs"] == "News:"
