@@ -62,7 +62,7 @@ _ADMONITIONS = frozenset("note tip warning caution important danger attention hi
 _LETTER = re.compile(r"[^\W_]")
 _SHORT_CHARACTERS = 100
 _MAX_BOLD_CHARACTERS = 200  # of a line in bold type that is a heading
-_SENTENCE_ENDS = (".", "!", ",", ";", "…", "")
+_SENTENCE_ENDS = (".", "!", ",", ";", ":", "…", "")
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
 

@@ -73,7 +73,7 @@ _MODULE_LINE = re.compile(
 _HEADING_ATTRIBUTES = re.compile(r"[ \t]*\{[^{}]*\}[ \t]*\Z")
 _TERM_MEANING = re.compile(r"[ ]{0,3}:[ \t]+(?=\S)")
 _MEANING_AHEAD = re.compile(r"[ ]{0,3}:[ \t]+\S")
-_BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)(?=\S)[^*_]{2,200}(?<=[^\s.!,;])(?P=mark)[ \t]*\Z")
+_BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)(?=\S)[^*_]{2,200}(?<=[^\s.!,;:])(?P=mark)[ \t]*\Z")
 
 
 def read_markdown(source: str) -> Content:

@@ -27,7 +27,7 @@ Replacement = tuple[int, int, str]
 """Start, end, and the text to show instead."""
 FindMarks = Callable[[str], Iterable[Replacement]]
 
-_BOLD_LINE = re.compile(r"(?P<mark>\*{1,2})(?=\S)[^*]{2,200}(?<=[^\s.!,;])(?P=mark)\s*\Z")
+_BOLD_LINE = re.compile(r"(?P<mark>\*{1,2})(?=\S)[^*]{2,200}(?<=[^\s.!,;:])(?P=mark)\s*\Z")
 _CAPTION = re.compile(r"(?:table|figure|fig\.|example|listing)\s*[\dA-Z]", re.IGNORECASE)
 _MAX_BOLD_CHARACTERS = 200
 _TERM_END = re.compile(r"[:;,.!?—–-]\Z")

@@ -283,3 +283,16 @@ def test_nested_lists_of_plain_text_have_their_own_lead_ins(tmp_path: Path) -> N
     assert found["Files:"] == "News:"
     assert found["Sort them"] == "* Files:"
     assert found["Docs"] == "News:"
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.md", "**Default:**\n\nIt is 5.\n"),
+        ("a.rst", "**Default:**\n\nIt is 5.\n"),
+        ("a.html", "<p><b>Default:</b><p>It is 5."),
+    ],
+)
+def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source: str) -> None:
+    found = list(iter_sentences(read(tmp_path, name, source)))
+    assert [(s.kind, s.heading) for s in found] == [("sentence", "")] * 2
