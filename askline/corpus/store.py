@@ -469,9 +469,15 @@ class Store:
         with suppress(CorpusError):
             target.executemany("INSERT INTO skipped VALUES (?, ?, ?, ?, ?)", self.skipped())
         for document_id in document_ids:
-            for table, key in _DOCUMENT_TABLES.items():
-                found = self._all(f"SELECT {key}, * FROM {table} WHERE {key} = ?", document_id)
-                rows = [row for own_id, *row in found if own_id == document_id]
+            try:
+                found = {
+                    table: self._all(f"SELECT {key}, * FROM {table} WHERE {key} = ?", document_id)
+                    for table, key in _DOCUMENT_TABLES.items()
+                }
+            except CorpusError:
+                continue  # a page that its check did not need; its file is read again by `add`
+            for table, table_rows in found.items():
+                rows = [row for own_id, *row in table_rows if own_id == document_id]
                 if rows:
                     marks = ", ".join("?" * len(rows[0]))
                     target.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", rows)

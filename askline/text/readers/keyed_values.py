@@ -33,6 +33,7 @@ _TITLE_KEYS = frozenset(("title", "name", "heading", "question"))
 """Keys whose value is the heading of the object that they stand in."""
 _MAX_HEADING_CHARACTERS = 200
 _MAX_LIST_CHARACTERS = 400
+_MAX_NUMBERS = 100  # in one object; with more, it is a table of numbers, such as a vocabulary
 _MAX_WORD_CHARACTERS = 80  # of a value that is joined with others
 _MAX_DEPTH = 50  # deeper objects count as part of the one above
 _WORDS = re.compile(r"\S\s+\S")
@@ -56,6 +57,8 @@ class _Container:
     words: list[tuple[Piece | None, Sequence[Piece]]] = field(default_factory=list)
     """Short values, in an object with their keys, that wait to be joined."""
     characters: int = 0
+    numbers: int = 0
+    """Values that are no strings."""
 
 
 class KeyedWriter:
@@ -100,6 +103,9 @@ class KeyedWriter:
             return
         name = key[0].strip().lower()
         container = self._open[-1]
+        container.numbers += not is_string
+        if not is_string and container.numbers > _MAX_NUMBERS:
+            return
         is_short = len(text) <= _MAX_WORD_CHARACTERS and not _SENTENCE.search(text)
         is_first_title = name in _TITLE_KEYS and not container.words
         if container.is_element and is_short and not is_first_title:

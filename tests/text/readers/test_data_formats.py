@@ -94,6 +94,12 @@ def test_an_object_in_a_list_is_one_line(tmp_path: Path) -> None:
     assert texts(yaml) == ["code: FR, size: 3", "code: DE, size: 4"]
 
 
+def test_a_vocabulary_is_no_text(tmp_path: Path) -> None:
+    vocabulary = {f"word{number}": number for number in range(5_000)}
+    document = read(tmp_path, "a.json", json.dumps({"name": "Lamp", "vocab": vocabulary}))
+    assert len(texts(document)) == 100
+
+
 JSON_VALUES = st.recursive(
     st.text(max_size=8) | st.integers() | st.none(),
     lambda inner: (
