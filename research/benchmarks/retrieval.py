@@ -1,7 +1,7 @@
 """
 What each part of retrieval contributes: gold among the first 1, 5, 20 and 100 sentences, and time.
 
-    ASKLINE_DATA=DIR python -m research.benchmarks.retrieval --documents DIR --save
+    ASKLINE_DATA=DIR python -m research.benchmarks.retrieval --documents DIR --answers 100 --save
 
 Every variant answers every question, one after the other, on the same index: nothing but the words
 of the question ("before"), each part alone, all parts, and all parts but one. No test set is used:
@@ -9,7 +9,8 @@ WikiQA dev and train, held-out articles of SQuADShifts, the dev half of the hand
 to documents (--documents: the folder that `research.document_questions.build` made), and mined
 questions (--mined: the file dev.jsonl of `research.mining`), each section of theirs a document.
 `typos` are the questions of WikiQA train and SQuADShifts wiki with one typing error in a word of at
-least five letters. Writes research/results/retrieval.json.
+least five letters. With --answers N, the default ranker answers the first N questions of some sets
+after the retrieval "before" and "all". Writes research/results/retrieval.json.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from askline.corpus import Corpus, RetrievedSentence
+from askline import load
+from askline.corpus import Answer, Corpus, RetrievedSentence, answer
+from askline.corpus.ask import DEFAULT_RANKER
 from askline.corpus.question_terms import RetrievalOptions
 from askline.corpus.retrieval import LexicalRetriever
 from askline.data import hold_out, read_paragraphs, to_question_set
 from askline.evaluation import markdown_table
+from askline.rankers.base import Ranker
 from askline.types import Source
 from research.document_questions.questions import is_right, load_questions
 
@@ -41,6 +45,7 @@ from .corpus_library import Asking, Library, library
 from .document_questions import all_units, open_set
 
 AT = (1, 5, 20, 100)
+ANSWERS_AT = (1, 3, 5)
 ALL = RetrievalOptions()
 BEFORE = RetrievalOptions(
     stop_words=1.0,
@@ -66,12 +71,16 @@ SHIFTS = {
 }
 
 
+ANSWERED = ("WikiQA dev", "SQuADShifts wiki", "SQuADShifts wiki, typos", "documents")
+"""Sets whose questions are also ranked, with --answers N."""
+
+
 class Task(NamedTuple):
     """A question to one retriever, and what makes a sentence right."""
 
     question: str
     ways: dict[str, LexicalRetriever]
-    place: Callable[[Sequence[RetrievedSentence]], int | None]
+    place: Callable[[Sequence[RetrievedSentence | Answer]], int | None]
 
 
 def variants() -> dict[str, RetrievalOptions]:
@@ -188,7 +197,7 @@ def document_tasks(
             ):
 
                 def place(
-                    hits: Sequence[RetrievedSentence], gold: Any = question.gold
+                    hits: Sequence[RetrievedSentence | Answer], gold: Any = question.gold
                 ) -> int | None:
                     right = (is_right(each.text, each.document, gold) for each in hits)
                     return next((at for at, one in enumerate(right, start=1) if one), None)
@@ -208,6 +217,22 @@ def measure(tasks: Sequence[Task], names: Sequence[str]) -> list[dict[str, Any]]
             seconds[name].append(time.perf_counter() - start)
             places[name].append(task.place(hits))
     return [row(name, places[name], seconds[name], seconds[names[0]]) for name in names]
+
+
+def first_answers(tasks: Sequence[Task], ranker: Ranker) -> list[dict[str, Any]]:
+    """Accuracy of the default ranker after the old and the new retrieval, in percent."""
+    rows = []
+    for name in ("before", "all"):
+        places = [
+            task.place(
+                answer(task.question, task.ways[name], ranker, top_k=max(ANSWERS_AT)).answers
+            )
+            for task in tasks
+        ]
+        right = {k: sum(at is not None and at <= k for at in places) for k in ANSWERS_AT}
+        shares = {f"right@{k}": round(100 * right[k] / len(places), 1) for k in ANSWERS_AT}
+        rows.append({"variant": name, **shares})
+    return rows
 
 
 def row(
@@ -258,6 +283,7 @@ def main() -> None:
     parser.add_argument("--documents", type=Path, help="the folder of the document sets")
     parser.add_argument("--mined", type=Path, help="the file of mined dev questions")
     parser.add_argument("--indexes", type=Path, help="where the indexes of the documents are kept")
+    parser.add_argument("--answers", type=int, default=0, help="questions per set to rank, too")
     parser.add_argument("--only", nargs="+", help="names of sets")
     parser.add_argument("--variants", nargs="+", help="names of variants")
     parser.add_argument("--save", action="store_true", help="write research/results/retrieval.json")
@@ -266,6 +292,7 @@ def main() -> None:
     if given.variants:
         options = {name: options[name] for name in given.variants}
     figures: dict[str, Any] = {"questions": given.questions}
+    ranker = load(str(DEFAULT_RANKER))
     with ExitStack() as stack:
         for name, tasks in all_tasks(given, options, stack):
             if given.only and name not in given.only:
@@ -274,6 +301,12 @@ def main() -> None:
             figures[name] = {"number": len(tasks), "rows": rows}
             table = markdown_table(list(rows[0]), [list(each.values()) for each in rows])
             print(f"\n{name}, {len(tasks)} questions\n{table}", flush=True)
+            if given.answers and name in ANSWERED:
+                asked = tasks[: given.answers]
+                rows = first_answers(asked, ranker)
+                figures[name] |= {"asked": len(asked), "answers": rows}
+                table = markdown_table(list(rows[0]), [list(each.values()) for each in rows])
+                print(f"\nfirst {len(asked)} questions, ranked\n{table}", flush=True)
     if given.save:
         print(f"\nSaved to {save('retrieval', figures, 'tantivy')}")
 
