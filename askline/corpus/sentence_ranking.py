@@ -2,8 +2,9 @@
 From retrieved sentences to ranked ones, with the probability that the order follows.
 
 A ranker that reads passages gets the passages of the retrieved sentences, and ranks all their
-sentences in context. Any other ranker, and any retriever that knows no passages, has the retrieved
-sentences ranked one by one, each with its title context.
+sentences in context; it may then read the best of them once more, alone. Any other ranker, and any
+retriever that knows no passages, has the retrieved sentences ranked one by one, each with its title
+context.
 
 The score of a sentence that a calibrated stage has ranked is the log odds of an answer, from the
 ranker's score and the retrieval score, and its probability is that of these log odds.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -264,6 +265,9 @@ def _rank_passages(
             hit = replace(hit, score=score, probability=probability_of(score))
         hits.append(replace(hit, stage=hit.stage + first))
     hits.sort(key=lambda hit: (-hit.stage, hit.probability is None, -hit.score))  # stable
+    alone = _read_alone(question, hits, sentences, standard, ranker, blend, stages)
+    if alone is not None:
+        hits, stages = alone
     rest = [
         Hit(len(sentences) + at, each.score, first - 1) for at, each in enumerate(chosen.others)
     ]
@@ -274,6 +278,45 @@ def _rank_passages(
         first,
         ranker.threshold if settings.threshold is None else settings.threshold,
     )
+
+
+def _read_alone(
+    question: str,
+    hits: Sequence[Hit],
+    sentences: Sequence[RetrievedSentence],
+    standard: Mapping[float, float],
+    ranker: Ranker,
+    blend: float,
+    stages: tuple[StageReport, ...],
+) -> tuple[list[Hit], tuple[StageReport, ...]] | None:
+    """
+    Read the best sentences once more, alone, and rank them by both readings.
+
+    A passage shows what a sentence is about, and alone it must carry the answer itself: the two
+    readings make different mistakes. None if the folder does not ask for it, or for want of time.
+    """
+    settings, full_depth = ranker.context, ranker.full_depth
+    if settings is None or settings.alone is None or full_depth is None or not hits:
+        return None
+    depth = stages[hits[0].stage].context_depth
+    if depth is None or depth not in settings.answer:
+        return None
+    best = [hit for hit in hits if hit.stage == hits[0].stage and hit.probability is not None]
+    best = best[: settings.alone.count]
+    texts = [
+        each.text for each in add_title_context(question, [sentences[hit.index] for hit in best])
+    ]
+    ranking = full_depth.trace(question, texts)
+    weights, own = settings.answer[depth], list[Hit]()
+    for found in ranking.hits:
+        hit = best[found.index]
+        retrieval = blend * standard[sentences[hit.index].score]
+        in_context = (hit.score - weights.retrieval * retrieval - weights.bias) / weights.logit
+        score = settings.alone.log_odds(in_context, log_odds(found.score), retrieval)
+        own.append(replace(hit, score=score, probability=probability_of(score), stage=len(stages)))
+    own.sort(key=lambda hit: -hit.score)
+    report = replace(ranking.stages[-1], context_depth=depth)
+    return [*own, *hits[len(best) :]], (*stages, report)
 
 
 def _standard_by_score(scores: Sequence[float]) -> dict[float, float]:

@@ -124,6 +124,11 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         return self.context is not None
 
     @property
+    def full_depth(self) -> Ranker | None:
+        """The same ranker at full depth for sentences alone; None if it does not read passages."""
+        return None
+
+    @property
     def first_stage(self) -> Ranker | None:
         """The stages before the last one of a pipeline; None for other rankers."""
         return None
@@ -417,6 +422,10 @@ class _Composite(Ranker):
     @property
     def context(self) -> ContextSettings | None:
         return self.last.context
+
+    @property
+    def full_depth(self) -> Ranker | None:
+        return self.last.full_depth
 
     @property
     def first_stage(self) -> Ranker | None:

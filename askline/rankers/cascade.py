@@ -170,10 +170,13 @@ class Cascade(Ranker):
     def _in_context(self, request: Request) -> bool:
         return self.context is not None and request.context is not None
 
+    @property
+    def full_depth(self) -> Cascade:
+        return replace(self, schedule=KeepCounts(self.encoder.depths[-1:]), context=None)
+
     def predict(self, pairs: Iterable[tuple[str, str]]) -> ScoreArray:
         """The probability of each pair at full depth, whatever the schedule."""
-        full_depth = replace(self, schedule=KeepCounts(self.encoder.depths[-1:]))
-        return Ranker.predict(full_depth, pairs)
+        return Ranker.predict(self.full_depth, pairs)
 
     def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
         """What the reader points at inside each text, at full depth; None without a reader."""

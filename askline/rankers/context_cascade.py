@@ -23,8 +23,10 @@ from ..types import Cost, Hit, Ranking, Span, StageReport
 from .deadline import Stop
 from .probability import (
     UNCALIBRATED,
+    AloneCalibration,
     AnswerCalibration,
     LogitCalibration,
+    read_alone_calibration,
     read_answer_calibration,
     read_calibration,
     read_threshold,
@@ -54,10 +56,12 @@ class ContextSettings:
     """By depth, the probability of an answer from its logit and its retrieval score."""
     threshold: float | None = None
     """The probability below which `Corpus.ask` has no answer; None: that of the ranker."""
+    alone: AloneCalibration | None = None
+    """How `Corpus.ask` reads the best sentences once more, alone; None if it does not."""
 
     @classmethod
     def from_config(cls, context: ContextConfig) -> ContextSettings:
-        """Read `schedule`, `calibration`, `answer` and `threshold`; each may be absent."""
+        """Read `schedule`, `calibration`, `answer`, `threshold` and `alone`; each may be absent."""
         schedule, entries = context.ranking.get("schedule") or {}, context.ranking
         try:
             enter = int(schedule.get("enter", DEFAULT_ENTER))
@@ -78,6 +82,7 @@ class ContextSettings:
             read_calibration(entries),
             read_answer_calibration(entries),
             read_threshold(entries) if "threshold" in entries else None,
+            read_alone_calibration(entries),
         )
 
     def probabilities(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -14,10 +14,12 @@ from ..errors import ModelError
 
 __all__ = [
     "UNCALIBRATED",
+    "AloneCalibration",
     "AnswerCalibration",
     "LogitCalibration",
     "log_odds",
     "probability_of",
+    "read_alone_calibration",
     "read_answer_calibration",
     "read_calibration",
     "read_threshold",
@@ -63,6 +65,45 @@ class AnswerCalibration:
 
     def log_odds(self, logit: float, retrieval: float) -> float:
         return self.logit * logit + self.retrieval * retrieval + self.bias
+
+
+@dataclass(frozen=True, slots=True)
+class AloneCalibration:
+    """
+    The log odds of a sentence that was read in its passage and then alone.
+
+    `context * c + alone * a + retrieval * r + bias`: the logit in context, the log odds of the
+    sentence alone, and the standard score of the retrieval.
+    """
+
+    count: int
+    """How many sentences are read alone: the best ones in context."""
+    context: float
+    alone: float
+    retrieval: float
+    bias: float
+
+    def log_odds(self, context: float, alone: float, retrieval: float) -> float:
+        odds = self.context * context + self.alone * alone
+        return odds + self.retrieval * retrieval + self.bias
+
+
+def read_alone_calibration(config: Mapping[str, Any]) -> AloneCalibration | None:
+    """From `{"alone": {"count": 10, "context": 0.2, "alone": 0.6, …}}`; None if absent."""
+    found = config.get("alone")
+    if found is None:
+        return None
+    try:
+        weights = _floats({name: value for name, value in found.items() if name != "count"})
+        made = AloneCalibration(int(found["count"]), **weights)
+        if made.count < 1 or min(made.context, made.alone, made.retrieval) < 0:
+            raise ValueError("count must be positive and no weight negative")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ModelError(
+            'alone must have the form {"count": 10, "context": 0.2, "alone": 0.6, '
+            f'"retrieval": 0.4, "bias": -2.0}}, got {found!r} ({error}).'
+        ) from error
+    return made
 
 
 def probability_of(odds: float) -> float:

@@ -88,6 +88,11 @@ class StageRecorder(Ranker):
         return self._wrapped.first_stage
 
     @property
+    def full_depth(self) -> Ranker | None:
+        is_late = self._time_is_up is not None and self._time_is_up()
+        return None if is_late else self._wrapped.full_depth
+
+    @property
     def threshold(self) -> float | None:
         return self._wrapped.threshold
 

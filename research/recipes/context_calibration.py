@@ -29,9 +29,10 @@ from askline import Corpus, data, load
 from askline.corpus.results import RetrievedSentence
 from askline.corpus.retrieval import HasPassages, standard_scores
 from askline.corpus.sentence_ranking import choose_passages
-from askline.corpus.title_context import title_path
+from askline.corpus.title_context import add_title_context, title_path
 from askline.rankers.base import Ranker
 from askline.rankers.cascade import Cascade
+from askline.rankers.probability import log_odds
 from askline.training.cascade.context_examples import paragraph_passages
 from askline.training.cascade.question_variants import add_unanswerable, add_variants
 from askline.types import Passage
@@ -42,6 +43,8 @@ from research.document_questions.questions import is_right, load_questions
 FloatArray = NDArray[np.float64]
 ENTER = 20
 RETRIEVED = 100
+READ_ALONE = 24
+COUNT_ALONE = 10
 SEED = 5
 IsGold = Callable[[RetrievedSentence], bool]
 
@@ -66,6 +69,7 @@ class Scored(NamedTuple):
     logits: FloatArray  # (depths, sentences)
     retrieval: FloatArray  # (sentences,) standard scores
     gold: NDArray[np.bool_]  # (sentences,)
+    alone: FloatArray  # (sentences,) log odds read alone; NaN but for the best ones in context
 
 
 def squadshifts_tasks(most: int) -> Iterator[Task]:
@@ -133,6 +137,11 @@ def score(task: Task, ranker: Ranker, encoder: Any) -> Scored | None:
     rows = np.arange(len(passages))
     logits = np.stack([run.advance(rows, depth) for depth in encoder.context_depths])
     sentences = [each for own in chosen.passages for each in own]
+    best = np.argsort(-logits[-1], kind="stable")[:READ_ALONE]
+    texts = add_title_context(task.question, [sentences[at] for at in best.tolist()])
+    pairs = [(task.question, each.text) for each in texts]
+    alone = np.full(len(sentences), np.nan)
+    alone[best] = [log_odds(value) for value in ranker.predict(pairs).tolist()]
     known = [each.score for each in found]
     standard = dict(zip(known, standard_scores(known) or [0.0] * len(known), strict=True))
     lowest = min(known)
@@ -144,6 +153,7 @@ def score(task: Task, ranker: Ranker, encoder: Any) -> Scored | None:
         logits.astype(np.float64),
         np.array([standard[max(each.score, lowest)] for each in sentences]),
         np.array([task.is_gold(each) for each in sentences]),
+        alone,
     )
 
 
@@ -167,7 +177,7 @@ def save_scored(scored: Sequence[Scored], path: Path) -> None:
         "source": np.array([each.source for each in scored]),
         "answerable": np.array([each.answerable for each in scored]),
     }
-    for name in ("passage", "tokens", "logits", "retrieval", "gold"):
+    for name in ("passage", "tokens", "logits", "retrieval", "gold", "alone"):
         arrays |= {f"{name}.{at}": getattr(each, name) for at, each in enumerate(scored)}
     np.savez_compressed(path, **arrays)
 
@@ -179,7 +189,7 @@ def load_scored(path: Path) -> list[Scored]:
                 str(source),
                 bool(answerable),
                 *(found[f"{name}.{at}"] for name in ("passage", "tokens", "logits")),
-                *(found[f"{name}.{at}"] for name in ("retrieval", "gold")),
+                *(found[f"{name}.{at}"] for name in ("retrieval", "gold", "alone")),
             )
             for at, (source, answerable) in enumerate(
                 zip(found["source"], found["answerable"], strict=True)
@@ -217,20 +227,51 @@ def fit_weights(scored: Sequence[Scored], row: int, *, alone: bool = False) -> W
         name: sum(len(own.gold) for own in scored if own.source == name) for name in sources(scored)
     }
     weight = np.concatenate([np.full(len(own.gold), 1 / sizes[own.source]) for own in scored])
-    weight *= len(weight) / weight.sum()
-    weights = np.zeros(3)
-    for _ in range(60):
-        probability = 0.5 * (1 + np.tanh(0.5 * (weights @ columns)))
-        hessian = (columns * (weight * probability * (1 - probability))) @ columns.T
-        step = np.linalg.solve(
-            hessian + 1e-6 * np.eye(3), columns @ (weight * (probability - labels))
-        )
-        weights -= np.clip(step, -2, 2)
-    return Weights(*(float(value) for value in weights))
+    return Weights(*(float(value) for value in logistic_regression(columns, labels, weight)))
 
 
 def sources(scored: Sequence[Scored]) -> list[str]:
     return sorted({own.source for own in scored})
+
+
+def fit_alone(scored: Sequence[Scored]) -> FloatArray:
+    """Logistic regression over the sentences that were read alone too: four weights."""
+    chosen = [np.flatnonzero(~np.isnan(own.alone)) for own in scored]
+    columns = np.concatenate(
+        [alone_columns(own, rows) for own, rows in zip(scored, chosen, strict=True)], axis=1
+    )
+    labels = np.concatenate([own.gold[rows] for own, rows in zip(scored, chosen, strict=True)])
+    counts = {
+        name: sum(len(rows) for own, rows in zip(scored, chosen, strict=True) if own.source == name)
+        for name in sources(scored)
+    }
+    weight = np.concatenate(
+        [
+            np.full(len(rows), 1 / counts[own.source])
+            for own, rows in zip(scored, chosen, strict=True)
+        ]
+    )
+    return logistic_regression(columns, labels.astype(float), weight)
+
+
+def alone_columns(own: Scored, rows: NDArray[np.int64]) -> FloatArray:
+    """(4, sentences): in context, alone, retrieval, 1."""
+    return np.stack(
+        [own.logits[-1, rows], own.alone[rows], own.retrieval[rows], np.ones(len(rows))]
+    )
+
+
+def logistic_regression(columns: FloatArray, labels: FloatArray, weight: FloatArray) -> FloatArray:
+    """Weights of the columns, by Newton's method."""
+    weight = weight * (len(weight) / weight.sum())
+    weights = np.zeros(len(columns))
+    for _ in range(60):
+        probability = 0.5 * (1 + np.tanh(0.5 * (weights @ columns)))
+        hessian = (columns * (weight * probability * (1 - probability))) @ columns.T
+        hessian += 1e-6 * np.eye(len(columns))
+        step = np.linalg.solve(hessian, columns @ (weight * (probability - labels)))
+        weights -= np.clip(step, -2, 2)
+    return weights
 
 
 class Plan(NamedTuple):
@@ -266,12 +307,31 @@ def run_plan(
     return np.concatenate(order), odds, cost
 
 
+def read_alone(
+    own: Scored, order: NDArray[np.int64], odds: FloatArray, weights: FloatArray
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """The order and the log odds after the first sentences were read alone."""
+    best = np.array([at for at in order[:COUNT_ALONE].tolist() if not np.isnan(own.alone[at])])
+    if not len(best):
+        return order, odds
+    odds = odds.copy()
+    odds[best] = weights @ alone_columns(own, best)
+    others = order[~np.isin(order, best)]
+    return np.concatenate([best[np.argsort(-odds[best], kind="stable")], others]), odds
+
+
 def measure(
-    scored: Sequence[Scored], plan: Plan, depths: Sequence[int], weights: Sequence[Weights]
+    scored: Sequence[Scored],
+    plan: Plan,
+    depths: Sequence[int],
+    weights: Sequence[Weights],
+    alone: FloatArray | None = None,
 ) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for own in scored:
-        order, _, cost = run_plan(own, plan, depths, weights)
+        order, odds, cost = run_plan(own, plan, depths, weights)
+        if alone is not None:
+            order, _ = read_alone(own, order, odds, alone)
         found.setdefault("token-layers", []).append(cost)
         if own.answerable:
             for at in (1, 3, 5):
@@ -328,7 +388,9 @@ def fit(folder: Path, scores: Path, budget: float) -> None:
     print("all passages to the end:", measure(scored, Plan(ENTER, ()), depths, weights))
     plan, row = choose_plan(scored, depths, weights, budget)
     print("chosen:", plan, row)
-    threshold = fit_threshold(scored, plan, depths, weights)
+    both = fit_alone(scored)
+    print("with the best read alone:", both, measure(scored, plan, depths, weights, both))
+    threshold = fit_threshold(scored, plan, depths, weights, both)
     ranking = {
         "schedule": {
             "enter": plan.enter,
@@ -340,6 +402,13 @@ def fit(folder: Path, scores: Path, budget: float) -> None:
         },
         "answer": {str(depth): own._asdict() for depth, own in zip(depths, weights, strict=True)},
         "threshold": threshold,
+        "alone": {
+            "count": COUNT_ALONE,
+            **{
+                name: float(value)
+                for name, value in zip(("context", "alone", "retrieval", "bias"), both, strict=True)
+            },
+        },
     }
     config["context"] |= ranking
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
@@ -347,7 +416,11 @@ def fit(folder: Path, scores: Path, budget: float) -> None:
 
 
 def fit_threshold(
-    scored: Sequence[Scored], plan: Plan, depths: Sequence[int], weights: Sequence[Weights]
+    scored: Sequence[Scored],
+    plan: Plan,
+    depths: Sequence[int],
+    weights: Sequence[Weights],
+    alone: FloatArray,
 ) -> float:
     """
     The lowest threshold that refuses 80 % of the unanswerable questions of every source.
@@ -357,6 +430,7 @@ def fit_threshold(
     best = {name: ([], [], []) for name in sources(scored)}  # type: dict[str, Any]
     for own in scored:
         order, odds, _ = run_plan(own, plan, depths, weights)
+        order, odds = read_alone(own, order, odds, alone)
         probability = 0.5 * (1 + np.tanh(0.5 * odds[order[:5]].max()))
         right, wrong, none = best[own.source]
         if not own.answerable:

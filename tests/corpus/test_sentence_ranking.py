@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from askline.rankers import Cascade
 from askline.rankers.base import Ranker
 from askline.rankers.context_cascade import ContextSettings
 from askline.rankers.deadline import Stop
-from askline.rankers.probability import AnswerCalibration, LogitCalibration
+from askline.rankers.probability import AloneCalibration, AnswerCalibration, LogitCalibration
 from askline.rankers.schedule import KeepCounts, Step
 from askline.text.words import split_words
 from askline.types import Passage, Span
@@ -191,6 +191,58 @@ def test_the_folder_says_how_retrieval_counts(corpus: Corpus, blend: float) -> N
     ):
         own = retrieval.get(text, min(standard))
         assert scores[text] == pytest.approx(0.7 * logit + 0.3 * blend * own - 0.1, abs=1e-5)
+
+
+@dataclass
+class WeekRun(LayerwiseRun):
+    """Read alone, only a sentence with the word week answers."""
+
+    candidates: Sequence[str]
+
+    @property
+    def tokens(self) -> IntArray:
+        return np.full(len(self.candidates), 10, np.int64)
+
+    def advance(
+        self,
+        rows: IntArray,
+        depth: int,
+        *,
+        stop: Stop | None = None,
+        waiting: IntArray | None = None,
+    ) -> FloatArray:
+        return np.array([5.0 if "week" in self.candidates[row] else -5.0 for row in rows], "f4")
+
+
+@dataclass
+class AloneEncoder(PassageWordEncoder):
+    def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
+        return WeekRun(candidates)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_best_sentences_are_read_once_more_alone(corpus: Corpus, count: int) -> None:
+    before = _cascade(weights={2: AnswerCalibration(1.0, 0.0, 0.0)})
+    assert before.context is not None
+    alone = AloneCalibration(count, context=1.0, alone=2.0, retrieval=0.0, bias=-1.0)
+    context = replace(before.context, alone=alone)
+    ranker = replace(before, encoder=AloneEncoder(), context=context)
+    first, then = (answer(QUESTION, corpus.retriever(), own, top_k=20) for own in (before, ranker))
+    assert len(first.answers) == len(then.answers)
+    own = [each for each in then.answers if each.stage == len(then.stages) - 1]
+    assert len(own) == count
+    assert {each.text for each in own} == {each.text for each in first.answers[:count]}
+    scores = {each.text: each.score for each in first.answers}
+    for each in own:
+        read = 10.0 if "week" in each.text else -10.0
+        assert each.score == pytest.approx(scores[each.text] + read - 1, abs=1e-3)
+    if count == 3:
+        assert own[0].text == "Trains need a week for it."
+    shown = [each.probability for each in then.answers if each.probability is not None]
+    assert shown == sorted(shown, reverse=True)
+    cost = then.stages[-1].cost
+    assert cost is not None
+    assert cost.token_layers == 20 * count
 
 
 def test_the_threshold_of_the_context_replaces_that_of_the_ranker(corpus: Corpus) -> None:
