@@ -27,6 +27,7 @@ import numpy as np
 from askline import data
 from askline.data.squad import SpanQuestion
 from askline.engine.encoder import OnnxEncoder, load_encoder
+from askline.engine.sessions import SessionCache
 from askline.evaluation import score_phrases
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
@@ -154,7 +155,7 @@ def timings(folder: ModelFolder, limit: int | None) -> dict[str, Any]:
     tensors = {name: one for name, one in adapted.tensors.items() if "adapter." not in name}
     whole = (adapted.config.encoder.layers,)
     layout = replace(adapted.config, adapter=None, depths=whole)
-    plain = replace(adapted, config=layout, tensors=tensors, _sessions={})
+    plain = replace(adapted, config=layout, tensors=tensors, _sessions=SessionCache())
     taken: dict[str, list[float]] = {"with the adapter": [], "a line alone": []}
     for turn in range(ROUNDS + 1):  # the first round loads the layers
         for question, texts in lists:

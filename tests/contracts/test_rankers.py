@@ -150,7 +150,9 @@ class _TakesBlankQuestions(_Broken):
 
 class _TakesAString(_Broken):
     def rank(self, question: str, documents: Iterable[Document], **options: Any) -> list[Hit]:
-        return super().rank(question, list(documents), **options)
+        if isinstance(documents, str):
+            documents = list(documents)
+        return super().rank(question, documents, **options)
 
 
 class _SortsTheCallersList(_Broken):
