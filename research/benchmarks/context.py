@@ -3,22 +3,21 @@ Sentences read in their paragraph, beside the same sentences read one by one.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.context paragraphs [--folder DIR] [--most N]
     ASKLINE_DATA=DIR python -m research.benchmarks.context no_answer [--folder DIR] [--most N]
-    ASKLINE_DATA=DIR python -m research.benchmarks.context cost [--folder DIR] [--most N]
+    ASKLINE_DATA=DIR python -m research.benchmarks.context corpora [--folder DIR] [--most N]
 
 `paragraphs`: SQuAD v1.1 dev, MAP and P@1 over the sentences of the paragraph, one by one at full
 depth and in context at every depth, and exact match and F1 of the phrase that the same pass reads
 in the best sentence. `no_answer`: how well the best probability of a paragraph separates the
 answerable questions of SQuAD v2.0 dev from the others; the threshold comes from held-out
-SQuADShifts questions with unanswerable variants. `cost`: token-layers and milliseconds of
-`Corpus.ask` over SQuAD v1.1 dev, in context and one by one, in turn. Writes
-research/results/context_PART.json.
+SQuADShifts questions with unanswerable variants. `corpora`: `Corpus.ask` over all paragraphs of
+SQuAD v1.1 dev and all documents of WikiQA, in context and one by one in turn: accuracy, exact match
+and F1 of the phrase, token-layers and milliseconds. Writes research/results/context_PART.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -32,6 +31,7 @@ from askline.evaluation import Abstention, auroc, choose_threshold, expected_cal
 from askline.evaluation.calibration import PlattScaling
 from askline.evaluation.phrase_scores import exact_match, f1
 from askline.models.folder import ModelFolder
+from askline.rankers.base import Ranker
 from askline.rankers.cascade import Cascade, shipped_folder
 from askline.training.cascade.context_examples import (
     PassageQuestion,
@@ -42,13 +42,23 @@ from askline.training.cascade.question_variants import add_unanswerable
 from askline.types import Passage
 
 from . import common
+from .corpus_answers import (
+    ACCURATE_AT,
+    Asked,
+    Reply,
+    judged,
+    milliseconds,
+    phrase_means,
+    shares,
+)
 from .corpus_library import library
 
+CORPORA = ("squad/dev-v1.1.json", "wikiqa:test")
 _BATCH = 16
 Logits = NDArray[np.float32]
 
 
-class Asked(NamedTuple):
+class Example(NamedTuple):
     """A question and its paragraph."""
 
     question: PassageQuestion
@@ -62,14 +72,14 @@ class Found(NamedTuple):
     phrase: str
 
 
-def asked(passages: Sequence[TrainingPassage], most: int | None) -> list[Asked]:
+def asked(passages: Sequence[TrainingPassage], most: int | None) -> list[Example]:
     """Questions at even steps through the set."""
-    found = [Asked(each, passage) for passage in passages for each in passage.questions]
+    found = [Example(each, passage) for passage in passages for each in passage.questions]
     chosen = np.linspace(0, len(found) - 1, min(most or len(found), len(found))).astype(int)
     return [found[at] for at in np.unique(chosen).tolist()]
 
 
-def read(encoder: OnnxEncoder, questions: Sequence[Asked]) -> Iterator[Found]:
+def read(encoder: OnnxEncoder, questions: Sequence[Example]) -> Iterator[Found]:
     """Every paragraph through all layers."""
     depths = encoder.context_depths
     for begin in range(0, len(questions), _BATCH):
@@ -98,7 +108,7 @@ def average_precision(scores: Sequence[float], answers: Sequence[int]) -> float:
     return float(sum((number + 1) / rank for number, rank in enumerate(hits)) / len(hits))
 
 
-def ranked(scores: Sequence[Sequence[float]], questions: Sequence[Asked]) -> dict[str, float]:
+def ranked(scores: Sequence[Sequence[float]], questions: Sequence[Example]) -> dict[str, float]:
     values = [
         average_precision(own, each.question.answers)
         for own, each in zip(scores, questions, strict=True)
@@ -173,36 +183,41 @@ def no_answer(folder: str, most: int | None) -> dict[str, Any]:
     }
 
 
-def cost(folder: str, most: int | None) -> dict[str, Any]:
-    """The same questions, one way after the other."""
-    asking = library("squad/dev-v1.1.json")
+def corpora(folder: str, most: int | None) -> dict[str, Any]:
+    """Every question is asked both ways, one after the other."""
     cascade = Cascade.load(folder)
     first = load("cosinet").top(100)
     ways = {
         "one by one": first.then(replace(cascade, context=None)),
         "in context": first.then(cascade),
     }
-    rows: dict[str, dict[str, list[float]]] = {
-        name: {"token-layers": [], "ms": []} for name in ways
-    }
-    chosen = np.linspace(0, len(asking.questions) - 1, most or 200).astype(int).tolist()
+    return {on: corpus_figures(on, ways, most) for on in CORPORA}
+
+
+def corpus_figures(on: str, ways: Mapping[str, Ranker], most: int | None) -> dict[str, Any]:
+    asking = library(on, most)
+    judgements = {name: list[Asked]() for name in ways}
+    layers = {name: list[float]() for name in ways}
     with Corpus.in_memory() as corpus:
         corpus.add(asking.documents)
         retriever = corpus.retriever()
         for ranker in ways.values():  # graphs are built
             answer(asking.questions[0].text, retriever, ranker)
-        for at in chosen:
+        for question in asking.questions:
             for name, ranker in ways.items():
-                start = time.perf_counter()
-                found = answer(asking.questions[at].text, retriever, ranker)
-                rows[name]["ms"].append(1000 * (time.perf_counter() - start))
-                layers = [own.cost.token_layers for own in found.stages if own.cost]
-                rows[name]["token-layers"].append(sum(layers))
-    figures: dict[str, Any] = {"questions": len(chosen)}
-    for name, row in rows.items():
+                found = answer(question.text, retriever, ranker, top_k=max(ACCURATE_AT))
+                phrase = found.best.phrase if found.best else None
+                reply = Reply(found.answers, phrase.text if phrase else "", found.seconds)
+                judgements[name].append(judged(question, reply, ranker))
+                costs = [own.cost.token_layers for own in found.stages if own.cost]
+                layers[name].append(sum(costs))
+    figures: dict[str, Any] = {"questions": len(asking.questions)}
+    for name, own in judgements.items():
         figures[name] = {
-            "token-layers, mean": round(float(np.mean(row["token-layers"]))),
-            "ms, p50": round(float(np.median(row["ms"])), 1),
+            **shares(own, ACCURATE_AT, "accuracy"),
+            **phrase_means(own),
+            **milliseconds([each.seconds for each in own]),
+            "token-layers": round(float(np.mean(layers[name]))),
         }
     return figures
 
@@ -226,7 +241,7 @@ def _percent(values: Sequence[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("part", choices=["paragraphs", "no_answer", "cost"])
+    parser.add_argument("part", choices=["paragraphs", "no_answer", "corpora"])
     parser.add_argument("--folder", default=str(shipped_folder()), help="a cascade with a context")
     parser.add_argument("--on", default="squad1:dev", help="the set of `paragraphs`")
     parser.add_argument("--most", type=int, help="this many questions at even steps")
@@ -234,7 +249,7 @@ def main() -> None:
     if options.part == "paragraphs":
         result = paragraphs(options.folder, options.most, on=options.on)
     else:
-        run = {"no_answer": no_answer, "cost": cost}[options.part]
+        run = {"no_answer": no_answer, "corpora": corpora}[options.part]
         result = run(options.folder, options.most)
     for name, row in result.items():
         print(f"{name}: {row}")
