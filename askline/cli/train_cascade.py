@@ -268,14 +268,17 @@ def _print_next_steps(out: Path, sets: CascadeData) -> None:
     click.echo("\n".join(lines), err=True)
 
 
-@click.command(short_help="Train a reader of answer spans for a cascade.")
-@click.option(
+_model_option = click.option(
     "--model",
     metavar="DIR",
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the cascade, as `askline train cascade` writes it.  "
     "[default: the cascade that ships with askline]",
 )
+
+
+@click.command(short_help="Train a reader of answer spans for a cascade.")
+@_model_option
 @click.option(
     "--on",
     "sets",
@@ -386,13 +389,7 @@ def reader(
 
 
 @click.command(short_help="Train a cascade to read passages in context.")
-@click.option(
-    "--model",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the cascade, as `askline train cascade` writes it.  "
-    "[default: the cascade that ships with askline]",
-)
+@_model_option
 @click.option(
     "--on",
     "sets",
