@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-from .document import Blocks, Content, DocumentPart, PlaceUnit, UnreadableError
+from .document import BlockKind, Blocks, Content, DocumentPart, PlaceUnit, UnreadableError
 from .html import read_html
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ _REPLY_HEADER = re.compile(
     r"-{2,}[ ]?(?:Original|Forwarded|Ursprüngliche)[^\n]*-{2,}|_{20,}\s*\Z|From:[ \t].*@"
 )
 _SIGNATURE = re.compile(r"--[ ]?\Z")
+# The start of a diff, of one of its parts, or of the list of changed files above it.
+_PATCH = re.compile(
+    r"^(?:diff --git |--- (?:a/)?\S+\n\+\+\+ |@@ -\d+,?\d* \+\d|---\n(?= \S.* \| +\d))",
+    re.MULTILINE,
+)
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _MAX_HEADER_CHARACTERS = 2_000
 _PGP = re.compile(r"-----(BEGIN|END) PGP (?P<what>[A-Z ]+)-----|Hash: \S+\s*\Z")
@@ -105,8 +110,10 @@ class _Mail:
             if part.get_content_subtype() == "html":
                 self._add_content(read_html(text))
             else:
-                for paragraph in _PARAGRAPH_END.split(_own_text(text)):
+                prose, patch = _split_patch(_own_text(text))
+                for paragraph in _PARAGRAPH_END.split(prose):
                     self._add_paragraph(paragraph.strip("\n"))
+                self._add_paragraph(patch.strip("\n"), "code")
         return " ".join(_header(message, "Subject").split())
 
     def _add_content(self, content: Content) -> None:
@@ -117,10 +124,10 @@ class _Mail:
         self._pieces.append(content.text)
         self.length += len(content.text)
 
-    def _add_paragraph(self, text: str) -> None:
+    def _add_paragraph(self, text: str, kind: BlockKind = "text") -> None:
         if text.strip():
             self._paragraphs.append(self.length)
-            self._blocks.add(self.length, self.length + len(text), "text")
+            self._blocks.add(self.length, self.length + len(text), kind)
             self._pieces += (text, "\n\n")
             self.length += len(text) + 2
 
@@ -178,6 +185,12 @@ def _own_text(text: str) -> str:
         else:
             kept.append(line)
     return "\n".join(kept)
+
+
+def _split_patch(text: str) -> tuple[str, str]:
+    """The text before a patch, and the patch with the list of its files, up to the end."""
+    found = _PATCH.search(text)
+    return (text, "") if found is None else (text[: found.start()], text[found.start() :])
 
 
 def _drop_attribution(kept: list[str]) -> None:

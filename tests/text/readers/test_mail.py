@@ -140,3 +140,39 @@ def test_a_separator_of_many_times_takes_linear_time() -> None:
     start = time.process_time()
     read_mail(b"From " + b"12:34" * 20_000 + b"\rx\n\nThe lamp is lit.\n")
     assert time.process_time() - start < 2
+
+
+PATCH = """\
+Subject: [PATCH] Light the lamp
+
+The lamp was never lit. This lights it.
+
+---
+ lib/lamp.c | 2 +-
+ 1 file changed, 1 insertion(+), 1 deletion(-)
+
+diff --git a/lib/lamp.c b/lib/lamp.c
+--- a/lib/lamp.c
++++ b/lib/lamp.c
+@@ -1,3 +1,3 @@
+-    light (lamp, OFF);
++    light (lamp, ON);
+"""
+
+
+@pytest.mark.parametrize("start", ["---\n lib", "diff --git", "--- a/lib", "@@ -1"])
+def test_a_patch_is_code_and_no_sentence(tmp_path: Path, start: str) -> None:
+    header, _, body = PATCH.partition("\n\n")
+    prose = body[: body.index("---")]
+    message = f"{header}\n\n{prose}{body[body.index(start) :]}"
+    document = read(tmp_path, "patch.eml", message)
+    kinds = shown(document)
+    sentences = [text for kind, text in kinds if kind == "sentence"]
+    assert sentences == ["The lamp was never lit.", "This lights it."]
+    assert any(kind == "code" and "light (lamp, ON);" in text for kind, text in kinds)
+
+
+def test_a_rule_of_dashes_is_no_patch(tmp_path: Path) -> None:
+    document = read(tmp_path, "rule.eml", "Subject: Rule\n\nIt is lit.\n\n---\n\nIt shines.\n")
+    sentences = [text for _, text in shown(document)]
+    assert {"It is lit.", "It shines."} <= set(sentences)
