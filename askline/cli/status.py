@@ -24,7 +24,7 @@ _ENOUGH_CHARACTERS = 100_000  # for bytes per character to be meaningful
 @json_option
 def status(folder: str, *, as_json: bool) -> None:
     """
-    Show what an index holds, and what was not read when files were added.
+    Show what an index holds, and what was not read.
 
     \b
     Example:

@@ -8,10 +8,11 @@ Sentences read in their paragraph, beside the same sentences read one by one.
 `paragraphs`: SQuAD v1.1 dev, MAP and P@1 over the sentences of the paragraph, one by one at full
 depth and in context at every depth, and exact match and F1 of the phrase that the same pass reads
 in the best sentence. `no_answer`: how well the best probability of a paragraph separates the
-answerable questions of SQuAD v2.0 dev from the others; the threshold comes from held-out
-SQuADShifts questions with unanswerable variants. `corpora`: `Corpus.ask` over all paragraphs of
-SQuAD v1.1 dev and all documents of WikiQA, in context and one by one in turn: accuracy, exact match
-and F1 of the phrase, token-layers and milliseconds. Writes research/results/context_PART.json.
+answerable questions of SQuAD v2.0 dev from the others, with thresholds from WikiQA dev and from
+held-out SQuADShifts questions with unanswerable variants. `corpora`: `Corpus.ask` over all
+paragraphs of SQuAD v1.1 dev and all documents of WikiQA, in context and one by one in turn:
+accuracy, exact match and F1 of the phrase, token-layers and milliseconds. Writes
+research/results/context_PART.json.
 """
 
 from __future__ import annotations
@@ -161,8 +162,25 @@ def no_answer(folder: str, most: int | None) -> dict[str, Any]:
                 for own, each in zip(logits, questions, strict=True)
             ]
         )
-    threshold = choose_threshold(best["fitted"], answerable["fitted"]).threshold
-    at = Abstention.at(threshold, best["measured"], answerable["measured"])
+    lists = list(data.load_dataset("wikiqa:dev", root=root))
+    wikiqa = [
+        Example(PassageQuestion(each.text), TrainingPassage(each.id, tuple(each.texts)))
+        for each in lists
+    ]
+    chosen = choose_threshold(
+        [float(own.logits[-1].max()) for own in read(encoder, wikiqa)],
+        [each.answerable for each in lists],
+    )
+    abstaining = {
+        name: _abstaining(threshold, best["measured"], answerable["measured"])
+        for name, threshold in (
+            ("WikiQA dev", chosen.threshold),
+            (
+                "held-out SQuADShifts",
+                choose_threshold(best["fitted"], answerable["fitted"]).threshold,
+            ),
+        )
+    }
     curve = PlattScaling.fit(sentences["fitted"], labels["fitted"])
     error = expected_calibration_error(curve(sentences["measured"]), labels["measured"])
     halves = _other_half(best["measured"], answerable["measured"])
@@ -173,11 +191,7 @@ def no_answer(folder: str, most: int | None) -> dict[str, Any]:
         "AUROC on the fitted questions": round(
             100 * auroc(best["fitted"], answerable["fitted"]), 2
         ),
-        "abstaining": {
-            "precision": round(100 * at.precision, 2),
-            "recall": round(100 * at.recall, 2),
-            "F1": round(100 * at.f1, 2),
-        },
+        "abstaining, threshold from": abstaining,
         "F1 of abstaining, threshold from the other half": halves,
         "calibration error of sentences, %": round(100 * error, 2),
     }
@@ -220,6 +234,14 @@ def corpus_figures(on: str, ways: Mapping[str, Ranker], most: int | None) -> dic
             "token-layers": round(float(np.mean(layers[name]))),
         }
     return figures
+
+
+def _abstaining(
+    threshold: float, best: NDArray[np.float64], answerable: NDArray[np.bool_]
+) -> dict[str, float]:
+    at = Abstention.at(threshold, best, answerable)
+    shares = {"precision": at.precision, "recall": at.recall, "F1": at.f1}
+    return {name: round(100 * share, 2) for name, share in shares.items()}
 
 
 def _other_half(best: NDArray[np.float64], answerable: NDArray[np.bool_]) -> float:
