@@ -221,7 +221,7 @@ def corpus_figures(on: str, ways: Mapping[str, Ranker], most: int | None) -> dic
             for name, ranker in ways.items():
                 found = answer(question.text, retriever, ranker, top_k=max(ACCURATE_AT))
                 phrase = found.best.phrase if found.best else None
-                reply = Reply(found.answers, phrase.text if phrase else "", found.seconds)
+                reply = Reply(found.answers, phrase.text if phrase else None, found.seconds)
                 judgements[name].append(judged(question, reply, ranker))
                 costs = [own.cost.token_layers for own in found.stages if own.cost]
                 layers[name].append(sum(costs))

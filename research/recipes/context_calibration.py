@@ -344,7 +344,11 @@ def measure(
 
 
 def choose_plan(
-    scored: Sequence[Scored], depths: Sequence[int], weights: Sequence[Weights], budget: float
+    scored: Sequence[Scored],
+    depths: Sequence[int],
+    weights: Sequence[Weights],
+    alone: FloatArray,
+    budget: float,
 ) -> tuple[Plan, dict[str, float]]:
     """The plan within the budget with the best mean of right@1 and right@3 over the sources."""
     best: tuple[float, Plan, dict[str, float]] | None = None
@@ -356,7 +360,7 @@ def choose_plan(
         if any(after >= before for before, after in pairwise(falling)):
             continue
         plan = Plan(enter, keeps)
-        row = measure(scored, plan, depths, weights)
+        row = measure(scored, plan, depths, weights, alone)
         if row["token-layers"] > budget:
             continue
         value = float(
@@ -386,10 +390,10 @@ def fit(folder: Path, scores: Path, budget: float) -> None:
             "with gold among the passages",
         )
     print("all passages to the end:", measure(scored, Plan(ENTER, ()), depths, weights))
-    plan, row = choose_plan(scored, depths, weights, budget)
-    print("chosen:", plan, row)
     both = fit_alone(scored)
-    print("with the best read alone:", both, measure(scored, plan, depths, weights, both))
+    plan, row = choose_plan(scored, depths, weights, both, budget)
+    print("without reading alone:", measure(scored, plan, depths, weights))
+    print("chosen:", plan, row, both)
     threshold = fit_threshold(scored, plan, depths, weights, both)
     ranking = {
         "schedule": {
@@ -473,7 +477,7 @@ def main() -> None:
     two = commands.add_parser("fit")
     two.add_argument("folder", type=Path)
     two.add_argument("--scores", type=Path, required=True)
-    two.add_argument("--budget", type=float, default=20_000, help="mean token-layers")
+    two.add_argument("--budget", type=float, default=17_500, help="mean token-layers in context")
     options = parser.parse_args()
     if options.command == "collect":
         collect(options.folder, options.corpus, options.indexes, options.out, options.most)
