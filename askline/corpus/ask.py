@@ -118,7 +118,7 @@ def answers_from(
     groups = _group_hits(hits, ranked.sentences, top_k, (threshold or own) if join else None)
     sentences = list(ranked.sentences)
     for place, (hit, *_) in enumerate(groups):
-        phrase = _phrase_of(hit, sentences[hit.index])
+        phrase = _phrase_of(hit, sentences[hit.index], threshold)
         was_read = ranked.stages[hit.stage].context_depth is not None
         if place == 0 and ranker is not None and not was_read:
             phrase = read_phrase(ranker, question, sentences[hit.index])
@@ -146,9 +146,19 @@ def _check_threshold(ranker: Ranker | None, given: float | None) -> None:
         )
 
 
-def _phrase_of(hit: Hit, sentence: RetrievedSentence) -> AnswerPhrase | None:
-    """The phrase that the ranker found while it ranked the sentence in its passage."""
+def _phrase_of(
+    hit: Hit, sentence: RetrievedSentence, threshold: float | None
+) -> AnswerPhrase | None:
+    """
+    The phrase that the ranker found while it ranked the sentence in its passage.
+
+    The probability decides whether a sentence answers. Only below the threshold, the reader may say
+    that there is no phrase.
+    """
     if hit.span is None:
+        return None
+    is_answer = threshold is not None and (hit.probability or 0.0) >= threshold
+    if not is_answer and hit.span.score <= hit.span.no_answer:
         return None
     start, end = hit.span.start, hit.span.end
     return AnswerPhrase(sentence.text[start:end], start, end)

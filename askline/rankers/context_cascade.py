@@ -173,9 +173,7 @@ class PassageBatch:
             return {}
         spans = self._run.read(state.sentences[texts])
         return {
-            text: span
-            for text, span in zip(texts.tolist(), spans, strict=True)
-            if span is not None and span.score > span.no_answer
+            text: span for text, span in zip(texts.tolist(), spans, strict=True) if span is not None
         }
 
 
