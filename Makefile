@@ -11,7 +11,7 @@ TORCH := torch==2.13.0
 CLIENTS := $(VENV)/clients/.made
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types fast unit fuzz test-clients browser format docs lock dist reproduce clean
+.PHONY: help demo check test lint types fast unit fuzz test-clients browser format docs docs-site lock dist reproduce clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ format: $(DEV) ## Fix and format the code
 docs: $(DEV) ## Generate the references, the results page and the README table
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python -m research.make_results
+
+docs-site: $(DEV) ## Build the documentation site in build/site
+	$(BIN)/python docs/make_site.py
 
 # A new environment without constraints, so that each package gets its newest version.
 lock: ## Write the newest versions of all packages to requirements/constraints.txt

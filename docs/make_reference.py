@@ -1,5 +1,5 @@
 """
-Generate docs/cli.md from the help of the commands and docs/http.md from the OpenAPI document.
+Generate docs/reference: cli.md from the help of the commands, http.md from the OpenAPI document.
 
     python docs/make_reference.py
 """
@@ -18,13 +18,13 @@ from askline.serving.openapi_reference import as_markdown
 from askline.serving.settings import Settings
 from askline.serving.worker_pool import WorkerPool
 
-TARGET = Path(__file__).parent / "cli.md"
-HTTP_TARGET = Path(__file__).parent / "http.md"
+TARGET = Path(__file__).parent / "reference" / "cli.md"
+HTTP_TARGET = Path(__file__).parent / "reference" / "http.md"
 _HTTP_HEAD = """\
 # HTTP reference
 
 Generated from the OpenAPI document by `make docs`. A running service has this reference at `/docs`
-and the OpenAPI document at `/openapi.json`. How to run the service: [HTTP service](service.md).
+and the OpenAPI document at `/openapi.json`. How to run it: [HTTP service](../guides/service.md).
 
 """
 _HEAD = """\

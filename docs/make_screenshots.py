@@ -1,5 +1,5 @@
 """
-Make the pictures of docs/service.md from the pages that come with askline.
+Make the pictures of docs/guides/service.md from the pages that come with askline.
 
     python docs/make_screenshots.py
 

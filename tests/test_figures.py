@@ -22,7 +22,7 @@ from research.tables import ResultFiles, page, published
 
 ROOT = Path(__file__).parent.parent
 MADE = ROOT / "research" / "results.md"
-GENERATED = {MADE, ROOT / "docs" / "cli.md", ROOT / "docs" / "http.md"}
+GENERATED = {MADE, ROOT / "docs" / "reference" / "cli.md", ROOT / "docs" / "reference" / "http.md"}
 PAGES = [
     path
     for path in (

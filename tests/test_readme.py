@@ -18,8 +18,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 PROJECT = ROOT / "pyproject.toml"
-GENERATED = {ROOT / "docs" / "cli.md", ROOT / "docs" / "http.md"}
-PAGES = [README, *sorted(set(ROOT.glob("docs/*.md")) - GENERATED)]
+GENERATED = {ROOT / "docs" / "reference" / "cli.md", ROOT / "docs" / "reference" / "http.md"}
+PAGES = [README, *sorted(set(ROOT.glob("docs/**/*.md")) - GENERATED)]
 RUN_PAGES = [
     pytest.param(page, id=page.name, marks=() if page == README else pytest.mark.slow)
     for page in PAGES

@@ -1,4 +1,4 @@
-"""Render an OpenAPI description as Markdown (docs/http.md) and as HTML (`/docs`)."""
+"""Render an OpenAPI description as Markdown (docs/reference/http.md) and as HTML (`/docs`)."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def connect(url: str, *, encode: EncodeQuestion | None = None) -> Connector:
 
     The index, the table and the fields are checked at once; CorpusError if one is missing. `encode`
     returns the vector of a question, for a PostgreSQL table with `embedding=COLUMN`.
-    docs/connectors.md lists every option.
+    docs/guides/search-servers.md lists every option.
     """
     server = ServerUrl.parse(url)
     if server.scheme in ("postgresql", "postgres"):

@@ -464,7 +464,7 @@ def _postgres_errors(server: ServerUrl, options: TableOptions) -> Iterator[None]
     except psycopg.errors.QueryCanceled as error:
         raise CorpusError(
             f"{server}: No answer within {options.timeout:g} seconds. Allow more, "
-            "timeout=SECONDS, or create an index on the words (docs/connectors.md)."
+            "timeout=SECONDS, or create an index on the words (docs/guides/search-servers.md)."
         ) from error
     except psycopg.errors.ConnectionTimeout as error:
         raise CorpusError(
