@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rankers": {"text", "models", "engine"},
     "phrases": {"text", "models", "engine", "rankers"},
     "corpus": {"text", "models", "engine", "rankers", "phrases"},
+    "plots": {"evaluation", "tuning"},
     "testing": {"rankers"},
     "tuning": {"text", "data", "evaluation", "engine", "rankers"},
     "training": {"text", "data", "evaluation", "models", "engine", "rankers", "phrases"},

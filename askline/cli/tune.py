@@ -117,7 +117,7 @@ def tune() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("cascade-tuning"),
     show_default=True,
-    help="Folder for the score tables, front.json and front.svg.",
+    help="Folder for the score tables, front.json and, with the extra plots, front.svg.",
 )
 @click.option("--dry-run", is_flag=True, help="Do not change the model folder.")
 @json_option
@@ -172,7 +172,7 @@ def cascade(
         first=first is not None,
         on_step=lambda step: click.echo(f"Searching: {step} …", err=True),
     )
-    written = write_report(tuned, out)
+    written = [write_report(tuned, out), *_draw(tuned, out / "front.svg")]
     if not dry_run:
         save_schedule(tuned, folder)
     if as_json:
@@ -182,6 +182,19 @@ def cascade(
     click.echo(f"Wrote {' and '.join(map(str, written))}.", err=True)
     if not dry_run:
         click.echo(f"Wrote the schedule to {folder}.", err=True)
+
+
+def _draw(tuned: TuningResult, path: Path) -> list[Path]:
+    """Draw the front; without matplotlib, say so and draw nothing."""
+    from ..errors import MissingExtraError
+    from ..plots import cost_quality_front
+
+    try:
+        cost_quality_front(tuned).savefig(path)
+    except MissingExtraError as error:
+        click.echo(f"{path.name} was not drawn. {error}", err=True)
+        return []
+    return [path]
 
 
 def _score_sets(

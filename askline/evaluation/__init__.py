@@ -15,9 +15,11 @@ from .calibration import (
     Abstention,
     IsotonicRegression,
     PlattScaling,
+    ReliabilityBin,
     auroc,
     choose_threshold,
     expected_calibration_error,
+    reliability_bins,
 )
 from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
 from .phrase_scores import PhraseScores, exact_match, f1, normalize_phrase, score_phrases
@@ -44,6 +46,7 @@ __all__ = [
     "PlattScaling",
     "Qrels",
     "RankedList",
+    "ReliabilityBin",
     "Run",
     "auroc",
     "bootstrap_interval",
@@ -62,6 +65,7 @@ __all__ = [
     "randomization_test",
     "read_qrels",
     "read_run",
+    "reliability_bins",
     "score_phrases",
     "score_run",
     "t_test",

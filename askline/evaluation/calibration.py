@@ -20,9 +20,11 @@ __all__ = [
     "Abstention",
     "IsotonicRegression",
     "PlattScaling",
+    "ReliabilityBin",
     "auroc",
     "choose_threshold",
     "expected_calibration_error",
+    "reliability_bins",
 ]
 
 _NEWTON_STEPS = 100
@@ -153,14 +155,26 @@ def auroc(scores: ArrayLike, labels: ArrayLike) -> float:
     return float(above / (positives * negatives))
 
 
-def expected_calibration_error(
-    probabilities: ArrayLike, labels: ArrayLike, *, bins: int = 15
-) -> float:
-    """
-    The mean gap between predicted probability and observed frequency, over bins of equal width.
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """The pairs whose predicted probability is in one range."""
 
-    A fraction, 0 to 1; each bin is weighted by its share of the pairs. A bin includes its upper
-    bound but not its lower one, except that the first bin includes 0.
+    count: int
+    """The number of pairs, at least 1."""
+    probability: float
+    """The mean of their predicted probabilities."""
+    frequency: float
+    """The share of them that are positive; equal to `probability` if perfectly calibrated."""
+
+
+def reliability_bins(
+    probabilities: ArrayLike, labels: ArrayLike, *, bins: int = 15
+) -> list[ReliabilityBin]:
+    """
+    Compare predicted probabilities with observed frequencies, over bins of equal width.
+
+    A bin includes its upper bound but not its lower one, except that the first bin includes 0.
+    Empty bins are left out.
     """
     probability = np.asarray(probabilities, float)
     label = np.asarray(labels, bool)
@@ -174,8 +188,27 @@ def expected_calibration_error(
     if bins < 1:
         raise InputError(f"`bins` must be at least 1, got {bins}.")
     bin_index = np.clip(np.ceil(probability * bins).astype(int) - 1, 0, bins - 1)
-    gap = np.bincount(bin_index, probability, bins) - np.bincount(bin_index, label, bins)
-    return float(np.abs(gap).sum() / len(probability))
+    counts = np.bincount(bin_index, minlength=bins)
+    sums = np.bincount(bin_index, probability, bins)
+    positives = np.bincount(bin_index, label, bins)
+    return [
+        ReliabilityBin(int(count), float(total / count), float(positive / count))
+        for count, total, positive in zip(counts, sums, positives, strict=True)
+        if count
+    ]
+
+
+def expected_calibration_error(
+    probabilities: ArrayLike, labels: ArrayLike, *, bins: int = 15
+) -> float:
+    """
+    The mean gap between predicted probability and observed frequency, over `reliability_bins`.
+
+    A fraction, 0 to 1; each bin is weighted by its share of the pairs.
+    """
+    found = reliability_bins(probabilities, labels, bins=bins)
+    gaps = sum(own.count * abs(own.probability - own.frequency) for own in found)
+    return gaps / sum(own.count for own in found)
 
 
 def _sigmoid(logits: FloatArray) -> FloatArray:

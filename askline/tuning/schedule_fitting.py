@@ -25,7 +25,6 @@ from ..rankers.schedule import DropFraction, Step, TunedRow, TunedSchedule
 from ..text.atomic_write import atomic_write
 from .candidate_lists import CandidateLists, concatenated, make_lists
 from .depth_calibration import calibrate, no_answer_threshold
-from .plot import results_svg
 from .schedule_search import Trial, measure, search
 from .score_tables import ScoreTable
 from .selection import Choice, TrialTable
@@ -273,13 +272,12 @@ def save_schedule(tuned: TuningResult, folder: Path) -> None:
     _write(path, json.dumps(config | tuned.to_config(), indent=2, ensure_ascii=False))
 
 
-def write_report(tuned: TuningResult, folder: Path) -> tuple[Path, Path]:
-    """Write the results as JSON and as an SVG plot; returns both paths."""
+def write_report(tuned: TuningResult, folder: Path) -> Path:
+    """Write the results as `front.json`; returns its path. `askline.plots` draws them."""
     folder.mkdir(parents=True, exist_ok=True)
-    report, plot = folder / "front.json", folder / "front.svg"
+    report = folder / "front.json"
     _write(report, json.dumps(tuned.as_dict(), indent=1, ensure_ascii=False))
-    _write(plot, results_svg(tuned).rstrip())
-    return report, plot
+    return report
 
 
 def _write(path: Path, text: str) -> None:

@@ -28,10 +28,10 @@ from askline import data
 from askline.engine.layerwise import LayerwiseEncoder
 from askline.evaluation import markdown_table
 from askline.evaluation.significance import bootstrap_interval
+from askline.plots import cost_quality_front
 from askline.rankers.schedule import DropFraction, Schedule, Step
 from askline.tuning import ScoreTable, TuningResult, score_set, tune
 from askline.tuning.candidate_lists import CandidateLists, make_lists
-from askline.tuning.plot import results_svg
 from askline.tuning.schedule_fitting import fingerprint, save_schedule
 from askline.tuning.schedule_search import Trial, measure
 from askline.tuning.score_tables import with_first_stage
@@ -179,7 +179,7 @@ def main() -> None:
     figures["published, ASNQ"] = {str(alpha): own for alpha, own in PUBLISHED.items()}
     path = common.save("cascade_cost", figures)
     picture = path.with_name("cascade_front.svg")
-    picture.write_text(results_svg(tuned), encoding="utf-8")
+    cost_quality_front(tuned).savefig(picture)
     print(f"Wrote {path} and {picture}.")
     if options.store is not None:
         save_schedule(tuned, options.store)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,19 @@ def test_tune_writes_the_schedule_and_the_front(
     config = json.loads((model / "config.json").read_text("utf-8"))
     assert (config["schedule"]["budget"], config["schedule"]["stage"]) == (0.6, 1.5)
     assert sorted(path.name for path in out.iterdir()) == ["front.json", "front.svg"]
+    assert ET.parse(out / "front.svg").getroot().tag.endswith("svg")
+
+
+def test_tune_without_matplotlib_writes_the_front_as_json_alone(
+    run: Run, model: Path, scores: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    out = tmp_path / "out"
+    result = run("tune", "cascade", str(model), "--table", str(scores), "--out", str(out))
+    assert result.exit_code == 0, result.stderr
+    assert [path.name for path in out.iterdir()] == ["front.json"]
+    assert "front.svg was not drawn" in result.stderr
+    assert "[plots]" in result.stderr
 
 
 def test_tune_dry_run_does_not_change_the_folder(

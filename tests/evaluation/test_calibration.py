@@ -13,6 +13,7 @@ from askline.evaluation.calibration import (
     auroc,
     choose_threshold,
     expected_calibration_error,
+    reliability_bins,
 )
 
 pairs = st.lists(
@@ -146,3 +147,11 @@ def test_calibration_error_refuses_invalid_input(
 ) -> None:
     with pytest.raises(InputError, match=message):
         expected_calibration_error(probabilities, [True, False], bins=bins)
+
+
+def test_a_reliability_bin_has_the_mean_probability_and_the_frequency() -> None:
+    found = reliability_bins([0.0, 0.5, 0.3, 0.9, 0.9], [0, 1, 0, 1, 0], bins=2)
+    assert [own.count for own in found] == [3, 2]  # the bound 0.5 is in the first bin
+    assert [own.probability for own in found] == [pytest.approx(0.8 / 3), pytest.approx(0.9)]
+    assert [own.frequency for own in found] == [pytest.approx(1 / 3), 0.5]
+    assert [own.count for own in reliability_bins([0.05, 0.95], [0, 1], bins=10)] == [1, 1]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -14,7 +13,6 @@ from askline.errors import InputError, ModelError
 from askline.rankers.probability import read_calibration, read_threshold
 from askline.rankers.schedule import TunedSchedule
 from askline.tuning import TuningResult, tune
-from askline.tuning.plot import results_svg
 from askline.tuning.schedule_fitting import fingerprint, save_schedule, write_report
 
 from .random_tables import DEPTHS, table
@@ -104,20 +102,12 @@ def test_a_folder_without_a_config_is_refused(tuned: TuningResult, tmp_path: Pat
         save_schedule(tuned, tmp_path)
 
 
-def test_the_report_is_json_and_svg(tuned: TuningResult, tmp_path: Path) -> None:
-    figures, picture = write_report(tuned, tmp_path / "new")
-    report = json.loads(figures.read_text("utf-8"))
+def test_the_report_is_json(tuned: TuningResult, tmp_path: Path) -> None:
+    report = json.loads(write_report(tuned, tmp_path / "new").read_text("utf-8"))
     assert [row["count"] for row in report["rows"]] == [row.count for row in tuned.rows]
     assert set(report["rows"][0]["alpha"]) == {"0.3", "0.4", "0.5"}
     costs = [point["cost"] for point in report["pipelines"][0]["front"]]
     assert costs == sorted(costs)
-    assert ET.fromstring(picture.read_text("utf-8")).tag.endswith("svg")
-
-
-def test_the_plot_has_a_line_and_a_circle_per_length(tuned: TuningResult) -> None:
-    drawn = results_svg(tuned)
-    assert drawn.count("<polyline") == drawn.count("<circle") == len(tuned.rows) + 1
-    assert drawn == results_svg(tuned)
 
 
 def test_a_first_stage_is_tuned_on_whole_lists_of_any_length() -> None:
