@@ -9,9 +9,10 @@ DEV := $(VENV)/.dev
 OUT ?= report
 TORCH := torch==2.13.0
 CLIENTS := $(VENV)/clients/.made
+INTEGRATIONS := arrow
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types fast unit fuzz test-clients browser format docs docs-site lock dist reproduce clean
+.PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations browser format docs docs-site lock dist reproduce clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +76,19 @@ fuzz: $(DEV) ## Fuzz the readers, the splitter and the service for ten minutes: 
 test-clients: $(CLIENTS) ## Test clients that are too large for the test environment (LangChain)
 	ASKLINE_CLIENTS=$(VENV)/clients/bin/python $(BIN)/python -m pytest tests/serving/test_langchain.py
 
+# Each integration has an environment of its own, with its extra and the packages that its tests use.
+TEST_PACKAGES_arrow := datasets duckdb pandas polars
+test-integrations: $(INTEGRATIONS:%=test-integration-%) ## Test the integrations with the real packages
+
+$(VENV)/integrations/%/.made: pyproject.toml requirements/integrations.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements/integrations.txt \
+		pytest $(TEST_PACKAGES_$*) --editable '.[$*]'
+	@touch $@
+
+test-integration-%: $(VENV)/integrations/%/.made
+	$(<D)/bin/python -m pytest -q $(PYTEST_OPTIONS_$*) tests/integrations/test_$*.py
+
 format: $(DEV) ## Fix and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -87,10 +101,14 @@ docs-site: $(DEV) ## Build the documentation site in build/site
 	$(BIN)/python docs/make_site.py
 
 # A new environment without constraints, so that each package gets its newest version.
-lock: ## Write the newest versions of all packages to requirements/constraints.txt
+lock: ## Write the newest versions of all packages to requirements/
 	$(PYTHON) -m venv --clear $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check $(TORCH) '.[dev]'
-	$(VENV)/lock/bin/python requirements/lock.py
+	$(VENV)/lock/bin/python requirements/lock.py requirements/constraints.txt
+	$(PYTHON) -m venv --clear $(VENV)/lock
+	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check pytest \
+		$(foreach name,$(INTEGRATIONS),$(TEST_PACKAGES_$(name)) '.[$(name)]')
+	$(VENV)/lock/bin/python requirements/lock.py requirements/integrations.txt
 	rm -rf $(VENV)/lock
 
 dist: $(BASE) ## Build the wheel and the source distribution in dist/

@@ -1,17 +1,18 @@
 """
-Write `constraints.txt`: the version of every package that is installed in this environment.
+Write a file of constraints: the version of every package that is installed in this environment.
 
-Run it with `make lock`, in the development environment. A version that does not support every
+`make lock` runs it in the environment of the development, for constraints.txt, and in one with the
+packages of all integrations, for integrations.txt. A version that does not support every
 Python that askline supports gets a marker, so that pip chooses freely where it cannot be used.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-_OUTPUT = Path(__file__).with_name("constraints.txt")
 _OLDEST_PYTHON = (3, 10)  # requires-python of pyproject.toml
 _NOT_LOCKED = {"askline", "pip", "setuptools", "wheel"}
 _HEADER = """\
@@ -46,4 +47,4 @@ def _normalize(name: str) -> str:
 
 
 if __name__ == "__main__":
-    _OUTPUT.write_text(lock(), encoding="utf-8")
+    Path(sys.argv[1]).write_text(lock(), encoding="utf-8")

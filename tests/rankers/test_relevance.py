@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from askline.rankers.probability import log_odds
-from askline.serving.rank_jobs import relevance_scores, sigmoid
+from askline.rankers.relevance import relevance_scores, sigmoid
 from askline.types import Hit
 
 STAGES = st.lists(
