@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import Any
 
 from ..errors import CorpusError, InputError, Problem
@@ -18,10 +15,9 @@ from ..rankers.spec import load
 from ..text.readers.folders import FileSelection
 from ..text.readers.isolation import DEFAULT_LIMITS, ReadLimits
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
-from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .document_ids import absolute_path
+from .folder_storage import FolderStorage
 from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
-from .lock import LOCK_NAME, lock_holder, writer_lock
 from .not_read import NotReadCounts, SkippedCounts
 from .results import (
     AddReport,
@@ -33,18 +29,11 @@ from .results import (
     VerifyReport,
 )
 from .retrieval import LexicalRetriever, Retriever, to_document_sentence
-from .search_index import SEARCH_FOLDER, SearchIndex, sync_folder_index, synced_search_index
+from .storage import Storage
 from .storage_errors import SearchIndexDamagedError
-from .store import REBUILD_SUFFIX, Store
 from .verification import verify_store
 
 __all__ = ["Corpus"]
-
-STORE_NAME = "store.sqlite"
-_STORE_FILES = {f"{STORE_NAME}{suffix}" for suffix in ("", "-wal", "-shm", REBUILD_SUFFIX)}
-_OWN_FILES = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER}
-
-_LOCK_TIMEOUT_SECONDS = 2.0  # enough for a process that only updates the search index
 
 
 class Corpus:
@@ -56,17 +45,16 @@ class Corpus:
     opens the same folder with the same ranker.
     """
 
-    def __init__(self, store: Store, folder: Path | None, ranker: str | Ranker | None) -> None:
-        self._store = store
-        self._folder = folder
+    def __init__(self, storage: Storage, ranker: str | Ranker | None) -> None:
+        self._storage = storage
+        self._store = storage.store
+        self._phrases = storage.phrases
         self._ranker = ranker
-        self._search: SearchIndex | None = None
-        self._phrases = CorpusPhrases(store, folder)
 
     @classmethod
     def in_memory(cls, *, ranker: str | Ranker | None = DEFAULT_RANKER) -> Corpus:
         """An empty corpus in memory, which ends with its process."""
-        return cls(Store.in_memory(), None, ranker)
+        return cls(FolderStorage.in_memory(), ranker)
 
     @classmethod
     def open(
@@ -87,21 +75,7 @@ class Corpus:
         `ranker` is a ranker or its spec text, which is loaded at the first question. With None,
         answers are in the order of the retrieval.
         """
-        path = Path(folder).expanduser()
-        exists = (path / STORE_NAME).exists()
-        store = Store.open(path / STORE_NAME, may_migrate=False) if exists else None
-        if store is None:  # it must be created, or migrated from an earlier version
-            _prepare_folder(path, must_exist=must_exist and not exists)
-            with writer_lock(path, timeout=_LOCK_TIMEOUT_SECONDS):
-                store = Store.open(path / STORE_NAME, may_migrate=True)
-        assert store is not None  # it has been migrated
-        if check and exists and (problem := store.quick_problem()):
-            store.close()
-            raise CorpusError(
-                f"{path / STORE_NAME} is damaged: {' '.join(problem.split()).rstrip('.')}. "
-                f"Run: askline index --verify --out {shlex.quote(str(path))}"
-            )
-        return cls(store, path, ranker)
+        return cls(FolderStorage.open(folder, must_exist=must_exist, check=check), ranker)
 
     def add(
         self,
@@ -149,7 +123,7 @@ class Corpus:
             everything=no_ignore,
             follow_links=follow_links,
         )
-        with self._writing():
+        with self._storage.writing():
             ingestion = Ingestion(
                 self._store,
                 on_file,
@@ -174,7 +148,7 @@ class Corpus:
         Returns the names of the documents that were removed, sorted.
         """
         paths = parse_paths(names)
-        with self._writing():
+        with self._storage.writing():
             found = sorted({name for given in paths for name in self._matching(given)})
             if found:
                 self._store.remove(found)
@@ -184,7 +158,7 @@ class Corpus:
 
     def remove_document(self, name: str) -> bool:
         """Remove the document of exactly that name; False if there is none."""
-        with self._writing():
+        with self._storage.writing():
             exists = self._store.file_state(name) is not None
             if exists:
                 self._store.remove([name])
@@ -247,9 +221,10 @@ class Corpus:
         )
         ranker = self._loaded_ranker
         try:
-            return ask(self.retriever(phrases=phrases), ranker)
+            with self._store.snapshot():
+                return ask(self.retriever(phrases=phrases), ranker)
         except SearchIndexDamagedError:
-            self._search = synced_search_index(self._store, self._folder, None, rebuild=True)
+            self._storage.search_index(rebuild=True)
             return ask(self.retriever(phrases=phrases), ranker)
 
     def nearest(self, question: str, *, top_k: int = 5, context: int = 1) -> Answers:
@@ -265,8 +240,7 @@ class Corpus:
 
     def retriever(self, *, phrases: bool = False) -> Retriever:
         """The retriever of `ask`, over indexes that are up to date with the store."""
-        self._search = synced_search_index(self._store, self._folder, self._search)
-        words = LexicalRetriever(self._store, self._search)
+        words = LexicalRetriever(self._store, self._storage.search_index())
         if not phrases:
             return words
         from .phrase_retrieval import HybridRetriever
@@ -299,11 +273,9 @@ class Corpus:
         called after each document.
         """
         started = time.monotonic()
-        with self._writing():
+        with self._storage.writing():
             found = verify_store(self._store, on_document)
-            rebuild_search = found.rebuilt or not self._is_search_intact()
-            if rebuild_search and self._folder is not None:
-                sync_folder_index(self._store, self._folder, rebuild=True)
+            search_rebuilt = self._storage.repair_search(rebuild=found.rebuilt)
         restored = set(found.restored)
         return VerifyReport(
             documents=found.documents,
@@ -312,7 +284,7 @@ class Corpus:
             lost=tuple(name for name in found.damaged if name not in restored),
             checksums_added=found.checksums_added,
             store_rebuilt=found.rebuilt,
-            search_rebuilt=rebuild_search,
+            search_rebuilt=search_rebuilt,
             seconds=time.monotonic() - started,
         )
 
@@ -320,21 +292,18 @@ class Corpus:
         """What the corpus contains; nothing is changed."""
         documents, sentences, characters = self._store.counts()
         unread = [Problem(*row) for row in self._store.unreadable()]
-        folder = self._folder
-        search = self._search if folder is None else SearchIndex.open(folder / SEARCH_FOLDER)
-        stamp = search.stamp() if search is not None else None
-        generation, phrases = self._store.generation, self._phrases.status()
+        phrases, storage = self._phrases.status(), self._storage.status()
         return CorpusStatus(
-            folder=None if folder is None else str(folder),
+            folder=self._storage.place,
             documents=documents,
             sentences=sentences,
             characters=characters,
             unreadable=tuple(problem for problem in unread if problem.reason != "empty"),
-            generation=generation,
-            searchable=stamp == (self._store.identity, generation),
-            store_bytes=_size_bytes(folder, f"{STORE_NAME}*"),
-            search_bytes=_size_bytes(folder, f"{SEARCH_FOLDER}/*"),
-            writer=None if folder is None else lock_holder(folder),
+            generation=self._store.generation,
+            searchable=storage.searchable,
+            store_bytes=storage.store_bytes,
+            search_bytes=storage.search_bytes,
+            writer=storage.writer,
             phrases=phrases.phrases,
             phrase_bytes=phrases.size_bytes,
             encoded=phrases.is_current,
@@ -343,12 +312,10 @@ class Corpus:
 
     def close(self) -> None:
         """Close the files. No data is lost if this is not called."""
-        self._search = None
-        self._phrases.close()
-        self._store.close()
+        self._storage.close()
 
     def __repr__(self) -> str:
-        return f"<Corpus in {self._folder or 'memory'}>"
+        return f"<Corpus in {self._storage.place or 'memory'}>"
 
     def __enter__(self) -> Corpus:
         return self
@@ -357,25 +324,16 @@ class Corpus:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._folder is None:
+        location = self._storage.location
+        if location is None:
             raise CorpusError(
                 "A corpus in memory cannot be pickled. Open a folder instead: Corpus.open(FOLDER)."
             )
-        return _reopen, (type(self), str(self._folder.absolute()), self._ranker)
+        return _reopen, (type(self), location, self._ranker)
 
     @cached_property
     def _loaded_ranker(self) -> Ranker | None:
         return load(self._ranker) if isinstance(self._ranker, str) else self._ranker
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Hold the writer lock, and update the search index before releasing it."""
-        if self._folder is None:
-            yield
-            return
-        with writer_lock(self._folder, timeout=_LOCK_TIMEOUT_SECONDS):
-            yield
-            self._search = sync_folder_index(self._store, self._folder)
 
     def _not_read(self, unread: Sequence[Problem]) -> tuple[NotReadFiles, ...]:
         """What was left out when files were added, and what could not be read."""
@@ -385,13 +343,6 @@ class Corpus:
         for problem in unread:
             counts.add(self._store.source_path(problem.path) or problem.path, problem.reason)
         return counts.files()
-
-    def _is_search_intact(self) -> bool:
-        """True if there is no search index yet; it is built when it is needed."""
-        if self._folder is None or not (self._folder / SEARCH_FOLDER).exists():
-            return True
-        search = SearchIndex.open(self._folder / SEARCH_FOLDER)
-        return search is not None and search.is_intact()
 
     def _matching(self, given: str) -> list[str]:
         """The documents with this id or path, and those inside this folder."""
@@ -414,32 +365,3 @@ def _strings(values: Sequence[str], name: str) -> tuple[str, ...]:
 def _reopen(cls: type[Corpus], folder: str, ranker: str | Ranker | None) -> Corpus:
     """Unpickle a corpus."""
     return cls.open(folder, ranker=ranker, must_exist=True)
-
-
-def _prepare_folder(folder: Path, *, must_exist: bool) -> None:
-    """Create the folder; CorpusError if it contains anything but an index."""
-    if must_exist:
-        raise CorpusError(
-            f"No index in {folder}. Create one: "
-            f"askline index PATH... --out {shlex.quote(str(folder))}"
-        )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        other = sorted({entry.name for entry in folder.iterdir()} - _OWN_FILES)
-    except OSError as error:
-        raise CorpusError(f"{folder} cannot hold an index: {error.strerror or error}.") from error
-    if other:
-        raise CorpusError(
-            f"{folder} is not an index: it contains other files, such as {other[0]}. "
-            "Choose an empty or new folder."
-        )
-
-
-def _size_bytes(folder: Path | None, pattern: str) -> int:
-    if folder is None:
-        return 0
-    total = 0
-    for file in folder.glob(pattern):
-        with suppress(OSError):  # another process replaces files of the search index
-            total += file.stat().st_size
-    return total

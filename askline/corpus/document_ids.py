@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Container, Iterable
 from pathlib import PurePath
 
-from .store import Store
+from .document_store import DocumentStore
 
 __all__ = ["FileIds", "absolute_path", "id_problem"]
 
@@ -52,7 +52,7 @@ class FileIds:
     an id is taken by another document, the names of further parent folders are put before it.
     """
 
-    def __init__(self, store: Store, given: Iterable[str]) -> None:
+    def __init__(self, store: DocumentStore, given: Iterable[str]) -> None:
         self._store = store
         self._given = {absolute_path(path): path for path in given}
         self._roots = [(_as_prefix(root), names) for root, names in store.roots()]

@@ -37,10 +37,10 @@ from .document_records import (
     start_reading,
     text_record,
 )
+from .document_store import DocumentStore
 from .not_read import NotReadCounts, SkippedCounts
 from .results import AddReport, FileReport, Outcome
 from .schema import DocumentRecord, FileState
-from .store import Store
 
 __all__ = [
     "Ingestion",
@@ -83,7 +83,7 @@ class Ingestion:
 
     def __init__(
         self,
-        store: Store,
+        store: DocumentStore,
         on_file: OnFile | None,
         *,
         limits: ReadLimits | None = None,

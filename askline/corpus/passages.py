@@ -8,16 +8,22 @@ sentences next to it. Retrieval therefore searches passages first and then the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, Protocol
 
+from ..text.words import identifier_words, split_identifiers, split_words
 from .schema import SentenceRecord
 
 __all__ = [
     "HEADING_SEPARATOR",
     "MAX_SENTENCE_CHARACTERS",
     "PASSAGE_CHARACTERS",
+    "IndexedPassage",
+    "PassageHit",
+    "PassageIndex",
     "PassageRange",
+    "indexed_passages",
     "passage_heading",
     "split_passages",
 ]
@@ -38,6 +44,49 @@ class PassageRange(NamedTuple):
     first: int
     last: int
     text: str
+
+
+class IndexedPassage(NamedTuple):
+    """A passage as it is indexed: its words, separated by spaces and not yet stemmed."""
+
+    first: int
+    last: int
+    words: str
+    """The words of the title of its document, of its headings and of its sentences."""
+    title_words: str
+    """The words of the title and the headings, each once."""
+
+
+class PassageHit(NamedTuple):
+    """Sentences `first` to `last` of a document, by its id in the store."""
+
+    document_id: int
+    first: int
+    last: int
+    score: float
+
+
+class PassageIndex(Protocol):
+    """Passages under their terms, ranked by BM25."""
+
+    @property
+    def stem(self) -> Callable[[str], str]:
+        """The index term of a word; empty if the index leaves the word out."""
+        ...
+
+    def term_weights(self, terms: Iterable[str]) -> Mapping[str, float]:
+        """The inverse document frequency of each term over passages; unknown terms are left out."""
+        ...
+
+    def search(
+        self, terms: Mapping[str, float], limit: int, *, titles: float = 0.0
+    ) -> list[PassageHit]:
+        """
+        At most `limit` passages with the highest BM25 scores, best first.
+
+        Each term counts by its factor, and `titles` times as much again in titles and headings.
+        """
+        ...
 
 
 def split_passages(sentences: Iterable[SentenceRecord]) -> Iterator[PassageRange]:
@@ -62,6 +111,17 @@ def split_passages(sentences: Iterable[SentenceRecord]) -> Iterator[PassageRange
             group.append(sentence)
             size += len(sentence.text)
     yield from _passages(group)
+
+
+def indexed_passages(title: str, sentences: Iterable[SentenceRecord]) -> Iterator[IndexedPassage]:
+    """The passages of a document with their words; each also contains the words of the title."""
+    own = split_identifiers(title)
+    for first, last, text in split_passages(sentences):
+        # Line by line: most lines are pure ASCII, which is split three times as fast.
+        words = chain(own, *map(split_words, text.splitlines()), identifier_words(text))
+        heading = text.partition("\n")[0]
+        title_words = dict.fromkeys(chain(own, split_identifiers(heading)))
+        yield IndexedPassage(first, last, " ".join(words), " ".join(title_words))
 
 
 def passage_heading(sentence: SentenceRecord) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..phrases import PhraseHit, PhraseIndex, PhraseModel
+from .document_store import DocumentReader
 from .passages import MAX_SENTENCE_CHARACTERS, passage_heading
 from .phrase_index_sync import PassageId
 from .results import AnswerPhrase, DocumentSentence, RetrievedSentence
@@ -20,7 +21,6 @@ from .retrieval import (
     to_retrieved_sentence,
 )
 from .schema import SentenceRecord
-from .store import Store
 
 __all__ = ["PHRASE_WEIGHT", "HybridRetriever", "PhraseRetriever"]
 
@@ -40,7 +40,7 @@ class PhraseRetriever:
     Phrases that cross the end of a sentence, and phrases in headings and code, are left out.
     """
 
-    def __init__(self, store: Store, index: PhraseIndex, model: PhraseModel) -> None:
+    def __init__(self, store: DocumentReader, index: PhraseIndex, model: PhraseModel) -> None:
         self._store, self._index, self._model = store, index, model
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:

@@ -19,13 +19,12 @@ from ..rankers.requests import check_question
 from ..text.readers.document import PlaceUnit
 from ..text.words import split_identifiers
 from .bm25 import bm25_scores, stem_words
-from .passages import MAX_SENTENCE_CHARACTERS
+from .document_store import DocumentReader
+from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex
 from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms
 from .results import DocumentSentence, RetrievedSentence
 from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
-from .search_index import PassageHit, SearchIndex
 from .similar_words import SimilarWords, load_similar_words
-from .store import Store
 
 __all__ = [
     "HasNeighbors",
@@ -106,7 +105,7 @@ class LexicalRetriever:
     """
 
     def __init__(
-        self, store: Store, search: SearchIndex, options: RetrievalOptions | None = None
+        self, store: DocumentReader, search: PassageIndex, options: RetrievalOptions | None = None
     ) -> None:
         self._store = store
         self._search = search
@@ -115,6 +114,10 @@ class LexicalRetriever:
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first; an empty list if no word of the question is known."""
         check_question(question)
+        with self._store.snapshot():
+            return self._best_sentences(question, k)
+
+    def _best_sentences(self, question: str, k: int) -> list[RetrievedSentence]:
         options, similar = self._options, self._similar_words
         vocabulary = TermIndex(self._search.stem, self._search.term_weights)
         terms = question_terms(question, vocabulary, similar, options)
@@ -184,7 +187,7 @@ class LexicalRetriever:
 
 
 def to_retrieved_sentence(
-    store: Store,
+    store: DocumentReader,
     document_id: int,
     header: DocumentHeader,
     sentence: SentenceRecord,
@@ -228,7 +231,9 @@ def to_document_sentence(sentence: SentenceRecord) -> DocumentSentence:
     )
 
 
-def find_neighbors(store: Store, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+def find_neighbors(
+    store: DocumentReader, sentence: RetrievedSentence, count: int = 1
+) -> tuple[str, str]:
     """
     At most `count` sentences before and after, in the same section and the same row.
 
@@ -262,7 +267,7 @@ def _section(sentences: Iterable[SentenceRecord], *, reverse: bool = False) -> s
     return text
 
 
-def find_passage(store: Store, sentence: RetrievedSentence) -> list[DocumentSentence]:
+def find_passage(store: DocumentReader, sentence: RetrievedSentence) -> list[DocumentSentence]:
     """
     The sentences of the passage of a sentence, in their order; in csv and jsonl those of its row.
 

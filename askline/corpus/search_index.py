@@ -14,24 +14,20 @@ import shutil
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import tantivy
 
 from ..errors import CorpusError
-from ..text.words import identifier_words, split_identifiers, split_words
 from .bm25 import Stemmer, inverse_document_frequency
 from .lock import BusyError, writer_lock
-from .passages import split_passages
+from .passages import PassageHit, indexed_passages
 from .storage_errors import SearchIndexDamagedError, search_read_errors, search_write_errors
 from .store import Store
 
 __all__ = [
     "FORMAT",
     "SEARCH_FOLDER",
-    "PassageHit",
     "SearchIndex",
     "sync_folder_index",
     "synced_search_index",
@@ -104,15 +100,6 @@ def sync_folder_index(
 def _synced(search: SearchIndex, store: Store) -> SearchIndex:
     search.update(store)
     return search
-
-
-class PassageHit(NamedTuple):
-    """Sentences `first` to `last` of a document, by its id in the store."""
-
-    document_id: int
-    first: int
-    last: int
-    score: float
 
 
 class SearchIndex:
@@ -270,21 +257,18 @@ def _has_own_checksum(file: Path) -> bool:
 
 
 def _add_document(writer: tantivy.IndexWriter, store: Store, document_id: int) -> None:
-    """Replace the passages of a document; each also contains the words of the title."""
+    """Replace the passages of a document."""
     writer.delete_documents_by_term("document", document_id)
     header = store.document(document_id)
-    title = split_identifiers(header.title) if header else []
-    for first, last, text in split_passages(store.iter_sentences(document_id)):
-        # Line by line: most lines are pure ASCII, which is split three times as fast.
-        words = chain(title, *map(split_words, text.splitlines()), identifier_words(text))
-        heading = text.partition("\n")[0]
+    title = header.title if header else ""
+    for passage in indexed_passages(title, store.iter_sentences(document_id)):
         writer.add_document(
             tantivy.Document(
                 document=document_id,
-                first=first,
-                last=last,
-                text=" ".join(words),
-                title=" ".join(dict.fromkeys(chain(title, split_identifiers(heading)))),
+                first=passage.first,
+                last=passage.last,
+                text=passage.words,
+                title=passage.title_words,
             )
         )
 

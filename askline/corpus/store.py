@@ -1,5 +1,5 @@
 """
-The store: documents and their sentences in SQLite, the single source of truth.
+The embedded store: documents and their sentences in SQLite, the single source of truth.
 
 Every change is a transaction that raises the generation by one. A document has the generation that
 added it, and removals are recorded with theirs, so that a search index that knows its own
@@ -9,72 +9,47 @@ no lock and goes on during writes, because the file is in WAL mode.
 
 from __future__ import annotations
 
-import random
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ..errors import CorpusError, NotReadReason
-from .checksums import context_checksum, document_checksum, row_checksum, sentence_checksum
-from .schema import (
-    CHECKED_COLUMNS,
-    DOCUMENT_COLUMNS,
-    DocumentHeader,
-    DocumentRecord,
-    FileState,
-    RowRecord,
-    SentenceRecord,
-    SkippedRecord,
-    is_current,
-    migrate,
-)
-from .storage_errors import DamagedDocumentError, store_errors
+from ..errors import CorpusError
+from .checksums import document_checksum, row_checksum
+from .document_store import SELECT_SENTENCES, DocumentStore, full_checksum
+from .schema import CHECKED_COLUMNS, RowRecord, SentenceRecord, is_current, migrate
+from .storage_errors import store_errors
 
-__all__ = ["REBUILD_SUFFIX", "DocumentState", "Store"]
+__all__ = ["REBUILD_SUFFIX", "Store"]
 
 REBUILD_SUFFIX = "-rebuild"
-DocumentState = Literal["intact", "unchecked", "damaged"]
-"""`unchecked`: stored by an earlier version, without checksums."""
 
 _QUICK_CHECK_BYTES = 8 * 2**20  # about 15 ms; a sample of a larger store takes 3 ms
-_SAMPLED_DOCUMENTS = 50
-_SAMPLED_SENTENCES = 10
 _DOCUMENT_TABLES = {
     "documents": "id",
     "headings": "document",
     "sentences": "document",
     "records": "document",
 }
-_SENTENCES_PER_QUERY = 10_000
-_STATE_COLUMNS = "size, modified, sha256, reading, problem, problem_line, left_out, problem_reason"
-_SELECT_HEADER = f"SELECT {', '.join(CHECKED_COLUMNS)}, checksum FROM documents WHERE id = ?"
-_SELECT_SENTENCES = """
-SELECT ordinal, first, last, place, kind, {columns}
-FROM sentences s LEFT JOIN headings h ON h.document = s.document AND h.number = s.heading
-WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
-"""
 _TEXT_COLUMNS = ("h.text", "s.text", "h.path", "h.lead_in")
-_SELECT_UNCHECKED = _SELECT_SENTENCES.format(
+# Damaged texts can be blobs, or bytes that are not UTF-8.
+_SELECT_TEXTS = SELECT_SENTENCES.format(
     columns=", ".join(f"CAST(coalesce({name}, '') AS TEXT)" for name in _TEXT_COLUMNS)
 )
-_SELECT_CHECKED = _SELECT_SENTENCES.format(
-    columns="coalesce(h.text, ''), s.text, coalesce(h.path, ''), coalesce(h.lead_in, ''), "
-    "s.checksum"
-)
-_SELECT_BYTES = _SELECT_SENTENCES.format(
+_SELECT_BYTES = SELECT_SENTENCES.format(
     columns=", ".join(f"CAST(coalesce({name}, '') AS BLOB)" for name in _TEXT_COLUMNS)
 )
 
 
-class Store:
+class Store(DocumentStore):
     """One SQLite connection. Several threads may use it; a lock gives them turns."""
 
     def __init__(self, path: Path | None, connection: sqlite3.Connection) -> None:
         self.path = path
+        self.name = str(path or "The store in memory")
         self._connection = connection
         self._lock = threading.RLock()
 
@@ -132,94 +107,9 @@ class Store:
         """Removals after this generation are recorded."""
         return int(self._setting("removals_from"))
 
-    def file_state(self, name: str) -> FileState | None:
-        """The state in which the file of that name was last read; None if it is not stored."""
-        row = self._one(f"SELECT {_STATE_COLUMNS} FROM documents WHERE name = ?", name)
-        return FileState(*row) if row else None
-
-    def names(self) -> list[str]:
-        """Names of all documents, sorted, unreadable files included."""
-        return [row[0] for row in self._all("SELECT name FROM documents ORDER BY name")]
-
-    def file_at(self, path: str) -> tuple[str, FileState] | None:
-        """The name and the state of the document that was read from an absolute path."""
-        row = self._one(f"SELECT name, {_STATE_COLUMNS} FROM documents WHERE path = ?", path)
-        return (row[0], FileState(*row[1:])) if row else None
-
-    def source_path(self, name: str) -> str | None:
-        """The absolute path that a document was read from; None for a text."""
-        row = self._one("SELECT path FROM documents WHERE name = ?", name)
-        return row[0] if row else None
-
-    def files(self, *, prefix: str) -> list[tuple[str, str]]:
-        """Name and path of each file whose path starts with `prefix`, sorted by path."""
-        # As a range, so that SQLite uses the index on paths.
-        query = "SELECT name, path FROM documents WHERE path >= ? AND path < ? ORDER BY path"
-        return self._all(query, prefix, prefix + "\U0010ffff")
-
     def roots(self) -> list[tuple[str, int]]:
         """Folders that were added, in order, and how many of their own names ids begin with."""
         return self._all("SELECT path, own_names FROM roots ORDER BY rowid")
-
-    def list_documents(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
-        """Name, title, kind, unit, sentences, characters and problem of documents, by name."""
-        return self._all(
-            "SELECT name, title, kind, unit, sentences, characters, problem FROM documents "
-            "WHERE name > ? ORDER BY name LIMIT ?",
-            after,
-            limit,
-        )
-
-    def counts(self) -> tuple[int, int, int]:
-        """Counts of readable documents, of their sentences, and of their characters."""
-        row = self._one(
-            "SELECT count(*), total(sentences), total(characters) FROM documents "
-            "WHERE problem IS NULL"
-        )
-        return int(row[0]), int(row[1]), int(row[2])
-
-    def unreadable(self) -> list[tuple[str, int, str, NotReadReason]]:
-        """Name, line, problem and reason of each file that could not be read."""
-        return self._all(
-            "SELECT name, problem_line, problem, coalesce(problem_reason, 'damaged') "
-            "FROM documents WHERE problem IS NOT NULL ORDER BY name"
-        )
-
-    def skipped(self) -> list[SkippedRecord]:
-        """What was left out when paths were added, by path, reason and kind."""
-        rows = self._all("SELECT * FROM skipped ORDER BY root, reason, kind")
-        return [SkippedRecord(*row) for row in rows]
-
-    def document(self, document_id: int) -> DocumentHeader | None:
-        """The header of a document; None if it has been removed. Its checksum is checked."""
-        with self._document_errors(document_id):
-            row = self._one(_SELECT_HEADER, document_id)
-        if row is None:
-            return None
-        *header, checksum = row
-        self._compare(document_id, checksum, document_checksum, document_id, header)
-        columns = dict(zip(CHECKED_COLUMNS, header, strict=True))
-        return DocumentHeader(*(columns[field] for field in DocumentHeader._fields))
-
-    def document_id(self, name: str) -> int | None:
-        """The id of the document of that name."""
-        row = self._one("SELECT id FROM documents WHERE name = ?", name)
-        return int(row[0]) if row else None
-
-    def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
-        """
-        The sentences `first` to `last` of a document, both included.
-
-        DamagedDocumentError if one of them differs from its checksum.
-        """
-        with self._document_errors(document_id):
-            rows = self._all(_SELECT_CHECKED, document_id, first, last)
-        sentences = []
-        for *columns, checksum in rows:
-            sentence = SentenceRecord(*columns)
-            self._compare(document_id, checksum, _full_checksum, document_id, sentence)
-            sentences.append(sentence)
-        return sentences
 
     def unchecked_sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
         """
@@ -228,7 +118,7 @@ class Store:
         For searching: a damaged document does not stop questions that others answer.
         """
         try:
-            rows = self._all(_SELECT_UNCHECKED, document_id, first, last)
+            rows = self._all(_SELECT_TEXTS, document_id, first, last)
         except CorpusError as error:
             if not _is_decoding_error(error):
                 raise
@@ -237,24 +127,6 @@ class Store:
                 for row in self._all(_SELECT_BYTES, document_id, first, last)
             ]
         return [SentenceRecord(*row) for row in rows]
-
-    def iter_sentences(self, document_id: int) -> Iterator[SentenceRecord]:
-        """Every sentence of a document in order, unchecked, read in parts to save memory."""
-        first, step = 0, _SENTENCES_PER_QUERY
-        while part := self.unchecked_sentences(document_id, first, first + step - 1):
-            yield from part
-            first += step
-
-    def row_at(self, document_id: int, offset: int) -> RowRecord | None:
-        """The csv or jsonl row that contains a character of the original; None in other files."""
-        with self._document_errors(document_id):
-            found = self._one(
-                "SELECT first, row, id, checksum FROM records WHERE document = ? AND first <= ? "
-                "ORDER BY first DESC LIMIT 1",
-                document_id,
-                offset,
-            )
-        return self._checked_row(document_id, *found) if found else None
 
     def changes(self, since: int) -> tuple[list[int], list[int]]:
         """Ids of documents removed and ids of documents added after a generation."""
@@ -266,49 +138,18 @@ class Store:
 
     # Writing
 
-    def put(self, documents: Iterable[DocumentRecord]) -> list[int]:
-        """
-        Store documents, all or none; each replaces a document of the same name.
-
-        Returns the number of sentences of each.
-        """
-        with self._change() as (connection, generation):
-            return [self._insert(document, connection, generation) for document in documents]
-
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove documents, all or none."""
-        with self._change() as (connection, generation):
-            self._delete(names, connection, generation)
-
     def add_root(self, path: str, own_names: int) -> None:
         """Record a folder, and how many of its own names the ids of its files begin with."""
-        with self._transaction() as connection:
-            connection.execute("INSERT OR IGNORE INTO roots VALUES (?, ?)", (path, own_names))
-
-    def replace_skipped(self, records: Sequence[SkippedRecord]) -> None:
-        """Record what was left out, instead of all that was recorded before."""
-        if self.skipped() == sorted(records):
-            return
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM skipped")
-            connection.executemany("INSERT INTO skipped VALUES (?, ?, ?, ?, ?)", records)
-
-    def touch(self, files: Iterable[tuple[str, int, int | None]]) -> None:
-        """Record a new size and date for each name; the content has not changed."""
-        with self._transaction() as connection:
-            connection.executemany(
-                "UPDATE documents SET size = ?2, modified = ?3 WHERE name = ?1", files
-            )
+        with self._transaction():
+            self._execute("INSERT OR IGNORE INTO roots VALUES (?, ?)", path, own_names)
 
     def forget_removals(self, until: int) -> None:
         """Delete the records of removals up to a generation that every search index has reached."""
         if until == self.removals_from:
             return
-        with self._transaction() as connection:
-            connection.execute("DELETE FROM removals WHERE generation <= ?", (until,))
-            connection.execute(
-                "UPDATE settings SET value = ? WHERE name = 'removals_from'", (until,)
-            )
+        with self._transaction():
+            self._execute("DELETE FROM removals WHERE generation <= ?", until)
+            self._execute("UPDATE settings SET value = ? WHERE name = 'removals_from'", until)
 
     # Verification
 
@@ -322,15 +163,7 @@ class Store:
             if self._page_bytes() <= _QUICK_CHECK_BYTES:
                 (result,) = self._one("PRAGMA quick_check(1)")
                 return None if result == "ok" else str(result)
-            last = self._one("SELECT max(id) FROM documents")[0] or 0
-            for _ in range(_SAMPLED_DOCUMENTS):
-                found = self._one(
-                    "SELECT id, sentences FROM documents WHERE id >= ? LIMIT 1",
-                    random.randint(1, max(1, last)),
-                )
-                if found is not None and self.document(found[0]) is not None:
-                    first = random.randint(0, max(0, found[1] - 1))
-                    self.sentences(found[0], first, first + _SAMPLED_SENTENCES)
+            self._sample_documents()
         except CorpusError as error:
             return str(error)
         return None
@@ -346,97 +179,40 @@ class Store:
     def document_ids(self) -> list[int]:
         """The ids of all documents, in order; in a damaged table, those that can be read."""
         try:
-            return [row[0] for row in self._all("SELECT id FROM documents ORDER BY id")]
+            return super().document_ids()
         except CorpusError:
             return [number for number in range(1, self._last_id() + 1) if self._is_stored(number)]
 
-    def check_document(self, document_id: int) -> DocumentState:
-        """Read a whole document, and compare it with its checksums."""
-        try:
-            if self.document(document_id) is None:
-                return "damaged"  # its id is in an index only
-            sentences, table_rows, checksum = self._one(
-                "SELECT sentences, table_rows, checksum FROM documents WHERE id = ?", document_id
-            )
-            for first in range(0, sentences, _SENTENCES_PER_QUERY):
-                self.sentences(document_id, first, first + _SENTENCES_PER_QUERY - 1)
-            # Searching a damaged tree can lead to rows of other documents.
-            keys = self._all(
-                "SELECT document, ordinal FROM sentences WHERE document = ?", document_id
-            )
-            rows = self._all(
-                "SELECT first, row, id, checksum FROM records WHERE document = ?", document_id
-            )
-            for row in rows:
-                self._checked_row(document_id, *row)
-        except CorpusError:
-            return "damaged"
-        if keys != [(document_id, ordinal) for ordinal in range(sentences)]:
-            return "damaged"
-        if table_rows not in (None, len(rows)):
-            return "damaged"
-        return "intact" if checksum is not None else "unchecked"
-
-    def origin(self, document_id: int) -> tuple[str, str | None, bool]:
-        """The name and the path of a document that may be damaged, and whether they are intact."""
-        name, path, is_intact = self._readable_name(document_id), None, False
-        with suppress(CorpusError):
-            found = self._one("SELECT path FROM documents WHERE id = ?", document_id)
-            path = found[0] if found else None
-            is_intact = self.document(document_id) is not None
-        return name, path, is_intact
-
     def add_checksums(self, document_id: int) -> None:
         """Add checksums to a document of an earlier version, as it is stored now."""
-        with self._transaction() as connection:
-            connection.executemany(
-                "UPDATE sentences SET checksum = ? WHERE document = ? AND ordinal = ?",
-                [
-                    (
-                        _full_checksum(document_id, each),
-                        document_id,
-                        each.ordinal,
-                    )
-                    for each in self.iter_sentences(document_id)
-                ],
-            )
+        with self._transaction():
+            for each in self.iter_sentences(document_id):
+                self._execute(
+                    "UPDATE sentences SET checksum = ? WHERE document = ? AND ordinal = ?",
+                    *(full_checksum(document_id, each), document_id, each.ordinal),
+                )
             rows = self._all("SELECT first, row, id FROM records WHERE document = ?", document_id)
-            connection.executemany(
-                "UPDATE records SET checksum = ? WHERE document = ? AND first = ?",
-                [(row_checksum(document_id, RowRecord(*row)), document_id, row[0]) for row in rows],
+            for row in rows:
+                self._execute(
+                    "UPDATE records SET checksum = ? WHERE document = ? AND first = ?",
+                    *(row_checksum(document_id, RowRecord(*row)), document_id, row[0]),
+                )
+            self._execute(
+                "UPDATE documents SET table_rows = ? WHERE id = ?", len(rows), document_id
             )
-            connection.execute(
-                "UPDATE documents SET table_rows = ? WHERE id = ?", (len(rows), document_id)
+            columns = self._one(
+                f"SELECT {', '.join(CHECKED_COLUMNS)} FROM documents WHERE id = ?", document_id
             )
-            *columns, _ = self._one(_SELECT_HEADER, document_id)
-            connection.execute(
+            self._execute(
                 "UPDATE documents SET checksum = ? WHERE id = ?",
-                (document_checksum(document_id, columns), document_id),
-            )
-
-    def forget_states(self, paths: Iterable[str]) -> None:
-        """Make the next `Corpus.add` read the files at these paths, also if they are unchanged."""
-        with self._transaction() as connection:
-            connection.executemany(
-                "UPDATE documents SET size = NULL, modified = NULL, sha256 = '', checksum = NULL "
-                "WHERE path = ?",
-                ((path,) for path in paths),
+                *(document_checksum(document_id, columns), document_id),
             )
 
     def finish_adding_checksums(self) -> None:
         """Record that all documents have checksums now, so that a missing one is damage."""
-        with self._transaction() as connection:
-            connection.execute("UPDATE settings SET value = 0 WHERE name = 'unchecked_until'")
+        with self._transaction():
+            self._execute("UPDATE settings SET value = 0 WHERE name = 'unchecked_until'")
         self.__dict__.pop("_unchecked_until", None)
-
-    def discard(self, document_ids: Sequence[int]) -> None:
-        """Remove documents by id, because their names may be damaged."""
-        with self._change() as (connection, generation):
-            for document_id in document_ids:
-                connection.execute(
-                    "INSERT OR REPLACE INTO removals VALUES (?, ?)", (document_id, generation)
-                )
-                connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
 
     def rebuild(self, document_ids: Sequence[int]) -> None:
         """
@@ -499,12 +275,14 @@ class Store:
         pages, size = self._one("PRAGMA page_count")[0], self._one("PRAGMA page_size")[0]
         return int(pages * size)
 
+    # Statements
+
     @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[None]:
         with self._lock, store_errors(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._connection
+                yield
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
@@ -512,100 +290,40 @@ class Store:
                 raise
 
     @contextmanager
-    def _change(self) -> Iterator[tuple[sqlite3.Connection, int]]:
+    def _change(self) -> Iterator[int]:
         """A transaction that is a new generation."""
-        with self._transaction() as connection:
-            connection.execute("UPDATE settings SET value = value + 1 WHERE name = 'generation'")
-            yield connection, self.generation
+        with self._transaction():
+            self._execute("UPDATE settings SET value = value + 1 WHERE name = 'generation'")
+            yield self.generation
 
-    @staticmethod
-    def _delete(names: Iterable[str], connection: sqlite3.Connection, generation: int) -> None:
-        for name in names:
-            found = connection.execute("SELECT id FROM documents WHERE name = ?", (name,))
-            for (document_id,) in found.fetchall():
-                connection.execute("INSERT INTO removals VALUES (?, ?)", (document_id, generation))
-                connection.execute("DELETE FROM documents WHERE id = ?", (document_id,))
+    def _all(self, query: str, *values: Any) -> list[Any]:
+        with self._lock, store_errors(self.path):
+            return self._connection.execute(query, values).fetchall()
 
-    @classmethod
-    def _insert(
-        cls, document: DocumentRecord, connection: sqlite3.Connection, generation: int
-    ) -> int:
-        cls._delete([document.name], connection, generation)
-        values = [getattr(document, field) for field in DOCUMENT_COLUMNS.values()]
-        document_id = connection.execute(
-            f"INSERT INTO documents ({', '.join(DOCUMENT_COLUMNS)}, sentences, generation) "
-            f"VALUES ({', '.join('?' * len(values))}, 0, ?)",
-            [*values, generation],
-        ).lastrowid
-        assert document_id is not None  # a row was inserted
-        last_context = ("", "", "")  # heading, path, lead-in
-        contexts: dict[tuple[str, str, str], tuple[int | None, int]] = {
-            last_context: (None, context_checksum(document_id, ""))
-        }
+    def _one(self, query: str, *values: Any) -> Any:
+        with self._lock, store_errors(self.path):
+            return self._connection.execute(query, values).fetchone()
 
-        def sentence_rows() -> Iterator[tuple[Any, ...]]:
-            nonlocal last_context
-            context_id, own_checksum = contexts[last_context]
-            for sentence in document.sentences:
-                ordinal, start, end, number, kind, heading, text, path, lead_in = sentence
-                context = heading, path, lead_in
-                if context != last_context:
-                    if context not in contexts:
-                        own_checksum = context_checksum(document_id, *context)
-                        contexts[context] = len(contexts) - 1, own_checksum
-                    last_context = context
-                    context_id, own_checksum = contexts[context]
-                checksum = sentence_checksum(sentence, own_checksum)
-                yield document_id, ordinal, start, end, number, kind, context_id, text, checksum
+    def _execute(self, statement: str, *values: Any) -> None:
+        self._connection.execute(statement, values)
 
-        insert = "INSERT INTO sentences VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-        count = connection.executemany(insert, sentence_rows()).rowcount
-        connection.executemany(
-            "INSERT INTO headings (document, number, text, path, lead_in) VALUES (?, ?, ?, ?, ?)",
-            (
-                (document_id, number, *context)
-                for context, (number, _) in contexts.items()
-                if number is not None
-            ),
-        )
-        table_rows = connection.executemany(
-            "INSERT INTO records VALUES (?, ?, ?, ?, ?)",
-            ((document_id, *row, row_checksum(document_id, row)) for row in document.rows),
-        ).rowcount
-        # SQLite counts -1 if there was nothing to insert.
-        count, table_rows = max(count, 0), max(table_rows, 0)
-        fields = dict(zip(DOCUMENT_COLUMNS, values, strict=True))
-        fields |= {"sentences": count, "table_rows": table_rows}
-        checksum = document_checksum(document_id, (fields[name] for name in CHECKED_COLUMNS))
-        connection.execute(
-            "UPDATE documents SET sentences = ?, table_rows = ?, checksum = ? WHERE id = ?",
-            (count, table_rows, checksum, document_id),
-        )
-        return count
-
-    def _checked_row(
-        self, document_id: int, start: int, row: int, own_id: str, checksum: int | None
-    ) -> RowRecord:
-        record = RowRecord(start, row, own_id)
-        self._compare(document_id, checksum, row_checksum, document_id, record)
-        return record
-
-    def _compare(
-        self,
-        document_id: int,
-        stored: int | None,
-        checksum: Callable[..., int],
-        *arguments: Any,
+    def _insert_rows(
+        self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
-        """Compare a stored checksum with that of the arguments; DamagedDocumentError if unequal."""
-        if stored is None and document_id <= self._unchecked_until:
-            return
-        try:
-            if checksum(*arguments) == stored:
-                return
-        except (AttributeError, TypeError):  # even the types of the columns are damaged
-            pass
-        raise self._damaged(document_id)
+        self._connection.executemany(_insert_into(table, columns), rows)
+
+    def _insert_document(self, columns: Sequence[str], values: Sequence[Any]) -> int:
+        cursor = self._connection.execute(_insert_into("documents", columns), values)
+        assert cursor.lastrowid is not None  # a row was inserted
+        return cursor.lastrowid
+
+    def _delete(self, document_ids: Sequence[int], generation: int) -> None:
+        for document_id in document_ids:
+            self._execute("INSERT OR REPLACE INTO removals VALUES (?, ?)", document_id, generation)
+            self._execute("DELETE FROM documents WHERE id = ?", document_id)
+
+    def _may_lack_checksums(self, document_id: int) -> bool:
+        return document_id <= self._unchecked_until
 
     @cached_property
     def _unchecked_until(self) -> int:
@@ -624,9 +342,6 @@ class Store:
             if not _is_decoding_error(error):
                 raise
             raise self._damaged(document_id) from error
-
-    def _damaged(self, document_id: int) -> DamagedDocumentError:
-        return DamagedDocumentError.of(self._readable_name(document_id))
 
     def _readable_name(self, document_id: int) -> str:
         """The name of a document, which may itself be damaged."""
@@ -658,18 +373,10 @@ class Store:
             )
         return found[0]
 
-    def _one(self, query: str, *values: Any) -> Any:
-        with self._lock, store_errors(self.path):
-            return self._connection.execute(query, values).fetchone()
 
-    def _all(self, query: str, *values: Any) -> list[Any]:
-        with self._lock, store_errors(self.path):
-            return self._connection.execute(query, values).fetchall()
-
-
-def _full_checksum(document_id: int, sentence: SentenceRecord) -> int:
-    context = sentence.heading, sentence.path, sentence.lead_in
-    return sentence_checksum(sentence, context_checksum(document_id, *context))
+def _insert_into(table: str, columns: Sequence[str]) -> str:
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"
 
 
 def _is_decoding_error(error: CorpusError) -> bool:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from ..text.readers import FileSelection
 from .document_records import READER_VERSION
+from .document_store import DocumentStore
 from .ingest import Ingestion
 from .schema import DocumentRecord
-from .store import Store
 
 __all__ = ["StoreVerification", "verify_store"]
 
@@ -38,7 +38,9 @@ class _Origin(NamedTuple):
     is_intact: bool
 
 
-def verify_store(store: Store, on_document: Callable[[], None] | None = None) -> StoreVerification:
+def verify_store(
+    store: DocumentStore, on_document: Callable[[], None] | None = None
+) -> StoreVerification:
     """
     Check every document against its checksums, and read the files of damaged ones again.
 
@@ -84,7 +86,7 @@ def _lost_record(origin: _Origin) -> DocumentRecord:
     )
 
 
-def _add_checksums(store: Store, document_ids: list[int]) -> None:
+def _add_checksums(store: DocumentStore, document_ids: list[int]) -> None:
     """Read the files of unchecked documents again; take the others as they are."""
     if not document_ids:
         return
@@ -97,7 +99,7 @@ def _add_checksums(store: Store, document_ids: list[int]) -> None:
     store.finish_adding_checksums()
 
 
-def _read_again(store: Store, paths: list[str], *, force: bool = False) -> set[str]:
+def _read_again(store: DocumentStore, paths: list[str], *, force: bool = False) -> set[str]:
     """Add files again; with `force`, also unchanged ones. Returns the paths that could be read."""
     if not paths:
         return set()

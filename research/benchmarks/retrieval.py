@@ -94,9 +94,7 @@ def variants() -> dict[str, RetrievalOptions]:
 
 
 def retrievers(corpus: Corpus, options: dict[str, RetrievalOptions]) -> dict[str, LexicalRetriever]:
-    corpus.retriever()  # brings the search index up to date
-    store, search = corpus._store, corpus._search
-    assert search is not None
+    store, search = corpus._store, corpus._storage.search_index()
     return {name: LexicalRetriever(store, search, each) for name, each in options.items()}
 
 

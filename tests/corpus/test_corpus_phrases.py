@@ -44,8 +44,7 @@ def corpus(tmp_path: Path, model: Path) -> Iterator[Corpus]:
 
 def _encoded(corpus: Corpus) -> list[str]:
     """Documents whose phrases are there, by their names."""
-    assert corpus._folder is not None
-    index = PhraseIndex.open(corpus._folder / "phrases")
+    index = PhraseIndex.open(corpus._phrases._index_folder())
     numbers = {PassageId.parse(name).document_id for name in index.documents}
     described = [corpus._store.document(number) for number in sorted(numbers)]
     return [one.name if one else "gone" for one in described]
@@ -220,8 +219,7 @@ def test_a_long_document_is_written_in_parts(
 def test_no_lock_is_held_while_phrases_are_encoded(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = corpus._folder
-    assert folder is not None
+    folder = corpus._phrases._index_folder().parent
     real = encoded.PhraseIndexSync._encode_batch
     held: list[bool] = []
 

@@ -131,10 +131,10 @@ def test_a_kill_at_a_chosen_point(tmp_path: Path, pages: Path, point: str) -> No
 def _die(folder: Path, pages: Path, point: str) -> None:
     """Index, and be killed before the store commits, before tantivy writes, or within that."""
     module, _, name = {
-        "open": "askline.corpus.corpus:Store.open",
-        "put": "askline.corpus.corpus:Store._insert",
-        "follow": "askline.corpus.corpus:sync_folder_index",
-        "stamp": "askline.corpus.search_index:split_passages",
+        "open": "askline.corpus.folder_storage:Store.open",
+        "put": "askline.corpus.folder_storage:Store._insert",
+        "follow": "askline.corpus.folder_storage:sync_folder_index",
+        "stamp": "askline.corpus.search_index:indexed_passages",
     }[point].partition(":")
     *owners, name = name.split(".")
     owner: object = importlib.import_module(module)

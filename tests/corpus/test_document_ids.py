@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from askline.corpus import Corpus
-from askline.corpus.corpus import STORE_NAME
 from askline.corpus.document_ids import id_problem
+from askline.corpus.folder_storage import STORE_NAME
 from askline.corpus.schema import MIGRATIONS, migrate
 
 from .conftest import write

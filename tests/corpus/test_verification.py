@@ -11,7 +11,7 @@ import pytest
 
 from askline.corpus import Corpus
 from askline.corpus import store as store_module
-from askline.corpus.corpus import STORE_NAME
+from askline.corpus.folder_storage import STORE_NAME
 from askline.corpus.schema import MIGRATIONS
 from askline.corpus.storage_errors import DamagedDocumentError
 from askline.errors import CorpusError
