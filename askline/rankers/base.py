@@ -13,8 +13,9 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from itertools import islice
 from typing import ClassVar, ParamSpec, TypeVar
 
 import numpy as np
@@ -188,6 +189,26 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         rankings = self.trace_many(requests, text=text, deadline_ms=deadline_ms)
         return [list(ranking.hits[:limit]) for ranking in rankings]
 
+    def rank_stream(
+        self,
+        requests: Iterable[tuple[str, Iterable[Document]]],
+        *,
+        text: str = "text",
+        top_k: int | None = None,
+        deadline_ms: float | None = None,
+        batch_size: int = 8,
+    ) -> Iterator[list[Hit]]:
+        """
+        Yield what `rank` gives for each request, in their order, as soon as its batch is ranked.
+
+        Requests are read when they are needed, `batch_size` at a time, so there can be any number
+        of them. With `batch_size=1`, each result comes as early as possible; larger batches save
+        time in all with rankers that batch requests. The deadline is that of each batch.
+        """
+        check_top_k(top_k)
+        _check_batch_size(batch_size)
+        return self._stream(iter(requests), text, top_k, deadline_ms, batch_size)
+
     def trace(
         self,
         question: str,
@@ -304,6 +325,22 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
             self.rank_many, requests, text=text, top_k=top_k, deadline_ms=deadline_ms
         )
 
+    async def arank_stream(
+        self,
+        requests: Iterable[tuple[str, Iterable[Document]]],
+        *,
+        text: str = "text",
+        top_k: int | None = None,
+        deadline_ms: float | None = None,
+        batch_size: int = 8,
+    ) -> AsyncIterator[list[Hit]]:
+        """`rank_stream`, each batch in a thread; requests are read in that thread too."""
+        stream = self.rank_stream(
+            requests, text=text, top_k=top_k, deadline_ms=deadline_ms, batch_size=batch_size
+        )
+        while (hits := await _in_thread(next, stream, None)) is not None:
+            yield hits
+
     async def atrace(
         self,
         question: str,
@@ -372,6 +409,17 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
             raise RankerError(f"{self} must return {count} scores, one per text, got {len(hits)}.")
         report = StageReport(str(self), count, count, seconds, calibrated=calibrated)
         return Ranking(tuple(hits), (report,))
+
+    def _stream(
+        self,
+        requests: Iterator[tuple[str, Iterable[Document]]],
+        text: str,
+        top_k: int | None,
+        deadline_ms: float | None,
+        batch_size: int,
+    ) -> Iterator[list[Hit]]:
+        while batch := list(islice(requests, batch_size)):
+            yield from self.rank_many(batch, text=text, top_k=top_k, deadline_ms=deadline_ms)
 
     def _start_clock(self, deadline_ms: float | None) -> Deadline | None:
         """A deadline that begins once the ranker is warmed up."""
@@ -609,6 +657,11 @@ async def _in_thread(
     import asyncio  # 30 ms, which programs without an event loop need not spend
 
     return await asyncio.to_thread(function, *args, **kwargs)
+
+
+def _check_batch_size(batch_size: object) -> None:
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise InputError(f"batch_size must be a positive integer, got {batch_size!r}.")
 
 
 def _check_ranker(ranker: object) -> None:

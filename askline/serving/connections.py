@@ -7,7 +7,8 @@ and in all. When there are more, the one that has waited longest is closed, so a
 always accepted, and `/health` answers whatever other clients do. A request that has arrived
 completely is not counted here: the queue of jobs limits these.
 
-A client may close its side of the connection after its request and still read the response.
+A client may close its side of the connection after its request and still read the response. If it
+closes its side when the response has begun, it has left.
 """
 
 from __future__ import annotations
@@ -94,8 +95,10 @@ class _LimitedProtocol(H11Protocol):
         """Keep the connection open if the client may still wait for a response."""
         if not self._has_request or self.transport.is_closing():
             return False
+        if self.cycle.response_started:  # a client that leaves in the middle of a stream
+            return False
         self._has_ended_input = True
-        if self.scope["http_version"] == "1.1" and not self.cycle.response_started:
+        if self.scope["http_version"] == "1.1":
             # The same packet says that a client has closed one side or both. If it has closed
             # both, it rejects whatever is sent to it, and an informational response is harmless.
             informational = h11.InformationalResponse(status_code=100, headers=[])

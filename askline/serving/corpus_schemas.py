@@ -15,6 +15,8 @@ __all__ = [
     "AnswerSchema",
     "AskRequest",
     "AskResponse",
+    "AskStreamLine",
+    "AskStreamRequest",
     "CandidateSchema",
     "DocumentResponse",
     "IndexTotal",
@@ -23,6 +25,7 @@ __all__ = [
     "NamedText",
     "PhraseSchema",
     "PlaceSchema",
+    "QuestionError",
     "RemoveResponse",
     "SentenceSchema",
     "SourceSchema",
@@ -44,8 +47,37 @@ DocumentId = Annotated[
 
 
 # The bounds come before the validator, so that they are part of the JSON Schema.
-_TopK = Annotated[int, Field(ge=1, le=100), BeforeValidator(as_integer)]
-_Retrieved = Annotated[int, Field(ge=1, le=1_000), BeforeValidator(as_integer)]
+_QuestionText = Annotated[QuestionText, Field(max_length=10_000)]
+_RankerSpec = Annotated[
+    Text | None,
+    Field(
+        max_length=200,
+        description=(
+            "A ranker that `/info` lists, or a pipeline of them such as `jaccard % 20 >> cosinet`."
+        ),
+    ),
+]
+_TopK = Annotated[
+    int,
+    Field(ge=1, le=100),
+    BeforeValidator(as_integer),
+    Field(description="Return the N best answers."),
+]
+_Retrieved = Annotated[
+    int,
+    Field(ge=1, le=1_000),
+    BeforeValidator(as_integer),
+    Field(description="Number of sentences retrieved from the index."),
+]
+_Threshold = Annotated[
+    float | None,
+    Field(
+        ge=0,
+        le=1,
+        description="Probability below which a sentence is not an answer; 0 never refuses. "
+        "Default: the ranker's own. Ignored by rankers without probabilities.",
+    ),
+]
 
 
 class NamedText(Schema):
@@ -58,7 +90,7 @@ class NamedText(Schema):
 class AskRequest(Schema):
     """A question about the index, or about the documents in the request."""
 
-    question: Annotated[QuestionText, Field(max_length=10_000)]
+    question: _QuestionText
     documents: Annotated[
         Annotated[list[Text | NamedText], NotEmpty] | None,
         Field(description="Texts to answer from; default: the index."),
@@ -67,33 +99,25 @@ class AskRequest(Schema):
         bool,
         Field(description="Rank the sentences of the documents; if false, rank whole documents."),
     ] = True
-    ranker: Annotated[
-        Text | None,
-        Field(
-            max_length=200,
-            description=(
-                "A ranker that `/info` lists, or a pipeline of them such as "
-                "`jaccard % 20 >> cosinet`."
-            ),
-        ),
-    ] = None
-    top_k: Annotated[_TopK, Field(description="Return the N best answers.")] = 3
-    retrieved: Annotated[
-        _Retrieved, Field(description="Number of sentences retrieved from the index.")
-    ] = 100
-    threshold: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1,
-            description="Probability below which a sentence is not an answer; 0 never refuses. "
-            "Default: the ranker's own. Ignored by rankers without probabilities.",
-        ),
-    ] = None
+    ranker: _RankerSpec = None
+    top_k: _TopK = 3
+    retrieved: _Retrieved = 100
+    threshold: _Threshold = None
     explain: Annotated[
         bool,
         Field(description="Also return the score and rank that each stage gave each candidate."),
     ] = False
+    deadline_ms: DeadlineMs = None
+
+
+class AskStreamRequest(Schema):
+    """Many questions about the index."""
+
+    questions: Annotated[list[_QuestionText], NotEmpty]
+    ranker: _RankerSpec = None
+    top_k: _TopK = 3
+    retrieved: _Retrieved = 100
+    threshold: _Threshold = None
     deadline_ms: DeadlineMs = None
 
 
@@ -222,6 +246,21 @@ class AskResponse(Schema):
     candidates: Annotated[
         list[CandidateSchema] | None, Field(description="Best first; null without `explain`.")
     ] = None
+
+
+class QuestionError(Schema):
+    """Why one question of a stream has no response."""
+
+    status: Annotated[int, Field(description="The status that `/v1/ask` would have given.")]
+    message: str
+
+
+class AskStreamLine(Schema):
+    """One line of a stream: the response to a question, or an error."""
+
+    index: Annotated[int, Field(description="The position of the question in the request, from 0.")]
+    response: Annotated[AskResponse | None, Field(description="As of `/v1/ask`.")] = None
+    error: QuestionError | None = None
 
 
 class AddRequest(Schema):

@@ -72,14 +72,21 @@ def _route(method: str, path: str, route: JsonObject) -> _Section:
         text += f" Body: {_type(body['schema'])}."
     contents = route["responses"].get("200", {}).get("content", {})
     for media_type, content in contents.items():
-        is_json = media_type == "application/json"
-        text += f" Response: {_type(content['schema']) if is_json else media_type}."
+        text += f" Response: {_response(media_type, content['schema'])}."
     codes = sorted(code for code in route["responses"] if code != "200")
     if codes:
         text += f" Errors: {', '.join(codes)}."
     rows = tuple(_parameter(each) for each in route.get("parameters", ()))
     header = ("parameter", "type", "default", "meaning")
     return _Section(f"`{method} {path}`", text, (header, *rows) if rows else ())
+
+
+def _response(media_type: str, schema: JsonObject) -> str:
+    if media_type == "application/json":
+        return _type(schema)
+    if media_type == "application/x-ndjson":
+        return f"{media_type}, each line {_type(schema)}"
+    return media_type
 
 
 def _parameter(parameter: JsonObject) -> tuple[str, ...]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +218,60 @@ def test_a_cut_that_would_keep_all_is_passed_over(
     assert log == expected
     assert [(stage.entered, stage.kept) for stage in ranking.stages] == [(texts, 4), (4, 4)]
     assert {hit.stage for hit in ranking.hits[:4]} == {1}
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 8])
+def test_a_stream_gives_what_rank_gives(tiny: OnnxEncoder, batch_size: int) -> None:
+    ranker = Cascade(tiny, DropFraction((1, 3), 0.3))
+    found = list(ranker.rank_stream(REQUESTS, top_k=3, batch_size=batch_size))
+    for hits, (question, documents) in zip(found, REQUESTS, strict=True):
+        close(hits, ranker.rank(question, documents, top_k=3))
+
+
+def test_a_stream_reads_requests_when_they_are_needed() -> None:
+    read = []
+
+    def requests() -> Iterator[tuple[str, list[str]]]:
+        for number in count():
+            read.append(number)
+            yield f"question {number}", [f"text {number}"]
+
+    stream = OriginalOrder().rank_stream(requests(), batch_size=3)
+    assert read == []
+    assert next(stream)[0].text == "text 0"
+    assert read == [0, 1, 2]
+    assert [next(stream)[0].text for _ in range(3)] == ["text 1", "text 2", "text 3"]
+    assert read == [0, 1, 2, 3, 4, 5]
+
+
+def test_an_async_stream_leaves_the_event_loop_free() -> None:
+    def slow(question: str, texts: Sequence[str]) -> list[float]:
+        time.sleep(0.05)
+        return [0.0] * len(texts)
+
+    async def collect() -> tuple[list[str], int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.005)
+                ticks += 1
+
+        ticking = asyncio.create_task(tick())
+        stream = Ranker.from_function(slow).arank_stream(
+            [("a", ["one"]), ("b", ["two"]), ("c", ["three"])], batch_size=1
+        )
+        texts = [hits[0].text async for hits in stream]
+        ticking.cancel()
+        return texts, ticks
+
+    texts, ticks = asyncio.run(collect())
+    assert texts == ["one", "two", "three"]
+    assert ticks >= 5
+
+
+@pytest.mark.parametrize("batch_size", [0, -1, True, 1.5])
+def test_a_stream_refuses_a_bad_batch_size_at_once(batch_size: Any) -> None:
+    with pytest.raises(InputError, match="batch_size must be a positive integer, got"):
+        OriginalOrder().rank_stream([], batch_size=batch_size)

@@ -1,11 +1,15 @@
 """
 `/v1/ask`: answer a question from the index or from documents in the request.
 
+`/v1/ask/stream`: answer many questions from the index, one line per question as soon as it is done.
+
 `/v1/documents`: the documents of the index. Ids are looked up in the store, never opened as paths.
 """
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -17,15 +21,18 @@ from ..corpus_schemas import (
     AddResponse,
     AskRequest,
     AskResponse,
+    AskStreamLine,
+    AskStreamRequest,
     DocumentResponse,
     ListResponse,
     NamedText,
+    QuestionError,
     RemoveResponse,
 )
-from ..http_errors import COMMON_ERRORS, error_responses
+from ..http_errors import COMMON_ERRORS, ServiceError, error_responses
 from ..limits import JsonRoute, check_entry_count
 from ..messages import AddJob, AskJob, ListJob, RemoveJob, ShowJob
-from ..service import service_of
+from ..service import NdjsonResponse, service_of
 
 __all__ = ["router"]
 
@@ -61,6 +68,60 @@ async def ask(request: Request, body: AskRequest) -> AskResponse:
         explain=body.explain,
     )
     return await service.run(request, job, body.deadline_ms)
+
+
+@router.post(
+    "/v1/ask/stream",
+    responses=_ERRORS | {200: {"model": AskStreamLine}},
+    status_code=200,
+    response_class=NdjsonResponse,
+    summary="Ask many questions",
+    tags=["ask"],
+)
+async def ask_stream(request: Request, body: AskStreamRequest) -> NdjsonResponse:
+    """
+    The response has one line of JSON per question, sent as soon as the question is done.
+
+    Lines come in the order in which the questions are done; `index` says which one it is. The
+    deadline is that of each question. If the first question that is done has failed, the response
+    is its error; a later question that fails has a line with `error`.
+    """
+    service = service_of(request)
+    check_entry_count(service.settings.limits, len(body.questions), name="questions")
+    add_log_fields(request, task="ask", questions=len(body.questions))
+    jobs = (
+        AskJob(
+            question=question,
+            documents=None,
+            split=True,
+            ranker=body.ranker,
+            top_k=body.top_k,
+            retrieved=body.retrieved,
+            threshold=body.threshold,
+            explain=False,
+        )
+        for question in body.questions
+    )
+    results = service.run_each(request, jobs, body.deadline_ms)
+    index, first = await anext(results)
+    if isinstance(first, ServiceError):
+        await results.aclose()
+        raise first
+
+    async def lines() -> AsyncGenerator[bytes, None]:
+        async with aclosing(results):
+            yield _stream_line(index, first)
+            async for number, result in results:
+                yield _stream_line(number, result)
+
+    return NdjsonResponse(lines())
+
+
+def _stream_line(index: int, result: AskResponse | ServiceError) -> bytes:
+    if isinstance(result, ServiceError):
+        error = QuestionError(status=result.status, message=str(result))
+        return AskStreamLine(index=index, error=error).model_dump_json().encode()
+    return AskStreamLine(index=index, response=result).model_dump_json().encode()
 
 
 @router.post("/v1/documents", responses=_WRITE_ERRORS, summary="Add documents", tags=["documents"])
