@@ -422,6 +422,21 @@ def reader(
     metavar="N,N",
     help="Layers after which every sentence gets a score.",
 )
+@click.option(
+    "--near",
+    type=POSITIVE_INTEGER,
+    default=2,
+    show_default=True,
+    help="Passages without an answer per question that share words with it.",
+)
+@click.option(
+    "--nearest",
+    type=click.IntRange(1, 24),
+    default=24,
+    show_default=True,
+    metavar="N",
+    help="Draw these passages from the N that share most words.",
+)
 @epochs_option(3)
 @batch_size_option(64, "Questions")
 @learning_rate_option(1e-3)
@@ -437,6 +452,8 @@ def context(
     root: Path | None,
     rank: int,
     depths: str,
+    near: int,
+    nearest: int,
     epochs: int,
     batch_size: int,
     learning_rate: float,
@@ -467,6 +484,8 @@ def context(
         epochs=epochs,
         learning_rate=learning_rate,
         batch_size=batch_size,
+        near=near,
+        nearest=nearest,
         max_seconds=60 * minutes if minutes else math.inf,
     )
     checkpoint = out.with_name(f"{out.name}.checkpoint")

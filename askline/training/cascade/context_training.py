@@ -32,6 +32,7 @@ from .span_reading import span_loss
 
 __all__ = [
     "ContextRecipe",
+    "draw_passages",
     "fit_window",
     "measure_context",
     "score_passages",
@@ -57,6 +58,8 @@ class ContextRecipe(TrainingRecipe):
     """Questions per step."""
     near: int = 2
     """Passages per question that share words with it."""
+    nearest: int = 24
+    """Drawn from this many that share most, at most 24. Fewer are harder to tell from the own."""
     random: int = 1
     """Random passages per question."""
     titles: float = 0.8
@@ -77,7 +80,7 @@ class ContextRecipe(TrainingRecipe):
 
     def __post_init__(self) -> None:
         TrainingRecipe.__post_init__(self)
-        check_positive(self, "small_rate", "head_rate", "rise")
+        check_positive(self, "small_rate", "head_rate", "rise", "nearest")
 
 
 class _Drawn(NamedTuple):
@@ -157,14 +160,7 @@ class _ContextTask(TrainingTask[Rows, _Drawn, _Drawn]):
     def _draw(self, example: int, random: np.random.Generator) -> list[Window]:
         examples, recipe = self._examples, self.recipe
         own = int(examples.question_passages[example])
-        near = examples.near[example]
-        near = near[near >= 0]
-        count = min(recipe.near, len(near))
-        passages = [own, *random.choice(near, count, replace=False).tolist()]
-        for _ in range(recipe.random):
-            other = int(random.integers(examples.passages))
-            if other != own:
-                passages.append(other)
+        passages = draw_passages(examples, example, recipe, random)
         drawn = []
         for passage in passages:
             must = self._answers[example] if passage == own else ()
@@ -235,6 +231,22 @@ class _ContextTask(TrainingTask[Rows, _Drawn, _Drawn]):
             torch.from_numpy(spans).to(device),
             torch.from_numpy(weights).to(device),
         )
+
+
+def draw_passages(
+    examples: ContextExamples, example: int, recipe: ContextRecipe, random: np.random.Generator
+) -> list[int]:
+    """The own passage of an example, near ones, and random ones."""
+    own = int(examples.question_passages[example])
+    near = examples.near[example]
+    near = near[near >= 0][: recipe.nearest]
+    count = min(recipe.near, len(near))
+    passages = [own, *random.choice(near, count, replace=False).tolist()]
+    for _ in range(recipe.random):
+        other = int(random.integers(examples.passages))
+        if other != own:
+            passages.append(other)
+    return passages
 
 
 def _crop(count: int, must: Sequence[int], random: np.random.Generator) -> tuple[int, int]:

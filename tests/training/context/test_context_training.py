@@ -36,6 +36,7 @@ from askline.training.cascade.context_network import (
 )
 from askline.training.cascade.context_training import (
     ContextRecipe,
+    draw_passages,
     fit_window,
     measure_context,
     train_context,
@@ -98,6 +99,16 @@ def test_a_passage_with_the_answer_is_no_negative(tokenizer: WordPiece) -> None:
     near = ContextExamples.of(passages, tokenizer).near
     assert 3 not in near[0]
     assert 3 in near[1]
+
+
+def test_near_passages_are_drawn_from_the_nearest(tokenizer: WordPiece) -> None:
+    others = [TrainingPassage(str(at), (f"Emma did appear {at} times.",)) for at in range(12)]
+    examples = ContextExamples.of([*TEXTS, *others], tokenizer)
+    recipe = ContextRecipe(near=2, nearest=3, random=1)
+    drawn = [draw_passages(examples, 0, recipe, np.random.default_rng(at)) for at in range(20)]
+    assert all(own == examples.question_passages[0] for own, *_ in drawn)
+    near = {passage for _, *passages in drawn for passage in passages[:2]}
+    assert near == set(examples.near[0][:3].tolist())
 
 
 def test_a_span_counts_for_the_sentence_that_has_most_of_it() -> None:
