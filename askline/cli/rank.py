@@ -6,12 +6,14 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .options import POSITIVE_INTEGER, deadline_option, json_option, ranker_option
 from .output import Style, print_indented, print_stages, replace_controls
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..types import Hit, Ranking
@@ -33,8 +35,29 @@ __all__ = [
     "--requests",
     metavar="FILE",
     type=click.Path(allow_dash=True),
-    help='Rank many questions: a JSONL file with {"question": …, "candidates": […]} per line. '
-    "Prints one JSON object per line.",
+    help='Rank many questions: a JSONL file with {"question": …, "candidates": […]} per line, or a '
+    "Parquet file with these columns. Prints one JSON object per line.",
+)
+@click.option(
+    "--out",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --requests FILE.parquet: write its rows with the ranked columns to this Parquet "
+    "file. A run that was stopped goes on where it was when it is started again.",
+)
+@click.option(
+    "--question-column",
+    metavar="NAME",
+    default="question",
+    show_default=True,
+    help="The column of the questions in --requests.",
+)
+@click.option(
+    "--candidates-column",
+    metavar="NAME",
+    default="candidates",
+    show_default=True,
+    help="The column of the candidates in --requests.",
 )
 @json_option
 def rank(
@@ -46,6 +69,9 @@ def rank(
     deadline_ms: float | None,
     explain: bool,
     requests: str | None,
+    out: Path | None,
+    question_column: str,
+    candidates_column: str,
     as_json: bool,
 ) -> None:
     """
@@ -65,7 +91,11 @@ def rank(
         raise click.UsageError("Give either a QUESTION or --requests FILE.")
     if question is not None and not question.strip():
         raise click.UsageError("QUESTION must not be empty.")
-    lists = _read_requests(requests) if requests else _read_lines(question or "", file)
+    columns = question_column, candidates_column
+    if out is not None:
+        _rank_parquet(requests, out, spec or DEFAULT_SPEC, columns, top, deadline_ms)
+        return
+    lists = _read_requests(requests, *columns) if requests else _read_lines(question or "", file)
     ranker = load(spec or DEFAULT_SPEC)
     for text, candidates in lists:
         ranking = ranker.trace(text, candidates, deadline_ms=deadline_ms)
@@ -86,12 +116,49 @@ def _read_lines(question: str, file: str) -> Iterator[tuple[str, list[str]]]:
     yield question, candidates
 
 
-def _read_requests(file: str) -> Iterator[tuple[str, list[str]]]:
-    """Read and check all lines before the first one is ranked."""
+def _rank_parquet(
+    requests: str | None,
+    out: Path,
+    spec: str,
+    columns: tuple[str, str],
+    top: int | None,
+    deadline_ms: float | None,
+) -> None:
+    if requests is None or not _is_parquet(requests) or not _is_parquet(out):
+        raise click.UsageError("--out FILE.parquet needs --requests FILE.parquet.")
+    from ..integrations.arrow import BatchRanker
+    from ..integrations.parquet import ParquetRun
+
+    if out.exists() and out.samefile(requests):
+        raise click.UsageError("--out must not be the file of --requests.")
+    ranker = BatchRanker(spec, *columns, top_k=top, deadline_ms=deadline_ms)
+    run = ParquetRun(Path(requests), out, ranker)
+    done, total = run.rows()
+    if done:
+        click.echo(f"Continuing after {done:,} of {total:,} rows.", err=True)
+    with progress_bar("Ranking", total - done) as step:
+        run.run(step)
+    click.echo(f"Wrote {total:,} rows to {out}.", err=True)
+
+
+def _is_parquet(file: str | Path) -> bool:
+    return Path(file).suffix == ".parquet"
+
+
+def _read_requests(
+    file: str, question_column: str, candidates_column: str
+) -> Iterator[tuple[str, list[str]]]:
+    """Of a JSONL file, read and check all lines before the first one is ranked."""
+    if _is_parquet(file):
+        from ..integrations.parquet import read_requests
+
+        yield from read_requests(file, question=question_column, documents=candidates_column)
+        return
     from ..data.data_files import DataFile, JsonObject, get_text, get_texts
 
     def parse(_: int, record: JsonObject) -> tuple[str, list[str]]:
-        return get_text(record, "question"), get_texts(record, "candidates", blank=True)
+        texts = get_texts(record, candidates_column, blank=True)
+        return get_text(record, question_column), texts
 
     lines = DataFile(file)
     requests = lines.parse_rows(lines.records(), parse)

@@ -36,7 +36,14 @@ else:
     pa = require_extra("pyarrow", purpose="The Arrow integration", extra="arrow")
     pc = require_extra("pyarrow.compute", purpose="The Arrow integration", extra="arrow")
 
-__all__ = ["BatchAsker", "BatchRanker", "ask_table", "rank_table"]
+__all__ = [
+    "BatchAsker",
+    "BatchRanker",
+    "ask_table",
+    "check_columns",
+    "rank_table",
+    "request_rows",
+]
 
 _ROWS_RANKED_TOGETHER = 32  # requests that share a batch of the encoder
 _ROWS_PER_BATCH = 1_024  # of a stream: results appear while a large table is ranked
@@ -153,23 +160,7 @@ class BatchRanker(_BatchFunction):
         return [self.question, self.documents]
 
     def _check(self, schema: pa.Schema) -> None:
-        _check_strings(schema, self.question)
-        kind = _column_type(schema, self.documents)
-        inner = kind.value_type if _is_list(kind) else None
-        if inner is not None and pa.types.is_struct(inner):
-            at = inner.get_field_index(self.text)
-            if at < 0:
-                known = ", ".join(repr(field.name) for field in inner) or "no field"
-                raise InputError(
-                    f"The structs of column {self.documents!r} must have their text in the field "
-                    f"{self.text!r}, got {known}. Name the field: text='body'."
-                )
-            inner = inner.field(at).type
-        if not pa.types.is_null(kind) and (inner is None or not _is_text(inner)):
-            raise InputError(
-                f"Column {self.documents!r} must hold lists of strings, or of structs with a "
-                f"string field {self.text!r}, got {kind}."
-            )
+        check_columns(schema, self.question, self.documents, self.text)
 
     def _fields(self) -> list[pa.Field]:
         return [
@@ -180,16 +171,15 @@ class BatchRanker(_BatchFunction):
         ]
 
     def _columns(self, batch: pa.RecordBatch) -> Sequence[Sequence[Any]]:
-        questions = _strings(batch.column(self.question))
-        lists = _text_lists(batch.column(self.documents), self.text)
-        rows = [
-            at
-            for at, (question, texts) in enumerate(zip(questions, lists, strict=True))
+        requests = {
+            row: (question, texts)
+            for row, (question, texts) in enumerate(
+                request_rows(batch, self.question, self.documents, self.text)
+            )
             if question and question.strip() and texts is not None
-        ]
-        requests = [(questions[at] or "", lists[at] or []) for at in rows]
-        found = dict(zip(rows, self._rank(requests), strict=True))
-        values = [_ranked_values(found.get(at), self.top_k) for at in range(len(questions))]
+        }
+        found = dict(zip(requests, self._rank(list(requests.values())), strict=True))
+        values = [_ranked_values(found.get(row), self.top_k) for row in range(batch.num_rows)]
         return list(zip(*values, strict=True))
 
     def _rank(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[Ranking]:
@@ -283,6 +273,35 @@ def ask_table(
 ) -> pa.RecordBatchReader:
     """Answer the question of each row from a corpus, as `rank_table`, by `BatchAsker`."""
     return _apply(BatchAsker(corpus, ranker, question, top_k, threshold, prefix), data)
+
+
+def check_columns(schema: pa.Schema, question: str, documents: str, text: str = "text") -> None:
+    """Raise InputError if a schema has no column of questions or of documents."""
+    _check_strings(schema, question)
+    kind = _column_type(schema, documents)
+    inner = kind.value_type if _is_list(kind) else None
+    if inner is not None and pa.types.is_struct(inner):
+        at = inner.get_field_index(text)
+        if at < 0:
+            known = ", ".join(repr(field.name) for field in inner) or "no field"
+            raise InputError(
+                f"The structs of column {documents!r} must have their text in the field "
+                f"{text!r}, got {known}. Name the field: text='body'."
+            )
+        inner = inner.field(at).type
+    if not pa.types.is_null(kind) and (inner is None or not _is_text(inner)):
+        raise InputError(
+            f"Column {documents!r} must hold lists of strings, or of structs with a "
+            f"string field {text!r}, got {kind}."
+        )
+
+
+def request_rows(
+    batch: pa.RecordBatch, question: str, documents: str, text: str = "text"
+) -> list[tuple[str | None, list[str] | None]]:
+    """The question and the texts of each row."""
+    questions = _strings(batch.column(question))
+    return list(zip(questions, _text_lists(batch.column(documents), text), strict=True))
 
 
 def _apply(function: _BatchFunction, data: Any) -> pa.RecordBatchReader:
