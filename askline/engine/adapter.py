@@ -23,6 +23,9 @@ from .quantization import round_rows
 
 __all__ = ["float_tensors", "merged_layers", "merged_weight"]
 
+_MERGED_ROWS = 64  # rows of a weight that are merged at once
+_PRODUCT_COLUMNS = 384
+
 Tensors = Mapping[str, NDArray[Any]]
 
 
@@ -53,26 +56,67 @@ def merged_layers(
     if config.adapter is None:
         return made
     for layer in range(max(first, config.adapter.first), last):
-        for dense, point in DENSE_INPUTS.items():
+        for dense in DENSE_INPUTS:
             stem = f"layers.{layer}.{dense}"
-            weight = merged_weight(tensors, stem)
             if tensors[f"{stem}.weight"].dtype == np.int8:
-                smooth = tensors.get(f"layers.{layer}.{point}.smooth")
-                if smooth is not None:
-                    weight = np.asarray(weight / smooth, np.float32)
-                made[f"{stem}.weight"] = round_rows(weight, adapted[f"{stem}.scale"])
+                made[f"{stem}.weight"] = _merged_rows(tensors, stem, adapted[f"{stem}.scale"])
             else:
-                made[f"{stem}.weight"] = weight
+                made[f"{stem}.weight"] = merged_weight(tensors, stem)
     return made
+
+
+def _merged_rows(tensors: Tensors, stem: str, scale: NDArray[Any]) -> NDArray[np.int8]:
+    """
+    The int8 weight of an adapted dense layer, with the scales of the merged rows.
+
+    Computed in blocks of rows that stay in the cache of a core: an adapter changes every weight of
+    the encoder, and a question waits for that.
+    """
+    up, down = _low_rank(tensors, stem)
+    weight, smooth = tensors[f"{stem}.weight"], _smooth(tensors, stem)
+    old, new = (one.astype(np.float32)[:, None] for one in (tensors[f"{stem}.scale"], scale))
+    merged = np.empty(weight.shape, np.int8)
+    rows = np.empty((2, _MERGED_ROWS, weight.shape[1]), np.float32)
+    for first in range(0, len(weight), _MERGED_ROWS):
+        block = slice(first, first + _MERGED_ROWS)
+        own, product = rows[:, : len(weight[block])]
+        np.multiply(weight[block], old[block], out=own)
+        if smooth is not None:
+            own *= smooth
+        own += _product(up[block], down, product)
+        if smooth is not None:
+            own /= smooth
+        merged[block] = round_rows(own, new[block, 0])
+    return merged
 
 
 def merged_weight(tensors: Tensors, stem: str) -> FloatArray:
     """The weight of an adapted dense layer, such as `layers.3.query`, in float."""
+    up, down = _low_rank(tensors, stem)
+    product = _product(up, down, np.empty((len(up), down.shape[1]), np.float32))
+    return np.asarray(_dequantized(f"{stem}.weight", tensors) + product, np.float32)
+
+
+def _low_rank(tensors: Tensors, stem: str) -> tuple[FloatArray, FloatArray]:
+    """The matrices (outputs, rank) and (rank, inputs) of an adapted dense layer."""
     up, down = (
         _dequantized(f"adapter.{stem}.{side}.weight", tensors) for side in ("up", "down")
     )  # (rank, outputs), (rank, inputs)
-    product = matmul(np.ascontiguousarray(up.T), down)
-    return np.asarray(_dequantized(f"{stem}.weight", tensors) + product, np.float32)
+    return np.ascontiguousarray(up.T), down
+
+
+def _product(up: FloatArray, down: FloatArray, out: FloatArray) -> FloatArray:
+    """`up @ down`, in blocks of columns so small that BLAS computes them on this thread."""
+    for first in range(0, down.shape[1], _PRODUCT_COLUMNS):
+        columns = slice(first, first + _PRODUCT_COLUMNS)
+        out[:, columns] = matmul(up, np.ascontiguousarray(down[:, columns]))
+    return out
+
+
+def _smooth(tensors: Tensors, stem: str) -> NDArray[Any] | None:
+    """The factors of SmoothQuant of a dense layer's inputs, if it has any."""
+    layer, _, dense = stem.rpartition(".")
+    return tensors.get(f"{layer}.{DENSE_INPUTS.get(dense)}.smooth")
 
 
 def _dequantized(name: str, tensors: Tensors) -> FloatArray:
@@ -82,6 +126,5 @@ def _dequantized(name: str, tensors: Tensors) -> FloatArray:
         return value
     stem = name.removesuffix(".weight")
     value *= tensors[f"{stem}.scale"].astype(np.float32)[:, None]
-    layer, _, dense = stem.rpartition(".")
-    smooth = tensors.get(f"{layer}.{DENSE_INPUTS.get(dense)}.smooth")
+    smooth = _smooth(tensors, stem)
     return value if smooth is None else np.asarray(value * smooth, np.float32)

@@ -215,8 +215,7 @@ class ContextRun(PassageRun):
         states = self._cache.states(batch)
         if states is not None:
             return {"states": states}
-        token_ids, token_types = self._windows.batch(batch)
-        return {"token_ids": token_ids, "token_types": token_types}
+        return graphs.embedding_inputs(self._encoder.tensors, *self._windows.batch(batch))
 
     def _windows_of(self, passages: IntArray) -> IntArray:
         """The windows of these passages."""

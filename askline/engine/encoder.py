@@ -122,7 +122,7 @@ class OnnxEncoder(LayerwiseEncoder):
         """
         The sessions that take states from one level to a higher one, in order.
 
-        From `NO_STATES`, the first session takes token ids and token types.
+        From `NO_STATES`, the first session takes the inputs of `graphs.embedding_inputs`.
         """
         levels, sessions = self.levels, list[Any]()
         if level == NO_STATES:
@@ -276,8 +276,7 @@ class EncoderRun(LayerwiseRun):
         states = self._cache.states(batch)
         if states is not None:
             return {"states": states}
-        token_ids, token_types = self._sequences.batch(batch)
-        return {"token_ids": token_ids, "token_types": token_types}
+        return graphs.embedding_inputs(self._encoder.tensors, *self._sequences.batch(batch))
 
     def _classify(self, pooled: FloatArray, reached: IntArray, depth: int) -> FloatArray:
         """

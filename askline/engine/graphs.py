@@ -30,6 +30,7 @@ __all__ = [
     "classifier_graph",
     "context_classifier_graph",
     "embedding_graph",
+    "embedding_inputs",
     "key_value_graph",
     "layers_graph",
     "marker_activations_graph",
@@ -66,26 +67,36 @@ class LayerBuilder:
         return self.graph.input("states", "float32", (*BATCH_AXES, self.config.width))
 
     def embedded_input(self) -> str:
-        """Inputs for token ids and token types (0 question, 1 candidate), and their embedding."""
-        token_ids = self.graph.input("token_ids", "int64", BATCH_AXES)
-        token_types = self.graph.input("token_types", "int64", BATCH_AXES)
-        return self.embedding(token_ids, token_types)
+        """Inputs as `embedding_inputs` makes them, and their embedding."""
+        shape, table = (*BATCH_AXES, self.config.width), self.tensors["words.weight"]
+        if table.dtype == np.int8:
+            rows = self.graph.input("words", "int8", shape)
+            scales = self.graph.input("scales", "float32", (*BATCH_AXES, 1))
+            words = self._scaled_words(rows, scales)
+        else:
+            words = self.graph.input("words", "float32", shape)
+        return self._embedding(words, self.graph.input("token_types", "int64", BATCH_AXES))
 
     def embedding(self, token_ids: str, token_types: str) -> str:  # (batch, tokens, hidden)
-        node, start = self.graph.node, self.graph.constant(np.zeros(1, np.int64))
-        length = node("Shape", token_ids, start=1, end=2)
-        positions = node("Slice", self.float_constant("positions.weight"), start, length)
-        types = node("Gather", self.float_constant("kinds.weight"), token_types)
-        words = self._word_embedding(token_ids)
-        return self.norm("norm", node("Add", node("Add", words, positions), types))
-
-    def _word_embedding(self, token_ids: str) -> str:
+        """The embedding of token ids, with the word table inside the graph."""
         node, table = self.graph.node, self.tensors["words.weight"]
         if table.dtype != np.int8:
-            return node("Gather", self.float_constant("words.weight"), token_ids)
-        scales = self.tensors["words.scale"].astype(np.float32)[:, None]
-        integers = node("Cast", node("Gather", self.graph.constant(table), token_ids), to=1)
-        return node("Mul", integers, node("Gather", self.graph.constant(scales), token_ids))
+            words = node("Gather", self.float_constant("words.weight"), token_ids)
+        else:
+            scales = self.graph.constant(self.tensors["words.scale"].astype(np.float32)[:, None])
+            rows = node("Gather", self.graph.constant(table), token_ids)
+            words = self._scaled_words(rows, node("Gather", scales, token_ids))
+        return self._embedding(words, token_types)
+
+    def _scaled_words(self, rows: str, scales: str) -> str:
+        return self.graph.node("Mul", self.graph.node("Cast", rows, to=1), scales)
+
+    def _embedding(self, words: str, token_types: str) -> str:
+        node, start = self.graph.node, self.graph.constant(np.zeros(1, np.int64))
+        length = node("Shape", token_types, start=1, end=2)
+        positions = node("Slice", self.float_constant("positions.weight"), start, length)
+        types = node("Gather", self.float_constant("kinds.weight"), token_types)
+        return self.norm("norm", node("Add", node("Add", words, positions), types))
 
     def layer(self, layer: int, states: str, *, first_only: bool = False) -> str:
         """
@@ -223,12 +234,30 @@ class LayerBuilder:
 
 
 def embedding_graph(config: EncoderConfig, tensors: Tensors, layers: int) -> bytes:
-    """Token ids and types → states after the embeddings and the first `layers` layers."""
+    """Inputs of `embedding_inputs` → states after the embeddings and the first `layers` layers."""
     builder = LayerBuilder(config, tensors)
     states = builder.embedded_input()
     for layer in range(layers):
         states = builder.layer(layer, states)
     return builder.states_output(states)
+
+
+def embedding_inputs(
+    tensors: Tensors, token_ids: NDArray[np.int64], token_types: NDArray[np.int64]
+) -> dict[str, NDArray[Any]]:
+    """
+    The inputs of a graph that starts with the embedding, from token ids and token types.
+
+    Both are (batch, tokens); the type is 0 for the question and 1 for the candidate. The rows of
+    the word table are looked up here: it stays in the mapped file of the weights, of which a
+    question needs a few pages. Inside a graph it would be copied as a whole.
+    """
+    table = tensors["words.weight"]
+    rows = table.take(token_ids, axis=0)  # (batch, tokens, hidden)
+    if table.dtype != np.int8:
+        return {"words": rows.astype(np.float32), "token_types": token_types}
+    scales = tensors["words.scale"].take(token_ids).astype(np.float32)[..., None]
+    return {"words": rows, "scales": scales, "token_types": token_types}
 
 
 def layers_graph(config: EncoderConfig, tensors: Tensors, first: int, last: int) -> bytes:
@@ -287,8 +316,8 @@ def reader_graph(config: CascadeConfig, tensors: Tensors) -> bytes:
     """
     The span reader: start and end logits (batch, tokens, 2).
 
-    Its input are the states that the last classifier takes, or token ids and types for a reader
-    with an adapter.
+    Its input are the states that the last classifier takes, or `embedding_inputs` for a reader with
+    an adapter.
     """
     builder, layers = LayerBuilder(config.encoder, reader_tensors(tensors)), config.encoder.layers
     states = builder.embedded_input() if config.adapter else builder.states_input()

@@ -33,7 +33,8 @@ class OnnxGraph:
     """A graph under construction."""
 
     _nodes: list[bytes] = field(default_factory=list)
-    _constants: list[bytes] = field(default_factory=list)
+    _constants: list[tuple[bytes, memoryview]] = field(default_factory=list)
+    """Per constant, its message up to the data, and the data."""
     _inputs: list[bytes] = field(default_factory=list)
     _outputs: list[bytes] = field(default_factory=list)
     _shared: dict[tuple[str, tuple[int, ...], bytes], str] = field(default_factory=dict)
@@ -52,13 +53,16 @@ class OnnxGraph:
     def constant(self, value: NDArray[Any] | np.generic) -> str:
         """Add a constant; equal small constants are stored once."""
         array = np.ascontiguousarray(value).reshape(np.shape(value))
-        raw = array.tobytes()
-        identity = raw if len(raw) <= _MAX_SHARED_BYTES else self._new_name().encode()
-        key = (array.dtype.name, array.shape, identity)
-        if key not in self._shared:
-            self._shared[key] = name = self._new_name()
-            self._constants.append(_tensor(array, raw, name))
-        return self._shared[key]
+        name = self._new_name()
+        if array.nbytes <= _MAX_SHARED_BYTES:
+            key = (array.dtype.name, array.shape, array.tobytes())
+            if key in self._shared:
+                return self._shared[key]
+            self._shared[key] = name
+        # The data is copied only once, into the finished file: weights are megabytes.
+        data = array.reshape(-1).view(np.uint8).data
+        self._constants.append((_tensor_head(array, name), data))
+        return name
 
     def node(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add an operator. An optional input that is left out is the empty string."""
@@ -76,12 +80,14 @@ class OnnxGraph:
 
     def to_bytes(self) -> bytes:
         """The content of the ONNX file."""
-        graph = _text(2, "askline")
-        fields = ((1, self._nodes), (5, self._constants), (11, self._inputs), (12, self._outputs))
-        for number, parts in fields:
-            graph += b"".join(_bytes(number, part) for part in parts)
+        graph: list[bytes | memoryview] = [_text(2, "askline")]
+        for head, data in self._constants:
+            graph += [_key(5, _BYTES), _varint(len(head) + len(data)), head, data]
+        for number, parts in ((1, self._nodes), (11, self._inputs), (12, self._outputs)):
+            graph += [_bytes(number, part) for part in parts]
         opsets = b"".join(_bytes(8, _text(1, name) + _int(2, version)) for name, version in _OPSETS)
-        return _int(1, _IR_VERSION) + _text(2, "askline") + _bytes(7, graph) + opsets
+        start = _int(1, _IR_VERSION) + _text(2, "askline") + _key(7, _BYTES)
+        return b"".join([start, _varint(sum(map(len, graph))), *graph, opsets])
 
     def _new_name(self) -> str:
         self._names += 1
@@ -105,13 +111,15 @@ def _attribute(name: str, value: Any) -> bytes:
     if isinstance(value, str):
         return head + _text(4, value) + _int(20, _STRING)
     if isinstance(value, np.ndarray):
-        return head + _bytes(5, _tensor(value, value.tobytes(), "")) + _int(20, _TENSOR)
+        return head + _bytes(5, _tensor_head(value, "") + value.tobytes()) + _int(20, _TENSOR)
     return head + b"".join(_int(8, one) for one in value) + _int(20, _INTS)
 
 
-def _tensor(array: NDArray[Any], raw: bytes, name: str) -> bytes:
+def _tensor_head(array: NDArray[Any], name: str) -> bytes:
+    """The message of a tensor without its data, which ends it."""
     dims = b"".join(_int(1, size) for size in array.shape)
-    return dims + _int(2, _DTYPES[array.dtype.name]) + _text(8, name) + _bytes(9, raw)
+    start = dims + _int(2, _DTYPES[array.dtype.name]) + _text(8, name)
+    return start + _key(9, _BYTES) + _varint(array.nbytes)
 
 
 def _value_info(name: str, dtype: str, shape: Iterable[int | str]) -> bytes:

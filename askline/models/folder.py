@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save
+from safetensors.numpy import save
 
 from ..errors import ModelError
 from ..text.atomic_write import atomic_write
+from .mapped_tensors import map_tensors
 from .word_vectors import SHIPPED, WordVectors
 
 __all__ = ["ModelFolder", "check_shapes", "pickle_hint", "write_folder"]
@@ -64,15 +65,15 @@ class ModelFolder:
     def tensors(self) -> dict[str, NDArray[np.float32]]:
         """All weights by name, as float32."""
         stored = self.stored_tensors()
-        return {name: np.asarray(tensor, np.float32) for name, tensor in stored.items()}
+        return {name: np.array(tensor, np.float32) for name, tensor in stored.items()}
 
     def stored_tensors(self) -> dict[str, NDArray[Any]]:
-        """All weights by name, in their stored precision."""
+        """All weights by name, in their stored precision: read-only views of the mapped file."""
         path = self.path / _WEIGHTS
         if not path.is_file():
             raise ModelError(f"No {_WEIGHTS} in {self.path}.{pickle_hint(self.path)}")
         try:
-            return load_file(path)
+            return map_tensors(path)[0]
         except (SafetensorError, OSError, ValueError) as error:
             raise ModelError(
                 f"{path} is not a valid safetensors file ({error}). Copy the folder again."

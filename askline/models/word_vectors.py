@@ -18,11 +18,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import save
 
 from ..errors import InputError, ModelError, UnknownNameError
 from ..text.atomic_write import atomic_write
+from .mapped_tensors import map_tensors
 
 __all__ = [
     "SHIPPED",
@@ -162,9 +163,7 @@ class WordVectors:
         """Read a file written by `save`; without a path, the vectors that ship with askline."""
         file = Path(path) if path is not None else _shipped_file()
         try:
-            with safe_open(file, framework="numpy") as opened:
-                metadata = opened.metadata() or {}
-                tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            tensors, metadata = map_tensors(file)
             text = bytes(tensors.pop("words")).decode("utf-8", "surrogatepass")
             words = tuple(text.split("\n")) if text else ()
             parts = (tensors["rows"], tensors["scales"], tensors["rarity"])

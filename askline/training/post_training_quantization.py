@@ -77,8 +77,7 @@ def layer_activations(
     """As `activation_statistics`, from token ids and token types, both (batch, tokens)."""
     session = create_session(graphs.embedding_graph(layout.encoder, tensors, 0))
     batches: list[FloatArray] = [
-        session.run(None, {"token_ids": numbers, "token_types": kinds})[0]
-        for numbers, kinds in sequences
+        session.run(None, graphs.embedding_inputs(tensors, *batch))[0] for batch in sequences
     ]
     for layer in range(layout.encoder.layers):
         session = create_session(graphs.activations_graph(layout.encoder, tensors, layer))

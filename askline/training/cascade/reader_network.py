@@ -40,7 +40,7 @@ class AdapterReader(nn.Module):
         self.frozen, self.own = nn.ParameterDict(), nn.ParameterDict()
         for name, value in tensors.items():
             if not name.startswith(("classifiers.", "adapter.", "context.")):
-                self.frozen[_key(name)] = nn.Parameter(torch.from_numpy(value), requires_grad=False)
+                self.frozen[_key(name)] = nn.Parameter(torch.tensor(value), requires_grad=False)
         for name, shape in config.shapes().items():
             if name.startswith("adapter.") and not name.endswith((".scale", ".zero")):
                 self.own[_key(name)] = nn.Parameter(_initial_value(name, shape, tensors))

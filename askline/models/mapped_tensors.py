@@ -1,0 +1,69 @@
+"""
+Safetensors files, mapped into memory.
+
+A tensor is a read-only view of the file, and only the parts that are used are read from disk: a
+question that needs ten layers does not wait for the others, and processes share the pages. A mapped
+file must not be overwritten in place; `atomic_write` replaces it instead.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+
+__all__ = ["map_tensors"]
+
+_DTYPES = {
+    "BOOL": np.bool_,
+    "U8": np.uint8,
+    "I8": np.int8,
+    "I16": np.int16,
+    "I32": np.int32,
+    "I64": np.int64,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+_LENGTH_BYTES = 8  # of the number in front of the header
+
+
+def map_tensors(
+    path: str | PathLike[str],
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """
+    The tensors of a file by name, and its metadata.
+
+    SafetensorError, OSError or ValueError if it is not a safetensors file of whole tensors.
+    """
+    with safe_open(path, framework="numpy"):
+        pass  # checks the header against the size of the file
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    start = _LENGTH_BYTES + int.from_bytes(mapped[:_LENGTH_BYTES], "little")
+    header: dict[str, Any] = json.loads(mapped[_LENGTH_BYTES:start])
+    metadata: dict[str, str] = header.pop("__metadata__", None) or {}
+    tensors = {
+        name: _view(mapped, start, entry["dtype"], entry["shape"], entry["data_offsets"])
+        for name, entry in header.items()
+    }
+    return tensors, metadata
+
+
+def _view(
+    mapped: mmap.mmap, start: int, dtype: str, shape: list[int], offsets: tuple[int, int]
+) -> NDArray[Any]:
+    if dtype not in _DTYPES:
+        known = ", ".join(_DTYPES)
+        raise ValueError(f"the data type of a tensor must be one of {known}, got {dtype}")
+    first, last = offsets
+    kind = np.dtype(_DTYPES[dtype]).newbyteorder("<")
+    count = (last - first) // kind.itemsize
+    if not count:
+        return np.empty(shape, kind)
+    return np.frombuffer(mapped, kind, count, start + first).reshape(shape)
