@@ -7,21 +7,22 @@ It scores the sentences inside passages, and the passages of texts that a server
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, count
 
+import numpy as np
 import tantivy
+from numpy.typing import NDArray
 
 from ..text.words import split_identifiers
 
 __all__ = [
     "Stemmer",
+    "bm25_of_counts",
     "bm25_scores",
     "inverse_document_frequency",
     "stem_texts",
-    "stem_words",
 ]
 
 # The constants of tantivy, so that the score of a sentence and of its passage can be added.
@@ -64,26 +65,32 @@ def _build_analyzer() -> tantivy.TextAnalyzer:
 
 def stem_texts(texts: Iterable[str], stem: Callable[[str], str]) -> list[list[str]]:
     """The terms of each text; a word that the index leaves out becomes an empty term."""
-    return stem_words([split_identifiers(text) for text in texts], stem)
-
-
-def stem_words(words: Sequence[Sequence[str]], stem: Callable[[str], str]) -> list[list[str]]:
-    """The terms of each list of words."""
+    words = [split_identifiers(text) for text in texts]
     stems = {word: stem(word) for word in set(chain.from_iterable(words))}
     return [[stems[word] for word in text_words] for text_words in words]
 
 
 def bm25_scores(texts: Sequence[Sequence[str]], weights: Mapping[str, float]) -> list[float]:
     """The BM25 score of each text, given as terms, for terms with the weights `weights`."""
-    average_length = max(1.0, sum(map(len, texts)) / max(1, len(texts)))
-    scores = []
-    for terms in texts:
-        norm = _K1 * (1 - _B + _B * len(terms) / average_length)
-        score = 0.0
-        for term, count in Counter(term for term in terms if term in weights).items():
-            score += weights[term] * count * (_K1 + 1) / (count + norm)
-        scores.append(score)
-    return scores
+    counts = np.zeros((len(texts), len(weights)), np.int64)
+    numbers = dict(zip(weights, count()))
+    for row, terms in zip(counts, texts, strict=True):
+        for term in terms:
+            if term in numbers:
+                row[numbers[term]] += 1
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    scores = bm25_of_counts(counts, lengths, np.fromiter(weights.values(), np.float64))
+    return [float(score) for score in scores]
+
+
+def bm25_of_counts(
+    counts: NDArray[np.int64], lengths: NDArray[np.int64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The BM25 score of each text from its term counts, (texts, terms), and its length in words."""
+    average_length = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
+    norms = _K1 * (1 - _B + _B * lengths / average_length)
+    parts = weights * counts * (_K1 + 1) / (counts + norms[:, None])
+    return np.asarray(parts.sum(axis=1))
 
 
 def inverse_document_frequency(count: int, total: int) -> float:

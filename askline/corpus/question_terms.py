@@ -57,6 +57,8 @@ class RetrievalOptions:
     corrected: float = 0.8
     soft_match: float = 1.0
     """Weight of the match of word vectors in the score of a sentence."""
+    own_match: bool = True
+    """Whether every fourth sentence is chosen by its own match among more passages."""
 
 
 class TermIndex(NamedTuple):

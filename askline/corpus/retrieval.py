@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
 from textwrap import indent
-from typing import NamedTuple, Protocol, cast, runtime_checkable
+from typing import Protocol, cast, runtime_checkable
+
+import numpy as np
 
 from ..rankers.requests import check_question
 from ..text.readers.document import PlaceUnit
-from ..text.words import split_identifiers
-from .bm25 import bm25_scores, stem_words
 from .document_store import DocumentReader
-from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex
-from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms
+from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex, passage_heading
+from .question_terms import RetrievalOptions, TermIndex, question_terms
 from .results import DocumentSentence, RetrievedSentence
 from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
 from .similar_words import SimilarWords, load_similar_words
+from .text_match import TextMatches, match_texts
 
 __all__ = [
     "HasNeighbors",
@@ -39,8 +40,12 @@ __all__ = [
 ]
 
 _PASSAGES_PER_SENTENCE = 0.5
-"""Passages searched per requested sentence: for 100 sentences, 50 found as many as 100."""
+"""Passages per requested sentence whose sentences are chosen by the scores of both."""
+_WIDE_PASSAGES_PER_SENTENCE = 2.0
+"""Passages per requested sentence whose sentences are chosen by their own match."""
 _MIN_PASSAGES = 10
+_CHOSEN_BY_OWN_MATCH = 4
+"""Every fourth sentence is chosen by its own match (research/notes/corpus.md has the figures)."""
 CODE_INDENT = "    "
 """Before each line of code among the neighbors of a sentence."""
 
@@ -88,10 +93,8 @@ class HasPassages(Protocol):
         ...
 
 
-class _ScoredSentence(NamedTuple):
-    hit: PassageHit
-    sentence: SentenceRecord
-    score: float
+_Found = tuple[PassageHit, SentenceRecord]
+"""A sentence, and the passage that it was found in."""
 
 
 class LexicalRetriever:
@@ -100,8 +103,12 @@ class LexicalRetriever:
 
     The score of a sentence is that of its passage plus its own, both with the inverse document
     frequencies of the corpus, plus the soft match of its words with those of the question, by their
-    vectors. Headings and code are indexed with the passages around them and are never returned.
-    Neither are sentences that contain nothing but words of the question.
+    vectors. Three of four sentences are those with the best scores in the best passages. The fourth
+    is chosen by its own match, its title, headings and lead-in included, among four times as many
+    passages: a long passage can have one sentence that answers and many other words.
+
+    Headings and code are indexed with the passages around them and are never returned. Neither are
+    sentences that contain nothing but words of the question.
     """
 
     def __init__(
@@ -118,40 +125,49 @@ class LexicalRetriever:
             return self._best_sentences(question, k)
 
     def _best_sentences(self, question: str, k: int) -> list[RetrievedSentence]:
-        options, similar = self._options, self._similar_words
+        options = self._options
         vocabulary = TermIndex(self._search.stem, self._search.term_weights)
-        terms = question_terms(question, vocabulary, similar, options)
-        passages = max(_MIN_PASSAGES, round(k * _PASSAGES_PER_SENTENCE))
+        terms = question_terms(question, vocabulary, self._similar_words, options)
+        first = max(_MIN_PASSAGES, round(k * _PASSAGES_PER_SENTENCE))
+        wide = round(k * _WIDE_PASSAGES_PER_SENTENCE) if options.own_match else 0
+        hits = self._search.search(terms.factors, max(first, wide), titles=options.titles)
         pairs = [
             (hit, sentence)
-            for hit in self._search.search(terms.factors, passages, titles=options.titles)
+            for hit in hits
             for sentence in self._store.unchecked_sentences(hit.document_id, hit.first, hit.last)
             if sentence.is_candidate
         ]
-        words = [
-            split_identifiers(sentence.text[:MAX_SENTENCE_CHARACTERS]) for _, sentence in pairs
-        ]
-        stems = stem_words(words, self._search.stem)
-        scored = [
-            _ScoredSentence(hit, sentence, hit.score + score)
-            for (hit, sentence), own_stems, score in zip(
-                pairs, stems, self._own_scores(terms, words, stems), strict=True
-            )
-            if not terms.own >= set(own_stems)
-        ]
-        best = sorted(scored, key=lambda each: -each.score)[:k]
-        return self._with_documents(best)
+        texts = [sentence.text[:MAX_SENTENCE_CHARACTERS] for _, sentence in pairs]
+        matches = match_texts(texts, terms, self._search.stem, self._soft_words)
+        scores = matches.scores(options.soft_match) + [hit.score for hit, _ in pairs]
+        usable = np.flatnonzero(~matches.repeats)
+        best_hits = set(hits[:first])
+        in_best = [at for at in usable.tolist() if pairs[at][0] in best_hits]
+        order = sorted(in_best, key=lambda at: -scores[at])
+        if len(hits) > first:
+            match = self._with_titles(pairs, matches).scores(options.soft_match)
+            order = _take_in_turn(order, sorted(usable.tolist(), key=lambda at: -match[at]), k)
+        kept = sorted(order[:k], key=lambda at: -scores[at])
+        return self._with_documents([(*pairs[at], float(scores[at])) for at in kept])
 
-    def _own_scores(
-        self, terms: QuestionTerms, words: list[list[str]], stems: list[list[str]]
-    ) -> list[float]:
-        """BM25 plus the soft match, for each sentence."""
-        scores = bm25_scores(stems, terms.weights)
-        weight = self._options.soft_match
-        if not weight or self._similar_words is None:
-            return scores
-        matches = self._similar_words.match(terms.words, words)
-        return [score + weight * match for score, match in zip(scores, matches, strict=True)]
+    def _with_titles(self, pairs: Sequence[_Found], matches: TextMatches) -> TextMatches:
+        """The matches of sentences together with the title, headings and lead-in of each."""
+        title = cache(self._title)
+        above = [
+            f"{title(hit.document_id)}\n{passage_heading(sentence)}\n{sentence.lead_in}"
+            for hit, sentence in pairs
+        ]
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(above))}
+        contexts = match_texts(list(numbers), matches.terms, self._search.stem, self._soft_words)
+        return matches.under(contexts, [numbers[text] for text in above])
+
+    def _title(self, document_id: int) -> str:
+        header = self._store.document(document_id)
+        return header.title if header else ""
+
+    @property
+    def _soft_words(self) -> SimilarWords | None:
+        return self._similar_words if self._options.soft_match else None
 
     @cached_property
     def _similar_words(self) -> SimilarWords | None:
@@ -173,9 +189,11 @@ class LexicalRetriever:
     def __str__(self) -> str:
         return "passages"
 
-    def _with_documents(self, scored: Sequence[_ScoredSentence]) -> list[RetrievedSentence]:
+    def _with_documents(
+        self, scored: Sequence[tuple[PassageHit, SentenceRecord, float]]
+    ) -> list[RetrievedSentence]:
         """Add the headers of the documents; leave out documents removed in the meantime."""
-        ids = {each.hit.document_id for each in scored}
+        ids = {hit.document_id for hit, _, _ in scored}
         headers = {document_id: self._store.document(document_id) for document_id in ids}
         return [
             to_retrieved_sentence(
@@ -184,6 +202,22 @@ class LexicalRetriever:
             for hit, sentence, score in scored
             if (header := headers[hit.document_id]) is not None
         ]
+
+
+def _take_in_turn(by_score: Sequence[int], by_match: Sequence[int], k: int) -> list[int]:
+    """`k` different positions, every fourth from the second list, in the order of both."""
+    left = {False: iter(by_score), True: iter(by_match)}
+    taken: dict[int, None] = {}
+    turn = 0
+    while len(taken) < k and left:
+        turn += 1
+        second = True in left and (turn % _CHOSEN_BY_OWN_MATCH == 0 or False not in left)
+        position = next((at for at in left[second] if at not in taken), None)
+        if position is None:
+            del left[second]
+        else:
+            taken[position] = None
+    return list(taken)
 
 
 def to_retrieved_sentence(

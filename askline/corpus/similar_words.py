@@ -8,9 +8,9 @@ are found by their vectors, at question time and without any change of the index
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from itertools import chain, count, repeat
+from itertools import count, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,32 +48,21 @@ class SimilarWords:
         self.derived = lru_cache(2**12)(self._derived)
         """Words with the same base and another ending whose vectors are not far, nearest first."""
 
-    def match(
-        self,
-        weights: Mapping[str, float],
-        texts: Sequence[Sequence[str]],
-    ) -> list[float]:
+    def cosines(self, words: Sequence[str], others: Sequence[str]) -> NDArray[np.float32]:
         """
-        How well the words of each text match weighted words: the weighted sum of best cosines.
+        The cosine of each word with each of `others`, (words, others); 0 where it is below 0.4.
 
-        A word matches itself with 1, whether it has a vector or not, and words with a cosine below
-        0.4 do not match.
+        A word has the cosine 1 with itself, whether it has a vector or not.
         """
-        rows = dict(zip(dict.fromkeys(chain.from_iterable(texts)), count()))
-        places = np.fromiter(map(rows.__getitem__, chain.from_iterable(texts)), np.int64)
-        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
-        filled = np.flatnonzero(lengths)
-        starts = (np.cumsum(lengths) - lengths)[filled]
-        scores = np.zeros(len(texts), np.float32)
-        vectors = self._unit_vectors(list(rows))
-        for word, weight in weights.items():
-            cosines = _products(vectors, self._unit_vectors([word])[0])
+        vectors = self._unit_vectors(others)
+        found = np.zeros((len(words), len(others)), np.float32)
+        rows = dict(zip(others, count()))
+        for row, word in zip(found, words, strict=True):
+            row[:] = _products(vectors, self._unit_vectors([word])[0])
+            row[row < _MIN_MATCH_COSINE] = 0.0
             if word in rows:
-                cosines[rows[word]] = 1.0
-            cosines[cosines < _MIN_MATCH_COSINE] = 0.0
-            if len(filled):
-                scores[filled] += weight * np.maximum.reduceat(cosines[places], starts)
-        return [float(score) for score in scores]
+                row[rows[word]] = 1.0
+        return found
 
     def _derived(self, word: str) -> list[SimilarWord]:
         known = self._vectors.row_of

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate
 
 __all__ = [
     "STOP_WORDS",
     "TEXT_SEPARATOR",
     "TOKENIZER_NAME",
     "identifier_words",
+    "identifier_words_flat",
     "normalize",
     "split_identifiers",
     "split_words",
@@ -72,6 +75,26 @@ def split_identifiers(text: str) -> list[str]:
 
 def identifier_words(text: str) -> list[str]:
     """What `split_identifiers` adds to the words of a text."""
+    return [
+        word
+        for start, end in _identifier_tokens(text)
+        for word in _identifier_words(text[start:end])
+    ]
+
+
+def identifier_words_flat(texts: Sequence[str]) -> list[tuple[int, str]]:
+    """The `identifier_words` of all texts, each with the position of its text."""
+    joined = " ".join(texts)
+    starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+    return [
+        (bisect_right(starts, start) - 1, word)
+        for start, end in _identifier_tokens(joined)
+        for word in _identifier_words(joined[start:end])
+    ]
+
+
+def _identifier_tokens(text: str) -> list[tuple[int, int]]:
+    """The spans without white space, in order, that may contain identifiers."""
     shape = text.encode("ascii", "replace").translate(_SHAPES)
     tokens = set()
     for spot in _IDENTIFIER_SPOTS:
@@ -82,12 +105,7 @@ def identifier_words(text: str) -> list[str]:
             end = len(text) if end < 0 else end
             tokens.add((start, end))
             at = shape.find(spot, end)
-    return [
-        word
-        for start, end in sorted(tokens)
-        if end - start <= _MAX_TOKEN_CHARACTERS
-        for word in _identifier_words(text[start:end])
-    ]
+    return [(start, end) for start, end in sorted(tokens) if end - start <= _MAX_TOKEN_CHARACTERS]
 
 
 # Identifiers are found by the classes of characters (a lower, A upper or digit), which is ten times

@@ -55,6 +55,7 @@ BEFORE = RetrievalOptions(
     joined=0.0,
     corrected=0.0,
     soft_match=0.0,
+    own_match=False,
 )
 PARTS = (
     "stop_words",
@@ -64,6 +65,7 @@ PARTS = (
     "joined",
     "corrected",
     "soft_match",
+    "own_match",
 )
 SHIFTS = {
     "SQuADShifts wiki": "squadshifts/new_wiki_v1.0.json",

@@ -58,3 +58,19 @@ def test_a_sentence_of_another_retriever_has_no_passage() -> None:
         found = RetrievedSentence("pump", 0, "A pump.", 0, 7, "line", 1, "", "", 1.0)
         assert found.passage is None
         assert retriever.passage(found) == []
+
+
+def test_a_sentence_that_matches_in_a_passage_that_does_not_is_found() -> None:
+    answer = "This brass key unlocks it."
+    filler = " ".join(f"Fence {n} is painted in spring." for n in range(14))
+    short = {f"short {n}": f"Here a brass key lies, number {n}." for n in range(60)}
+    with Corpus.in_memory() as corpus:
+        corpus.add_texts({**short, "long": f"{filler} {answer} {filler}"})
+        retriever = corpus.retriever()
+        found = retriever.retrieve("Which brass key opens it?", 40)
+        assert answer in [each.text for each in found]
+        assert len({(each.document, each.ordinal) for each in found}) == len(found) == 40
+        scores = [each.score for each in found]
+        assert scores == sorted(scores, reverse=True)
+        # So few sentences are all chosen from the best passages.
+        assert answer not in [e.text for e in retriever.retrieve("Which brass key opens it?", 3)]

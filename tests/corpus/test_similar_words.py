@@ -28,12 +28,16 @@ def test_a_derivation_needs_the_same_base_and_a_near_vector(words: SimilarWords)
     assert words.derived("unheard") == []
 
 
-def test_the_soft_match_takes_the_best_word_of_each_text(words: SimilarWords) -> None:
-    texts = [["the", "movie"], ["film"], [], ["number"], ["unheard", "film"]]
-    scores = words.match({"film": 2.0, "unheard": 1.0}, texts)
-    assert scores == pytest.approx([1.99, 2.0, 0.0, 0.0, 3.0], abs=0.01)
-    assert words.match({}, texts) == [0.0] * 5
-    assert words.match({"film": 1.0}, []) == []
+def test_cosines_of_words_that_are_far_are_zero_and_a_word_is_like_itself(
+    words: SimilarWords,
+) -> None:
+    found = words.cosines(["film", "unheard"], ["the", "movie", "film", "number", "unheard"])
+    assert found.tolist() == [
+        pytest.approx([0.0, 0.995, 1.0, 0.0, 0.0], abs=0.01),
+        [0.0, 0.0, 0.0, 0.0, 1.0],
+    ]
+    assert words.cosines([], ["film"]).shape == (0, 1)
+    assert words.cosines(["film"], []).shape == (1, 0)
 
 
 @pytest.mark.parametrize(
