@@ -13,6 +13,8 @@ AsklineError
 ├── CorpusError                      an index folder that is missing, damaged, too new or in use
 ├── ModelError                       a model folder that is missing, damaged or of another kind
 └── RankerError                      a ranker that breaks its contract
+
+LanguageWarning (UserWarning)        texts in a language that no model can read
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ __all__ = [
     "CorpusError",
     "DataError",
     "InputError",
+    "LanguageWarning",
     "MissingExtraError",
     "ModelError",
     "NotReadReason",
@@ -137,6 +140,10 @@ class CorpusError(AsklineError):
 
 class ModelError(AsklineError):
     """A model folder is missing, damaged, or of another kind than requested."""
+
+
+class LanguageWarning(UserWarning):
+    """Texts are in a language that no model can read, so they are ranked by their words."""
 
 
 class RankerError(AsklineError):

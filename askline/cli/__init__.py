@@ -10,13 +10,16 @@ answer found; 130 interrupted. The modules import nothing heavy at their top, so
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO, Any
 
 import click
 from click.shell_completion import get_completion_class
 
 from .. import __version__
-from ..errors import AsklineError, InputError, MissingExtraError
+from ..errors import AsklineError, InputError, LanguageWarning, MissingExtraError
 from .ask import ask, demo
 from .cache import cache
 from .compare import compare
@@ -136,6 +139,25 @@ class _Group(click.Group):
                 )
 
 
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print a LanguageWarning once and without the line of code that it came from."""
+    with warnings.catch_warnings():
+        show = warnings.showwarning
+
+        def show_plainly(
+            message: Warning | str, category: type[Warning], *place: Any, **options: Any
+        ) -> None:
+            if issubclass(category, LanguageWarning):
+                click.echo(str(message), err=True)
+            else:
+                show(message, category, *place, **options)
+
+        warnings.showwarning = show_plainly
+        warnings.simplefilter("once", LanguageWarning)
+        yield
+
+
 @click.group(
     cls=_Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -156,6 +178,7 @@ def cli(ctx: click.Context, color: Color | None) -> None:
       askline demo
       askline ask 'Who wrote Emma?' notes/ letter.pdf
     """
+    ctx.with_resource(_plain_warnings())
     config = read_config(config_path())
     set_color(ctx, color or environment_color() or config.color or "auto")
     ctx.obj = config

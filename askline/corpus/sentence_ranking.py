@@ -19,7 +19,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..rankers.base import Ranker
+from ..rankers.languages import warn_of_language
 from ..rankers.probability import UNCALIBRATED, AnswerCalibration, log_odds, probability_of
+from ..text.language import detect_language
 from ..text.words import split_words
 from ..types import Hit, Passage, Ranking, StageReport
 from .bm25 import Stemmer
@@ -66,6 +68,7 @@ def rank_sentences(
     sentences = retriever.retrieve(question, retrieved)
     seconds = time.perf_counter() - start
     report = StageReport(f"{retriever} % {retrieved}", total, len(sentences), seconds)
+    ranker = ranker and _ranker_for_texts(question, sentences, ranker)
     if ranker is None:
         hits = tuple(Hit(at, each.score) for at, each in enumerate(sentences))
         return RankedSentences(sentences, hits, (report,))
@@ -77,6 +80,17 @@ def rank_sentences(
     ranking = ranker.trace(question, texts)
     hits = _after(1, _blend_scores(ranking, sentences, blend))
     return RankedSentences(sentences, hits, (report, *ranking.stages), 1, ranker.threshold)
+
+
+def _ranker_for_texts(
+    question: str, sentences: Sequence[RetrievedSentence], ranker: Ranker
+) -> Ranker | None:
+    """The ranker for the language of the texts; None if no model can read it."""
+    language = detect_language([question, *(each.text for each in sentences)])
+    own = ranker.for_language(language)
+    if own is None:
+        warn_of_language(language)
+    return own
 
 
 def _after(stages: int, hits: Sequence[Hit]) -> tuple[Hit, ...]:

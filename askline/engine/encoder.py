@@ -183,7 +183,8 @@ class EncoderRun(LayerwiseRun):
         own = self._sequences_of(rows)
         others = self._sequences_of(rows[:0] if waiting is None else waiting)
         self._cache.drop_except(own, others)
-        needed_later = depth < encoder.layers or (config.reader and not config.adapter)
+        reads_states = config.reader and not (config.adapter or config.context)
+        needed_later = depth < encoder.layers or reads_states
         keep = self._cache.choose(own if needed_later else own[:0], others)
         level = encoder.levels[encoder.depths.index(depth)]
         is_mean = config.pooling(depth) == "mean"

@@ -7,10 +7,10 @@ dense layer it adds the product of two low-rank matrices, `up` and `down` (LoRA)
 layer norms and input scales replace the encoder's. The encoder itself does not change. Such a
 reader may go deeper than the last classifier, whose depth is the full depth for ranking.
 
-A cascade with a `context` entry also ranks the sentences of passages. The adapted layers read a
-window `[CLS] question [SEP] title M sentence M sentence … [SEP]`, and at each context depth a
-classifier scores every sentence by the mean of its states. The reader takes the states of the same
-pass.
+A cascade with a `context` entry also ranks the sentences of passages. The adapted layers, or those
+of the encoder if there is no adapter, read a window `[CLS] question [SEP] title M sentence M
+sentence … [SEP]`, and at each context depth a classifier scores every sentence by the mean of its
+states. The reader takes the states of the same pass.
 """
 
 from __future__ import annotations
@@ -212,8 +212,11 @@ class CascadeConfig:
             yield f"depths must ascend from 1 or more, got {list(self.depths)}"
         elif self.depths[-1] > layers:
             yield f"the last depth must be at most {layers}, the last layer, got {self.depths[-1]}"
-        elif self.depths[-1] < layers and self.reader and not self.adapter:
-            yield f"a reader without an adapter needs the last depth to be {layers}, the last layer"
+        elif self.depths[-1] < layers and self.reader and not (self.adapter or self.context):
+            yield (
+                "a reader without an adapter and a context needs the last depth to be "
+                f"{layers}, the last layer"
+            )
         if self.head not in get_args(Head):
             yield f"head must be one of {', '.join(get_args(Head))}, got {self.head!r}"
         if self.precision not in get_args(Precision):
@@ -221,8 +224,6 @@ class CascadeConfig:
             yield f"precision must be one of {known}, got {self.precision!r}"
         if self.adapter:
             yield from self._adapter_problems(self.adapter)
-        elif self.context:
-            yield "there is a context but no adapter, whose layers read the passages"
         if self.context:
             yield from self.context.problems(self.encoder)
 

@@ -107,6 +107,14 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
     def warm_up(self) -> None:  # noqa: B027 - most rankers have nothing to prepare
         """Do now what the first question would otherwise wait for."""
 
+    def for_language(self, language: str) -> Ranker | None:  # noqa: ARG002
+        """
+        The ranker for texts in a language, by its ISO 639-1 code; None if it cannot read them.
+
+        Only rankers with a model per language return another one than themselves.
+        """
+        return self
+
     # Properties: what a ranker can do.
 
     @property
@@ -491,6 +499,23 @@ class _Composite(Ranker):
     def batches_requests(self) -> bool:
         return self.last.batches_requests
 
+    def for_language(self, language: str) -> Ranker | None:
+        """The composite with each of its rankers for that language; None if one cannot read it."""
+        parts = [part.for_language(language) for part in self._parts]
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        same = all(new is old for new, old in zip(known, self._parts, strict=True))
+        return self if same else self._with_parts(known)
+
+    @property
+    def _parts(self) -> Sequence[Ranker]:
+        return (self.last,)
+
+    def _with_parts(self, parts: Sequence[Ranker]) -> Ranker:
+        """The same composite of other rankers."""
+        raise NotImplementedError
+
     def predict(self, pairs: Iterable[tuple[str, str]]) -> ScoreArray:
         """Score with the last stage alone."""
         return self.last.predict(pairs)
@@ -519,6 +544,9 @@ class Cut(_Composite):
     @property
     def last(self) -> Ranker:
         return self.ranker
+
+    def _with_parts(self, parts: Sequence[Ranker]) -> Ranker:
+        return Cut(parts[0], self.keep)
 
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         """The whole rankings; the report of the last stage says how many are kept."""
@@ -556,6 +584,13 @@ class Pipeline(_Composite):
     @property
     def last(self) -> Ranker:
         return self.stages[-1]
+
+    @property
+    def _parts(self) -> Sequence[Ranker]:
+        return self.stages
+
+    def _with_parts(self, parts: Sequence[Ranker]) -> Ranker:
+        return Pipeline(tuple(parts))
 
     @property
     def first_stage(self) -> Ranker | None:
@@ -619,6 +654,9 @@ class WithDeadline(_Composite):
     @property
     def last(self) -> Ranker:
         return self.ranker
+
+    def _with_parts(self, parts: Sequence[Ranker]) -> Ranker:
+        return WithDeadline(parts[0], self.deadline_ms)
 
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         """The best rankings ready by the earlier of the two deadlines."""

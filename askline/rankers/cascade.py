@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
@@ -29,13 +30,15 @@ from numpy.typing import NDArray
 
 from ..engine.encoder import load_encoder
 from ..engine.layerwise import LayerwiseEncoder
-from ..errors import InputError, ModelError, RankerError
+from ..errors import InputError, ModelError, RankerError, UnknownNameError
 from ..models.cascade_config import ContextConfig
 from ..models.folder import ModelFolder
+from ..text.language import LANGUAGE_NAMES, detect_language
 from ..types import Cost, Hit, Passage, Ranking, Span, StageReport
 from .base import Ranker, folder_to_pickle, spec_with_folder
 from .context_cascade import ContextSettings, PassageBatch, passage_sizes
 from .deadline import Deadline, Stop, Throughput
+from .languages import SHIPPED_LANGUAGES, rankers_by_language, run_each
 from .probability import UNCALIBRATED, LogitCalibration, read_calibration, read_threshold
 from .requests import Request, ScoreArray
 from .schedule import (
@@ -62,12 +65,19 @@ class CascadeOptions(NamedTuple):
     alpha: float | None = None
     keeps: str = ""
     depth: int = 0
+    language: str = ""
+
+    @property
+    def follows_language(self) -> bool:
+        """Whether texts choose the model: neither a folder nor a language was named."""
+        return not self.folder and not self.language
 
     def __str__(self) -> str:
         given = {
             "alpha": "" if self.alpha is None else str(self.alpha),
             "keeps": repr(self.keeps) if self.keeps else "",
             "depth": str(self.depth) if self.depth else "",
+            "language": self.language,
         }
         options = ", ".join(f"{key}={value}" for key, value in given.items() if value)
         return spec_with_folder(Cascade.name, self.folder, options)
@@ -99,20 +109,28 @@ class Cascade(Ranker):
         alpha: float | None = None,
         keeps: str = "",
         depth: int = 0,
+        language: str = "",
     ) -> Cascade:
         """
         Load a model folder, or the shipped cascade, with its tuned schedule.
+
+        `language` is `en` or `fr`. Without it, the shipped cascade looks at the question and the
+        candidates, has French ones ranked by the French model, and ranks those of other languages
+        by their words (`bm25`), with a LanguageWarning.
 
         In place of that schedule: `alpha` drops the same fraction after every classifier, `keeps`
         gives numbers (see `parse_keeps`), and `depth` alone runs the classifier at that depth only.
         Together with one of the others, `depth` is the last depth. For passages, `alpha` and
         `depth` mean the same, and `keeps`, which counts candidates, is not used.
         """
-        return cls._load(CascadeOptions(fspath(folder), alpha, keeps, depth))
+        if folder and language:
+            raise InputError(f"Give a folder or a language, not both, got {language!r}.")
+        return cls._load(CascadeOptions(fspath(folder), alpha, keeps, depth, language))
 
     @classmethod
     def _load(cls, options: CascadeOptions) -> Cascade:
-        opened = ModelFolder.open(options.folder or shipped_folder(), kind=cls.name)
+        folder = options.folder or shipped_folder(options.language or "en")
+        opened = ModelFolder.open(folder, kind=cls.name)
         encoder = load_encoder(opened)
         return cls(
             encoder,
@@ -135,8 +153,25 @@ class Cascade(Ranker):
     def batches_requests(self) -> bool:
         return True
 
+    def for_language(self, language: str) -> Ranker | None:
+        """The cascade for texts in that language; None if no model that ships can read it."""
+        if self.options is None or not self.options.follows_language or language == "en":
+            return self
+        if language not in SHIPPED_LANGUAGES:
+            return None
+        try:
+            found = _load_shipped(self.options._replace(language=language))
+        except ModelError:  # a copy of askline without this model
+            return self
+        is_full_depth = self.context is None and self.encoder.context_depths
+        return found.full_depth if is_full_depth else found
+
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         """Pairs of all requests share batches; there is a report per classifier."""
+        if self.options is not None and self.options.follows_language:
+            rankers = rankers_by_language(self, requests)
+            if any(ranker is not self for ranker in rankers):
+                return run_each(rankers, requests, stop)
         admitted = self._admit_all(requests, stop)
         running = [place for place, own in enumerate(admitted) if own.positions]
         in_context = [place for place in running if self._in_context(admitted[place].request)]
@@ -180,10 +215,16 @@ class Cascade(Ranker):
 
     def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
         """What the reader points at inside each text, at full depth; None without a reader."""
+        own = self.for_language(detect_language([question, *texts]))
+        if isinstance(own, Cascade) and own is not self:
+            return own.find_spans(question, texts)
         return self.encoder.begin(question, texts).read(np.arange(len(texts)))
 
     def find_request_spans(self, request: Request) -> list[Span | None]:
         """What the reader points at inside each text, read in its passage if there is one."""
+        own = self.for_language(detect_language([request.question, *request.texts]))
+        if isinstance(own, Cascade) and own is not self:
+            return own.find_request_spans(request)
         if request.context is None or self.context is None:
             return self.find_spans(request.question, request.texts)
         passages = request.context.passages
@@ -215,7 +256,8 @@ class Cascade(Ranker):
 
     def spec_at(self, depth: int) -> str:
         """The spec text of the classifier at `depth` alone."""
-        return str(CascadeOptions(self.options.folder if self.options else "", depth=depth))
+        options = self.options or CascadeOptions()
+        return str(CascadeOptions(options.folder, depth=depth, language=options.language))
 
     def __str__(self) -> str:
         return str(self.options or CascadeOptions())
@@ -466,15 +508,24 @@ def _interleave(parts: Sequence[IntArray]) -> IntArray:
     return np.asarray(np.concatenate(parts)[np.argsort(np.concatenate(shares), kind="stable")])
 
 
-def shipped_folder() -> Path:
-    """The folder of the cascade that ships with askline."""
-    path = Path(str(files("askline.models"))) / "shipped" / Cascade.name
+def shipped_folder(language: str = "en") -> Path:
+    """The folder of the cascade that ships with askline, for texts in that language."""
+    if language not in SHIPPED_LANGUAGES:
+        raise UnknownNameError("language", language, SHIPPED_LANGUAGES)
+    name = Cascade.name if language == "en" else f"{Cascade.name}-{language}"
+    path = Path(str(files("askline.models"))) / "shipped" / name
     if not path.is_dir():
         raise ModelError(
-            "This copy of askline ships without a cascade. Name a model folder, as in "
-            "cascade('DIR'); `askline train cascade` makes one."
+            f"This copy of askline ships without the {LANGUAGE_NAMES[language]} cascade. Name a "
+            "model folder, as in cascade('DIR'); `askline train cascade` makes one."
         )
     return path
+
+
+@cache
+def _load_shipped(options: CascadeOptions) -> Cascade:
+    """A shipped cascade of another language, loaded once per process."""
+    return Cascade._load(options)
 
 
 def _choose_schedule(

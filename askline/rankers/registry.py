@@ -23,6 +23,7 @@ __all__ = [
     "OptionValue",
     "build",
     "ranker_names",
+    "takes_option",
 ]
 
 OptionValue = bool | int | float | str
@@ -71,6 +72,11 @@ def build(name: str, positional: list[OptionValue], options: dict[str, OptionVal
         kind = type(ranker).__name__
         raise SpecError(f"Ranker {name!r} must be a subclass of askline.Ranker, got {kind}.")
     return ranker
+
+
+def takes_option(name: str, option: str) -> bool:
+    """Whether the ranker of that name has an option of that name."""
+    return option in inspect.signature(_factory(name)).parameters
 
 
 def _check_type(name: str, key: str, value: OptionValue, default: object) -> None:

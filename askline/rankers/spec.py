@@ -14,9 +14,10 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..errors import SpecError
+from ..errors import SpecError, UnknownNameError
 from .base import Cut, Pipeline, Ranker
-from .registry import DEFAULT_SPEC, OptionValue, build
+from .languages import SHIPPED_LANGUAGES
+from .registry import DEFAULT_SPEC, OptionValue, build, takes_option
 
 __all__ = [
     "load",
@@ -39,23 +40,29 @@ class _Token(NamedTuple):
     at: int
 
 
-def load(spec: str = DEFAULT_SPEC) -> Ranker:
+def load(spec: str = DEFAULT_SPEC, *, language: str | None = None) -> Ranker:
     """
     Return the ranker that a spec text describes, such as `jaccard % 100 >> bm25`.
 
     Without a spec, the default ranker. Raises SpecError with the position and what was expected
     there.
+
+    With a `language`, `en` or `fr`, shipped models are those of that language. Without it, they
+    follow the language of the question and the documents.
     """
     if not isinstance(spec, str):
         raise SpecError(f"The spec of a ranker must be a string, got {type(spec).__name__}.")
-    return _Parser(spec).parse()
+    if language is not None and language not in SHIPPED_LANGUAGES:
+        raise UnknownNameError("language", language, SHIPPED_LANGUAGES)
+    return _Parser(spec, language).parse()
 
 
 class _Parser:
     """One pass over the tokens, one method for each rule of the grammar."""
 
-    def __init__(self, spec: str) -> None:
+    def __init__(self, spec: str, language: str | None) -> None:
         self.spec = spec
+        self.language = language
         self.tokens = list(_tokens(spec))
         self.next = 0
         self.depth = 0
@@ -96,6 +103,9 @@ class _Parser:
                 if not self.take_mark(","):
                     self.close_bracket()
                     break
+        names_model = positional or "folder" in options
+        if self.language and not names_model and takes_option(name, "language"):
+            options.setdefault("language", self.language)
         return build(name, positional, options)
 
     def option(self, positional: list[OptionValue], options: dict[str, OptionValue]) -> None:

@@ -25,13 +25,15 @@ from ..engine.quantization import (
 from ..engine.sequences import TokenSequences
 from ..engine.sessions import create_session
 from ..engine.tokenizer import WordPiece
+from ..engine.windows import Windows
 from ..models.cascade_config import CascadeConfig
 from ..models.encoder_config import DENSE_INPUTS
-from ..types import QuestionSet
+from ..types import Passage, QuestionSet
 
 __all__ = [
     "activation_statistics",
     "layer_activations",
+    "pair_batches",
     "quantize_adapter",
     "quantize_cascade",
     "quantize_layer",
@@ -64,11 +66,18 @@ def activation_statistics(
     pairs: Sequence[Pair],
 ) -> Iterator[dict[str, FloatArray]]:
     """For each layer the inputs (tokens, channels) of its dense parts, by name."""
+    return layer_activations(layout, tensors, pair_batches(layout, tokenizer, pairs))
+
+
+def pair_batches(
+    layout: CascadeConfig, tokenizer: WordPiece, pairs: Sequence[Pair]
+) -> list[TokenBatch]:
+    """The tokens of each pair as a batch; of a long candidate, the first window."""
     positions, sequences = layout.encoder.positions, list[TokenBatch]()
     for question, candidate in pairs:
         windows = TokenSequences.for_question(tokenizer, question, [candidate], positions=positions)
         sequences.append(windows.batch(np.zeros(1, np.int64)))
-    return layer_activations(layout, tensors, sequences)
+    return sequences
 
 
 def layer_activations(
@@ -104,20 +113,30 @@ def quantize_cascade(
     tensors: Mapping[str, FloatArray],
     tokenizer: WordPiece,
     pairs: Sequence[Pair],
+    windows: Sequence[tuple[str, Passage]] = (),
 ) -> tuple[CascadeConfig, Tensors]:
     """
     The encoder's dense layers in int8, all else in float16.
 
-    `pairs` are (question, candidate) texts: about a hundred are enough. Word embeddings and the
-    classifiers' wide layers are kept in int8 too, by their rows, but computed in float: they cost
-    little time, and nothing behind a classifier evens an error out.
+    `pairs` are (question, candidate) texts: about a hundred are enough. If the same layers also
+    read passages, `windows` are questions with passages. Word embeddings and the classifiers' wide
+    layers are kept in int8 too, by their rows, but computed in float: they cost little time, and
+    nothing behind a classifier evens an error out.
     """
     made: Tensors = {name: value.astype(np.float16) for name, value in tensors.items()}
     hidden = [name for depth in layout.depths for name in layout.classifier_layers(depth)]
+    if layout.context and not layout.adapter:
+        hidden += [f"context.{depth}.dense" for depth in layout.context.depths]
     for name in ("words", *hidden):
         weight = tensors[f"{name}.weight"]
         made[f"{name}.weight"], made[f"{name}.scale"] = quantize_rows(weight)
-    for layer, read in enumerate(activation_statistics(layout, tensors, tokenizer, pairs)):
+    sequences = pair_batches(layout, tokenizer, pairs)
+    if layout.context and windows:
+        sample = Windows.for_requests(
+            tokenizer, layout.context, [(question, [passage]) for question, passage in windows]
+        )
+        sequences += [sample.batch(np.array([window])) for window in range(len(sample))]
+    for layer, read in enumerate(layer_activations(layout, tensors, sequences)):
         made |= quantize_layer(f"layers.{layer}", tensors, read)
     return replace(layout, precision="int8"), made
 

@@ -11,10 +11,12 @@ import pytest
 from askline.engine import state_cache
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.engine.spans import best_span
+from askline.engine.tokenizer import WordPiece
 from askline.engine.windows import Windows
 from askline.errors import InputError, ModelError
 from askline.models.cascade_config import CascadeConfig, ContextConfig
 from askline.models.folder import ModelFolder
+from askline.training.post_training_quantization import quantize_cascade
 from askline.types import Passage, Span
 
 from .tiny_cascades import CANDIDATES, QUESTION, encoder, runtime_folder, tensors, tiny_config
@@ -257,9 +259,34 @@ def test_a_context_that_does_not_fit_is_refused(change: dict[str, Any], message:
         CascadeConfig.from_config(config, path=Path("config.json"))
 
 
-def test_a_context_needs_an_adapter() -> None:
-    with pytest.raises(ModelError, match="there is a context but no adapter"):
-        replace(context_config(), adapter=None)
+def test_without_an_adapter_the_encoder_itself_reads_passages(tmp_path: Path) -> None:
+    of = replace(context_config(), adapter=None)
+    made = context_encoder(tmp_path, of)
+    assert of.context is not None
+    windows = Windows.for_requests(made.tokenizer, of.context, [(QUESTION, PASSAGES)])
+    expected, _ = _expected(of, windows)
+    known = np.isfinite(expected[0])
+    assert np.allclose(_logits(made, PASSAGES)[:, known], expected[:, known], atol=1e-4)
+    spans = made.begin(QUESTION, CANDIDATES).read(np.arange(2))
+    assert all(span is not None for span in spans)
+
+
+def test_without_an_adapter_one_set_of_scales_serves_pairs_and_passages(tmp_path: Path) -> None:
+    of = replace(context_config(), adapter=None)
+    weights = tensors(of)
+    tokenizer = WordPiece.load(runtime_folder(tmp_path / "float", of, weights) / "tokenizer.json")
+    pairs = [(QUESTION, text) for text in CANDIDATES]
+    windows = [(QUESTION, passage) for passage in PASSAGES]
+    small, stored = quantize_cascade(of, weights, tokenizer, pairs, windows)
+    folder = ModelFolder.open(runtime_folder(tmp_path / "int8", small, stored), kind="cascade")
+    found = _logits(load_encoder(folder), PASSAGES)[-1]
+    exact = _logits(context_encoder(tmp_path / "again", of), PASSAGES)[-1]
+    known = np.isfinite(exact)
+    assert np.corrcoef(found[known], exact[known])[0, 1] > 0.95
+    assert stored["context.3.dense.weight"].dtype == np.int8
+
+
+def test_a_context_without_depths_is_refused() -> None:
     entry = context_config().to_config() | {"context": {"marker": 1}}
     with pytest.raises(ModelError, match="does not describe a cascade"):
         CascadeConfig.from_config(entry, path=Path("config.json"))
