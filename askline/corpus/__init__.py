@@ -15,11 +15,14 @@ from .results import (
     DocumentInfo,
     DocumentSentence,
     FileReport,
+    MissingShard,
     NotReadFiles,
     RetrievedSentence,
     VerifyReport,
 )
 from .retrieval import HasNeighbors, HasPassages, Retriever
+from .shard_building import build_shards, finish_shards, write_shard
+from .shards import ShardInfo
 
 __all__ = [
     "AddReport",
@@ -35,10 +38,15 @@ __all__ = [
     "FileReport",
     "HasNeighbors",
     "HasPassages",
+    "MissingShard",
     "NotReadFiles",
     "RetrievedSentence",
     "Retriever",
+    "ShardInfo",
     "VerifyReport",
     "answer",
+    "build_shards",
     "connect",
+    "finish_shards",
+    "write_shard",
 ]

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from ..text.words import split_identifiers
 
 __all__ = [
+    "K1",
+    "B",
     "Stemmer",
     "bm25_of_counts",
     "bm25_scores",
@@ -26,7 +28,7 @@ __all__ = [
 ]
 
 # The constants of tantivy, so that the score of a sentence and of its passage can be added.
-_K1, _B = 1.2, 0.75
+K1, B = 1.2, 0.75
 _MAX_WORD_BYTES = 100  # longer strings are data; tantivy refuses words of more than 65,530 bytes
 
 
@@ -88,8 +90,8 @@ def bm25_of_counts(
 ) -> NDArray[np.float64]:
     """The BM25 score of each text from its term counts, (texts, terms), and its length in words."""
     average_length = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
-    norms = _K1 * (1 - _B + _B * lengths / average_length)
-    parts = weights * counts * (_K1 + 1) / (counts + norms[:, None])
+    norms = K1 * (1 - B + B * lengths / average_length)
+    parts = weights * counts * (K1 + 1) / (counts + norms[:, None])
     return np.asarray(parts.sum(axis=1))
 
 

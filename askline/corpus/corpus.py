@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any
 
 from ..errors import CorpusError, InputError, Problem
@@ -16,8 +18,9 @@ from ..text.readers.folders import FileSelection
 from ..text.readers.isolation import DEFAULT_LIMITS, ReadLimits
 from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
 from .document_ids import absolute_path
+from .document_store import DocumentStore
 from .folder_storage import FolderStorage
-from .ingest import Ingestion, OnFile, PathInput, TextInput, parse_inputs, parse_paths
+from .ingest import Ingestion, OnFile, PathInput, Share, TextInput, parse_inputs, parse_paths
 from .not_read import NotReadCounts, SkippedCounts
 from .results import (
     AddReport,
@@ -25,10 +28,13 @@ from .results import (
     CorpusStatus,
     DocumentInfo,
     DocumentSentence,
+    MissingShard,
     NotReadFiles,
     VerifyReport,
 )
 from .retrieval import LexicalRetriever, Retriever, to_document_sentence
+from .sharded_storage import ShardedStorage, merge_verify_reports
+from .shards import Manifest
 from .storage import Storage
 from .storage_errors import SearchIndexDamagedError
 from .verification import verify_store
@@ -43,6 +49,9 @@ class Corpus:
     One process writes at a time; any number of threads and processes ask in the meantime. A process
     that is killed loses nothing that was reported. A corpus in a folder can be pickled: the copy
     opens the same folder with the same ranker.
+
+    A folder of shards is one corpus too, with the scores of a single index. It can be asked, and
+    not changed.
     """
 
     def __init__(self, storage: Storage, ranker: str | Ranker | None) -> None:
@@ -64,6 +73,7 @@ class Corpus:
         ranker: str | Ranker | None = DEFAULT_RANKER,
         must_exist: bool = False,
         check: bool = True,
+        allow_partial: bool = False,
     ) -> Corpus:
         """
         The corpus in a folder; a new one if the folder is missing or empty.
@@ -74,7 +84,14 @@ class Corpus:
 
         `ranker` is a ranker or its spec text, which is loaded at the first question. With None,
         answers are in the order of the retrieval.
+
+        The folder may be one of shards (`build_shards`). CorpusError if one of them is missing or
+        damaged; with `allow_partial`, the others are asked, and the answers say what is missing.
         """
+        path = Path(folder).expanduser()
+        if (manifest := Manifest.read(path)) is not None:
+            shards = ShardedStorage.open(path, manifest, check=check, allow_partial=allow_partial)
+            return cls(shards, ranker)
         return cls(FolderStorage.open(folder, must_exist=must_exist, check=check), ranker)
 
     def add(
@@ -90,6 +107,7 @@ class Corpus:
         follow_links: bool = False,
         read_seconds: float = DEFAULT_LIMITS.seconds,
         read_megabytes: int = DEFAULT_LIMITS.megabytes,
+        share: Share | None = None,
     ) -> AddReport:
         """
         Add files and folders by their paths, or texts with ids of your own.
@@ -113,7 +131,8 @@ class Corpus:
         that cannot be read is reported and does not stop the others. Files are read in child
         processes; one that takes longer than `read_seconds` or more memory than `read_megabytes` is
         reported as failed, and is read again when the file or a limit has changed. A link that
-        leads out of the given folders is reported as failed, unless `follow_links` is true.
+        leads out of the given folders is reported as failed, unless `follow_links` is true. With
+        `share`, only the files of one shard are added (`build_shards`).
         """
         inputs = parse_inputs(source)
         limits = ReadLimits(read_seconds, read_megabytes)
@@ -123,13 +142,14 @@ class Corpus:
             everything=no_ignore,
             follow_links=follow_links,
         )
-        with self._storage.writing():
+        with self._storage.writing() as store:
             ingestion = Ingestion(
-                self._store,
+                store,
                 on_file,
                 limits=limits,
                 selection=selection,
                 columns=_strings(columns, "columns"),
+                share=share,
             )
             if isinstance(inputs, list):
                 ingestion.add_paths(inputs, only=only)
@@ -148,20 +168,20 @@ class Corpus:
         Returns the names of the documents that were removed, sorted.
         """
         paths = parse_paths(names)
-        with self._storage.writing():
-            found = sorted({name for given in paths for name in self._matching(given)})
+        with self._storage.writing() as store:
+            found = sorted({name for given in paths for name in _matching(store, given)})
             if found:
-                self._store.remove(found)
+                store.remove(found)
             counts = SkippedCounts(absolute_path(given) for given in paths)
-            self._store.replace_skipped(counts.merged(self._store.skipped()))
+            store.replace_skipped(counts.merged(store.skipped()))
         return found
 
     def remove_document(self, name: str) -> bool:
         """Remove the document of exactly that name; False if there is none."""
-        with self._storage.writing():
-            exists = self._store.file_state(name) is not None
+        with self._storage.writing() as store:
+            exists = store.file_state(name) is not None
             if exists:
-                self._store.remove([name])
+                store.remove([name])
         return exists
 
     def documents(self, *, after: str = "", limit: int = 100) -> list[DocumentInfo]:
@@ -222,21 +242,27 @@ class Corpus:
         ranker = self._loaded_ranker
         try:
             with self._store.snapshot():
-                return ask(self.retriever(phrases=phrases), ranker)
+                answers = ask(self.retriever(phrases=phrases), ranker)
         except SearchIndexDamagedError:
             self._storage.search_index(rebuild=True)
-            return ask(self.retriever(phrases=phrases), ranker)
+            answers = ask(self.retriever(phrases=phrases), ranker)
+        except CorpusError:
+            if not self._storage.drop_damaged():
+                raise
+            answers = ask(self.retriever(phrases=phrases), ranker)
+        return replace(answers, missing_shards=self.missing_shards)
 
     def nearest(self, question: str, *, top_k: int = 5, context: int = 1) -> Answers:
         """The sentences of the nearest phrases, nearest first; no ranker is used."""
         check_question(question)
-        return answer(
+        answers = answer(
             question,
             self._phrases.retriever(),
             top_k=top_k,
             retrieved=max(top_k, DEFAULT_RETRIEVED),
             context=context,
         )
+        return replace(answers, missing_shards=self.missing_shards)
 
     def retriever(self, *, phrases: bool = False) -> Retriever:
         """The retriever of `ask`, over indexes that are up to date with the store."""
@@ -272,9 +298,12 @@ class Corpus:
         is restored when it is added again. A damaged search index is rebuilt. `on_document` is
         called after each document.
         """
+        if parts := self._storage.parts:
+            shards = [type(self)(part, None) for part in parts]
+            return merge_verify_reports([each.verify(on_document=on_document) for each in shards])
         started = time.monotonic()
-        with self._storage.writing():
-            found = verify_store(self._store, on_document)
+        with self._storage.writing() as store:
+            found = verify_store(store, on_document)
             search_rebuilt = self._storage.repair_search(rebuild=found.rebuilt)
         restored = set(found.restored)
         return VerifyReport(
@@ -308,7 +337,14 @@ class Corpus:
             phrase_bytes=phrases.size_bytes,
             encoded=phrases.is_current,
             not_read=self._not_read(unread),
+            shards=len(self._storage.parts) + len(self.missing_shards) or None,
+            missing_shards=self.missing_shards,
         )
+
+    @property
+    def missing_shards(self) -> tuple[MissingShard, ...]:
+        """Shards that are not searched; only with `allow_partial`."""
+        return self._storage.missing_shards
 
     def close(self) -> None:
         """Close the files. No data is lost if this is not called."""
@@ -329,7 +365,8 @@ class Corpus:
             raise CorpusError(
                 "A corpus in memory cannot be pickled. Open a folder instead: Corpus.open(FOLDER)."
             )
-        return _reopen, (type(self), location, self._ranker)
+        allow_partial = isinstance(self._storage, ShardedStorage) and self._storage.allow_partial
+        return _reopen, (type(self), location, self._ranker, allow_partial)
 
     @cached_property
     def _loaded_ranker(self) -> Ranker | None:
@@ -344,14 +381,15 @@ class Corpus:
             counts.add(self._store.source_path(problem.path) or problem.path, problem.reason)
         return counts.files()
 
-    def _matching(self, given: str) -> list[str]:
-        """The documents with this id or path, and those inside this folder."""
-        path = absolute_path(given)
-        inside = [name for name, _ in self._store.files(prefix=os.path.join(path, ""))]
-        file = self._store.file_at(path)
-        by_path = [file[0]] if file else []
-        by_id = [given] if self._store.file_state(given) else []
-        return by_id + by_path + inside
+
+def _matching(store: DocumentStore, given: str) -> list[str]:
+    """The documents with this id or path, and those inside this folder."""
+    path = absolute_path(given)
+    inside = [name for name, _ in store.files(prefix=os.path.join(path, ""))]
+    file = store.file_at(path)
+    by_path = [file[0]] if file else []
+    by_id = [given] if store.file_state(given) else []
+    return by_id + by_path + inside
 
 
 def _strings(values: Sequence[str], name: str) -> tuple[str, ...]:
@@ -362,6 +400,8 @@ def _strings(values: Sequence[str], name: str) -> tuple[str, ...]:
     return found
 
 
-def _reopen(cls: type[Corpus], folder: str, ranker: str | Ranker | None) -> Corpus:
+def _reopen(
+    cls: type[Corpus], folder: str, ranker: str | Ranker | None, allow_partial: bool = False
+) -> Corpus:
     """Unpickle a corpus."""
-    return cls.open(folder, ranker=ranker, must_exist=True)
+    return cls.open(folder, ranker=ranker, must_exist=True, allow_partial=allow_partial)

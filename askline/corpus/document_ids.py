@@ -65,14 +65,23 @@ class FileIds:
 
     def choose(self, path: str, taken: Container[str]) -> str:
         """An id for the file at an absolute path: unused in the store, and not in `taken`."""
-        names = path.split(os.sep)[1:]  # without the root of the file system, or the drive
-        count = self._parts_in_root(path) or self._parts_as_given(path)
+        names, count = self._names(path)
         while count <= len(names):
             chosen = "/".join(names[-count:])
             if chosen not in taken and self._store.document_id(chosen) is None:
                 return chosen
             count += 1
         return path
+
+    def preferred(self, path: str) -> str:
+        """The id of the file at an absolute path if no other document had it."""
+        names, count = self._names(path)
+        return "/".join(names[-count:])
+
+    def _names(self, path: str) -> tuple[list[str], int]:
+        """The names in a path, and how many of the last ones are its id."""
+        names = path.split(os.sep)[1:]  # without the root of the file system, or the drive
+        return names, self._parts_in_root(path) or self._parts_as_given(path)
 
     def _parts_in_root(self, path: str) -> int | None:
         """How many of the last names of a path form its id, by the first root that contains it."""

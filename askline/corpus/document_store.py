@@ -28,7 +28,14 @@ from .schema import (
 )
 from .storage_errors import DamagedDocumentError
 
-__all__ = ["SELECT_SENTENCES", "DocumentReader", "DocumentState", "DocumentStore", "full_checksum"]
+__all__ = [
+    "SELECT_SENTENCES",
+    "CorpusReader",
+    "DocumentReader",
+    "DocumentState",
+    "DocumentStore",
+    "full_checksum",
+]
 
 DocumentState = Literal["intact", "unchecked", "damaged"]
 """`unchecked`: stored by an earlier version, without checksums."""
@@ -80,6 +87,44 @@ class DocumentReader(Protocol):
 
     def row_at(self, document_id: int, offset: int) -> RowRecord | None:
         """The csv or jsonl row that contains a character of the original; None in other files."""
+        ...
+
+
+class CorpusReader(DocumentReader, Protocol):
+    """All that a corpus reads. A `DocumentStore` is one, and so are the stores of all shards."""
+
+    @property
+    def identity(self) -> str:
+        """Random digits, drawn when the corpus was created."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """The number of changes so far."""
+        ...
+
+    def file_state(self, name: str) -> FileState | None:
+        """The state in which the file of that name was last read; None if it is not stored."""
+        ...
+
+    def source_path(self, name: str) -> str | None:
+        """The absolute path that a document was read from; None for a text."""
+        ...
+
+    def list_documents(self, *, after: str, limit: int) -> list[tuple[Any, ...]]:
+        """Name, title, kind, unit, sentences, characters and problem of documents, by name."""
+        ...
+
+    def unreadable(self) -> list[tuple[str, int, str, NotReadReason]]:
+        """Name, line, problem and reason of each file that could not be read."""
+        ...
+
+    def skipped(self) -> list[SkippedRecord]:
+        """What was left out when paths were added, by path, reason and kind."""
+        ...
+
+    def close(self) -> None:
+        """Close files and connections."""
         ...
 
 

@@ -20,11 +20,13 @@ from .search_index import SEARCH_FOLDER, SearchIndex, sync_folder_index, synced_
 from .storage import Storage, StorageStatus
 from .store import REBUILD_SUFFIX, Store
 
-__all__ = ["STORE_NAME", "FolderStorage"]
+__all__ = ["SHARD_FILE", "STORE_NAME", "FolderStorage"]
 
 STORE_NAME = "store.sqlite"
 _STORE_FILES = {f"{STORE_NAME}{suffix}" for suffix in ("", "-wal", "-shm", REBUILD_SUFFIX)}
-_OWN_FILES = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER}
+SHARD_FILE = "shard.json"
+"""What a shard says about itself, in its own folder."""
+_OWN_FILES = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER, SHARD_FILE}
 
 _LOCK_TIMEOUT_SECONDS = 2.0  # enough for a process that only updates the search index
 
@@ -37,7 +39,7 @@ class FolderStorage(Storage):
         self.folder = folder
         self.location = None if folder is None else str(folder.absolute())
         self.place = None if folder is None else str(folder)
-        self.phrases = CorpusPhrases(store, folder)
+        self.phrases: CorpusPhrases = CorpusPhrases(store, folder)
         self._search: SearchIndex | None = None
 
     @classmethod
@@ -73,18 +75,18 @@ class FolderStorage(Storage):
         return self._search
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def writing(self) -> Iterator[Store]:
         """Hold the writer lock, and update the search index before releasing it."""
         if self.folder is None:
-            yield
+            yield self.store
             return
         with writer_lock(self.folder, timeout=_LOCK_TIMEOUT_SECONDS):
-            yield
+            yield self.store
             self._search = sync_folder_index(self.store, self.folder)
 
     def repair_search(self, *, rebuild: bool) -> bool:
         """Rebuild the index of a folder if its files are damaged, or with `rebuild`."""
-        is_rebuilt = rebuild or not self._is_search_intact()
+        is_rebuilt = rebuild or not self.is_search_intact()
         if is_rebuilt and self.folder is not None:
             sync_folder_index(self.store, self.folder, rebuild=True)
         return is_rebuilt
@@ -106,7 +108,7 @@ class FolderStorage(Storage):
         self._search = None
         super().close()
 
-    def _is_search_intact(self) -> bool:
+    def is_search_intact(self) -> bool:
         """True if there is no search index yet; it is built when it is needed."""
         if self.folder is None or not (self.folder / SEARCH_FOLDER).exists():
             return True

@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 from ..errors import InputError, Problem
 from ..text.readers import (
@@ -46,6 +47,7 @@ __all__ = [
     "Ingestion",
     "OnFile",
     "PathInput",
+    "Share",
     "TextInput",
     "parse_inputs",
     "parse_paths",
@@ -78,6 +80,28 @@ class _StartedEntry(NamedTuple):
     is_known: bool
 
 
+class Share(NamedTuple):
+    """A part of the files under some paths: those of one shard out of several."""
+
+    number: int
+    """From 0."""
+    shards: int
+
+    @classmethod
+    def of(cls, found: Path | Problem | SkippedFile, ids: FileIds, shards: int) -> Share:
+        """
+        The share of a file, by the id that it would have.
+
+        Files that want the same id are in one share, so that ids are unique over all shards.
+        """
+        name = ids.preferred(os.path.abspath(found)) if isinstance(found, Path) else found.path
+        return cls(crc32(name.encode("utf-8", "surrogateescape")) % shards, shards)
+
+    def contains(self, found: Path | Problem | SkippedFile, ids: FileIds) -> bool:
+        """Whether a file, or the report about one, belongs to this share."""
+        return Share.of(found, ids, self.shards) == self
+
+
 class Ingestion:
     """One call of `Corpus.add`: documents that wait to be written, and the counts of its report."""
 
@@ -89,9 +113,11 @@ class Ingestion:
         limits: ReadLimits | None = None,
         selection: FileSelection | None = None,
         columns: Sequence[str] = (),
+        share: Share | None = None,
     ) -> None:
         self._store = store
         self._on_file = on_file
+        self._share = share
         self._limits = limits or ReadLimits()
         self._selection = selection or FileSelection()
         self._columns = columns
@@ -119,6 +145,8 @@ class Ingestion:
         skipped = SkippedCounts(absolute_path(path) for path in given)
         with ReaderPool(self._limits, columns=self._columns) as pool:
             for found in find_files(given, self._selection):
+                if self._share is not None and not self._share.contains(found, ids):
+                    continue
                 if isinstance(found, SkippedFile):
                     left_out.append(absolute_path(found.path))
                     skipped.add(left_out[-1], found)

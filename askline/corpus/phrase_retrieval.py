@@ -6,6 +6,7 @@ Retrieval by phrases: the sentences that contain the phrases nearest to a questi
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from ..phrases import PhraseHit, PhraseIndex, PhraseModel
@@ -22,7 +23,7 @@ from .retrieval import (
 )
 from .schema import SentenceRecord
 
-__all__ = ["PHRASE_WEIGHT", "HybridRetriever", "PhraseRetriever"]
+__all__ = ["PHRASE_WEIGHT", "HybridRetriever", "MergedPhraseRetriever", "PhraseRetriever"]
 
 _PHRASES_PER_SENTENCE = 3
 """Phrases searched per requested sentence: several near phrases can be in one sentence."""
@@ -45,22 +46,27 @@ class PhraseRetriever:
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first."""
-        encoded = self._model.encode_question(question)
-        retrieved: dict[tuple[int, int], RetrievedSentence] = {}
+        hits = self.nearest_phrases(question, _PHRASES_PER_SENTENCE * k)
+        return _first_of_each(map(self.sentence_finder(), hits), k)
+
+    def nearest_phrases(self, question: str, count: int) -> list[PhraseHit]:
+        """At most `count` phrases, nearest first."""
+        return self._index.search(self._model.encode_question(question), count)
+
+    def sentence_finder(self) -> Callable[[PhraseHit], RetrievedSentence | None]:
+        """A function from a phrase to its sentence, None if it is left out; reads passages once."""
         passages: dict[str, list[SentenceRecord]] = {}
-        for hit in self._index.search(encoded, _PHRASES_PER_SENTENCE * k):
-            if len(retrieved) == k:
-                break
+
+        def find(hit: PhraseHit) -> RetrievedSentence | None:
             passage_id = PassageId.parse(hit.document)
             if hit.document not in passages:
                 passages[hit.document] = self._store.unchecked_sentences(*passage_id)
             sentence, phrase = _locate(hit, passages[hit.document])
             if sentence is None or not sentence.is_candidate:
-                continue
-            key = passage_id.document_id, sentence.ordinal
+                return None
             header = self._store.document(passage_id.document_id)
-            if key in retrieved or header is None:  # None: removed in the meantime
-                continue
+            if header is None:  # removed in the meantime
+                return None
             result = to_retrieved_sentence(
                 self._store,
                 passage_id.document_id,
@@ -69,8 +75,42 @@ class PhraseRetriever:
                 hit.score,
                 (passage_id.first, passage_id.last),
             )
-            retrieved[key] = replace(result, phrase=phrase)
-        return list(retrieved.values())
+            return replace(result, phrase=phrase)
+
+        return find
+
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
+        return find_neighbors(self._store, sentence, count)
+
+    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
+        """The sentences of the passage of a sentence, in their order."""
+        return find_passage(self._store, sentence)
+
+    def __len__(self) -> int:
+        return self._store.counts()[1]
+
+    def __str__(self) -> str:
+        return "phrases"
+
+
+class MergedPhraseRetriever:
+    """The phrase retrievers of several shards as one. The scores of one model are comparable."""
+
+    def __init__(self, store: DocumentReader, shards: Sequence[PhraseRetriever]) -> None:
+        self._store, self._shards = store, shards
+
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
+        """At most `k` sentences of all shards, best first."""
+        count = _PHRASES_PER_SENTENCE * k
+        finders = [shard.sentence_finder() for shard in self._shards]
+        hits = [
+            (hit, find)
+            for shard, find in zip(self._shards, finders, strict=True)
+            for hit in shard.nearest_phrases(question, count)
+        ]
+        hits = sorted(hits, key=lambda each: -each[0].score)[:count]
+        return _first_of_each((find(hit) for hit, find in hits), k)
 
     def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
         """At most `count` sentences before and after, joined by spaces; empty if there is none."""
@@ -91,7 +131,10 @@ class HybridRetriever:
     """Sentences found by words and by phrases, sorted by the sum of their standard scores."""
 
     def __init__(
-        self, words: LexicalRetriever, phrases: PhraseRetriever, weight: float = PHRASE_WEIGHT
+        self,
+        words: LexicalRetriever,
+        phrases: PhraseRetriever | MergedPhraseRetriever,
+        weight: float = PHRASE_WEIGHT,
     ) -> None:
         self._words, self._phrases = words, phrases
         self._weight = weight
@@ -134,6 +177,17 @@ class HybridRetriever:
 
     def __str__(self) -> str:
         return f"({self._words} + {self._phrases})"
+
+
+def _first_of_each(found: Iterable[RetrievedSentence | None], k: int) -> list[RetrievedSentence]:
+    """The first `k` different sentences, each as it was found first."""
+    kept: dict[tuple[str, int], RetrievedSentence] = {}
+    for sentence in found:
+        if sentence is not None:
+            kept.setdefault(_key(sentence), sentence)
+            if len(kept) == k:
+                break
+    return list(kept.values())
 
 
 def _key(sentence: RetrievedSentence) -> tuple[str, int]:

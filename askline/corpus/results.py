@@ -25,6 +25,7 @@ __all__ = [
     "DocumentInfo",
     "DocumentSentence",
     "FileReport",
+    "MissingShard",
     "NotReadFiles",
     "Outcome",
     "RetrievedSentence",
@@ -171,6 +172,15 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingShard:
+    """A shard of a sharded corpus that was not searched."""
+
+    name: str
+    problem: str
+    """Why it could not be read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answers:
     """The best answers to a question, best first, and a report for each stage."""
 
@@ -181,6 +191,8 @@ class Answers:
     seconds: float
     threshold: float | None = None
     """The probability below which a sentence is not an answer; None if not calibrated."""
+    missing_shards: tuple[MissingShard, ...] = ()
+    """What was not searched, in a sharded corpus that was opened with `allow_partial`."""
 
     @property
     def best(self) -> Answer | None:
@@ -390,3 +402,6 @@ class CorpusStatus:
     """Whether the phrase index contains all changes."""
     not_read: tuple[NotReadFiles, ...] = ()
     """What was not read when files were added, counted by reason and kind."""
+    shards: int | None = None
+    """The number of shards, missing ones included; None if the corpus is not sharded."""
+    missing_shards: tuple[MissingShard, ...] = ()

@@ -13,8 +13,10 @@ import json
 import shutil
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import tantivy
 
@@ -28,9 +30,15 @@ from .store import Store
 __all__ = [
     "FORMAT",
     "SEARCH_FOLDER",
+    "FieldStatistics",
+    "FieldTerm",
+    "FoundPassage",
     "SearchIndex",
+    "TermMatch",
+    "field_terms",
     "sync_folder_index",
     "synced_search_index",
+    "term_weights",
 ]
 
 FORMAT = 3
@@ -41,6 +49,11 @@ _WRITER_BYTES = 24_000_000  # with 64 MB, indexing took 30 MB more and was hardl
 _ANALYZER = "askline"
 _FOOTER_CONSTANT = 1337
 _FILES_WITHOUT_FOOTER = (".json", ".lock")
+_FIELDS = {"text": "freq", "title": "basic"}  # the searched fields, and what is indexed of each
+_RARE_PREFIXES = "xqzjkyvwugohbnlfiermdtaspc0123456789"  # of terms, rare ones first
+
+FieldTerm = tuple[str, str]
+"""A searched field, `text` or `title`, and a term of it."""
 
 
 def synced_search_index(
@@ -102,6 +115,42 @@ def _synced(search: SearchIndex, store: Store) -> SearchIndex:
     return search
 
 
+class FoundPassage(NamedTuple):
+    """A passage, and where tantivy keeps it."""
+
+    hit: PassageHit
+    address: tantivy.DocAddress
+
+
+class TermMatch(NamedTuple):
+    """What a term adds to the score of a passage."""
+
+    field: str
+    score: float
+    occurrences: float
+    """Of the term in the field."""
+    length: float
+    """Terms of the field, rounded as tantivy stores it."""
+
+
+class FieldStatistics(NamedTuple):
+    """What BM25 knows of a field. Deleted passages count until tantivy merges its segments."""
+
+    passages: int
+    """Passages and the stamp."""
+    average_length: float
+
+
+def field_terms(terms: Mapping[str, float], titles: float) -> dict[FieldTerm, float]:
+    """The weight of each term in each field: by its factor, and `titles` times that in titles."""
+    weights: dict[FieldTerm, float] = {}
+    for term, factor in terms.items():
+        weights["text", term] = factor
+        if titles:
+            weights["title", term] = titles * factor
+    return weights
+
+
 class SearchIndex:
     """A tantivy index of passages. Several threads may read it; `update` needs the writer lock."""
 
@@ -156,21 +205,64 @@ class SearchIndex:
 
         Each term counts by its factor, and `titles` times as much again in titles and headings.
         """
+        return [found.hit for found in self.find(field_terms(terms, titles), limit)]
+
+    def find(self, weights: Mapping[FieldTerm, float], limit: int) -> list[FoundPassage]:
+        """At most `limit` passages, best first, for terms with a weight in each field."""
         with search_read_errors(self.folder):
-            return self._best_passages(terms, limit, titles) if terms else []
+            return self._best_passages(weights, limit) if weights else []
 
     def term_weights(self, terms: Iterable[str]) -> dict[str, float]:
         """The inverse document frequency of each term over passages; unknown terms are left out."""
+        return term_weights(self.frequencies(("text", term) for term in terms), self.passages)
+
+    @property
+    def passages(self) -> int:
+        """The number of passages and the stamp, without deleted ones."""
+        with search_read_errors(self.folder):
+            return self._index.searcher().num_docs
+
+    def frequencies(self, terms: Iterable[FieldTerm]) -> dict[FieldTerm, int]:
+        """The number of passages with each term in its field; deleted passages may count too."""
         with search_read_errors(self.folder):
             searcher = self._index.searcher()
-            total = searcher.num_docs
-            # Deleted passages stay in the counts until tantivy merges its segments.
-            counts = {term: min(searcher.doc_freq("text", term), total) for term in terms}
-        return {
-            term: inverse_document_frequency(count, total)
-            for term, count in counts.items()
-            if count
+            return {term: searcher.doc_freq(*term) for term in terms}
+
+    def field_statistics(self) -> dict[str, FieldStatistics]:
+        """The statistics of each field that has terms."""
+        found = {}
+        with search_read_errors(self.folder):
+            searcher = self._index.searcher()
+            for field in _FIELDS:
+                for prefix in chain(_RARE_PREFIXES, [""]):
+                    terms = searcher.terms_with_prefix(field, prefix, limit=1)
+                    query = self._query({(field, term): 1.0 for term, _ in terms})
+                    # A term may be left of deleted passages alone.
+                    if hits := searcher.search(query, limit=1, count=False).hits:
+                        values = _explained_values(_explain(query, searcher, hits[0][1]))
+                        found[field] = FieldStatistics(int(values["N"]), values["avgdl"])
+                        break
+        return found
+
+    def explainer(
+        self, weights: Mapping[FieldTerm, float]
+    ) -> Callable[[tantivy.DocAddress], list[TermMatch]]:
+        """A function from a passage to the terms that match in it, as tantivy explains scores."""
+        searcher = self._index.searcher()
+        queries = {
+            field: self._query({key: own for key, own in weights.items() if key[0] == field})
+            for field in dict.fromkeys(field for field, _ in weights)
         }
+
+        def matches(address: tantivy.DocAddress) -> list[TermMatch]:
+            with search_read_errors(self.folder):
+                return [
+                    match
+                    for field, query in queries.items()
+                    for match in _term_matches(field, _explain(query, searcher, address))
+                ]
+
+        return matches
 
     def _read_stamp(self) -> tuple[str, int] | None:
         searcher = self._index.searcher()
@@ -182,27 +274,27 @@ class SearchIndex:
         identity, generation, index_format = str(stored).split(" ")
         return (identity, int(generation)) if int(index_format) == FORMAT else None
 
-    def _best_passages(
-        self, terms: Mapping[str, float], limit: int, titles: float
-    ) -> list[PassageHit]:
-        schema, searcher = self._index.schema, self._index.searcher()
-        clauses = []
-        for term, factor in terms.items():
-            query = tantivy.Query.term_query(schema, "text", term, "freq")
-            clauses.append((tantivy.Occur.Should, tantivy.Query.boost_query(query, factor)))
-            if titles:
-                query = tantivy.Query.term_query(schema, "title", term, "basic")
-                boosted = tantivy.Query.boost_query(query, titles * factor)
-                clauses.append((tantivy.Occur.Should, boosted))
-        hits = searcher.search(tantivy.Query.boolean_query(clauses), limit=limit, count=False).hits
+    def _best_passages(self, weights: Mapping[FieldTerm, float], limit: int) -> list[FoundPassage]:
+        searcher = self._index.searcher()
+        hits = searcher.search(self._query(weights), limit=limit, count=False).hits
         addresses = [address for _, address in hits]
         columns = [
             searcher.fast_field_values(name, addresses) for name in ("document", "first", "last")
         ]
         return [
-            PassageHit(int(document_id or 0), int(first or 0), int(last or 0), score)
-            for (score, _), document_id, first, last in zip(hits, *columns, strict=True)
+            FoundPassage(
+                PassageHit(int(document_id or 0), int(first or 0), int(last or 0), score), at
+            )
+            for (score, at), document_id, first, last in zip(hits, *columns, strict=True)
         ]
+
+    def _query(self, weights: Mapping[FieldTerm, float]) -> tantivy.Query:
+        schema = self._index.schema
+        clauses = []
+        for (field, term), weight in weights.items():
+            query = tantivy.Query.term_query(schema, field, term, _FIELDS[field])
+            clauses.append((tantivy.Occur.Should, tantivy.Query.boost_query(query, weight)))
+        return tantivy.Query.boolean_query(clauses)
 
     def is_intact(self) -> bool:
         """Whether the files have the checksums that tantivy wrote at their ends."""
@@ -236,6 +328,49 @@ class SearchIndex:
             writer.commit()
             writer.wait_merging_threads()
             self._index.reload()
+
+
+def term_weights(frequencies: Mapping[FieldTerm, int], passages: int) -> dict[str, float]:
+    """The inverse document frequency of each term; unknown terms are left out."""
+    return {
+        # Deleted passages stay in the counts until tantivy merges its segments.
+        term: inverse_document_frequency(min(count, passages), passages)
+        for (_, term), count in frequencies.items()
+        if count
+    }
+
+
+def _explain(
+    query: tantivy.Query, searcher: tantivy.Searcher, address: tantivy.DocAddress
+) -> dict[str, Any] | None:
+    """How the score of a passage comes about; None if it does not match."""
+    try:
+        explanation: dict[str, Any] = json.loads(query.explain(searcher, address).to_json())
+    except ValueError:
+        return None
+    return explanation
+
+
+def _term_matches(field: str, explanation: dict[str, Any] | None) -> Iterator[TermMatch]:
+    """The matches in an explanation of a sum of weighted terms."""
+    if explanation is None:
+        return
+    for detail in explanation.get("details", ()):
+        if detail["description"].startswith("Boost"):
+            values = _explained_values(detail)
+            yield TermMatch(field, detail["value"], values["freq"], values["dl"])
+        else:
+            yield from _term_matches(field, detail)
+
+
+def _explained_values(explanation: dict[str, Any] | None) -> dict[str, float]:
+    """All values of an explanation by the names of tantivy, such as `dl`."""
+    if explanation is None:
+        return {}
+    values = {explanation["description"].partition(",")[0]: float(explanation["value"])}
+    for detail in explanation.get("details", ()):
+        values |= _explained_values(detail)
+    return values
 
 
 def _has_own_checksum(file: Path) -> bool:

@@ -1,21 +1,51 @@
 """
 Where a corpus is kept. `Corpus` asks a `Storage` for its documents and for the search index.
 
-There are `FolderStorage`, a folder or memory, and `PostgresStorage`, a database that many machines
-share.
+There are `FolderStorage`, a folder or memory, `ShardedStorage`, a folder of shards, and
+`PostgresStorage`, a database that many machines share.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from .corpus_phrases import CorpusPhrases
-from .document_store import DocumentStore
+from .corpus_phrases import PhraseIndexStatus
+from .document_store import CorpusReader, DocumentStore
 from .passages import PassageIndex
+from .results import MissingShard
 
-__all__ = ["Storage", "StorageStatus"]
+if TYPE_CHECKING:  # phrases load numpy, ONNX and a model
+    from .phrase_retrieval import MergedPhraseRetriever, PhraseRetriever
+
+__all__ = ["Phrases", "Storage", "StorageStatus"]
+
+
+class Phrases(Protocol):
+    """The phrases of a corpus."""
+
+    def encode(
+        self,
+        model: str | os.PathLike[str] | None = None,
+        on_document: Callable[[], None] | None = None,
+    ) -> None:
+        """Update the index from the store; without `model`, with the model used last."""
+        ...
+
+    def retriever(self) -> PhraseRetriever | MergedPhraseRetriever:
+        """A retriever over an index that is up to date with the store."""
+        ...
+
+    def status(self) -> PhraseIndexStatus:
+        """The current state; nothing is changed."""
+        ...
+
+    def close(self) -> None:
+        """Close the index."""
+        ...
 
 
 class StorageStatus(NamedTuple):
@@ -32,20 +62,26 @@ class StorageStatus(NamedTuple):
 class Storage(ABC):
     """The documents of a corpus, the search index over them, and who may write."""
 
-    store: DocumentStore
-    phrases: CorpusPhrases
+    store: CorpusReader
+    phrases: Phrases
     location: str | None
     """What `Corpus.open` takes to open it again; None for memory."""
     place: str | None
     """The location as it is shown, without a password; None for memory."""
+    missing_shards: tuple[MissingShard, ...] = ()
+
+    @property
+    def parts(self) -> Sequence[Storage]:
+        """The storages of all shards that are there; empty if the corpus is not sharded."""
+        return ()
 
     @abstractmethod
     def search_index(self, *, rebuild: bool = False) -> PassageIndex:
         """A search index with all changes; with `rebuild`, built anew from the documents."""
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[None]:
-        """Whoever adds or removes documents does it in here."""
+    def writing(self) -> AbstractContextManager[DocumentStore]:
+        """The store to change. Whoever adds or removes documents does it in here."""
 
     @abstractmethod
     def repair_search(self, *, rebuild: bool) -> bool:
@@ -54,6 +90,10 @@ class Storage(ABC):
     @abstractmethod
     def status(self) -> StorageStatus:
         """The current state; nothing is changed."""
+
+    def drop_damaged(self) -> bool:
+        """After an error, go on without shards that are damaged; False if there are none."""
+        return False
 
     def close(self) -> None:
         """Close files and connections."""

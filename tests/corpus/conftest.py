@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from askline.corpus import Corpus
+from askline.corpus.folder_storage import FolderStorage
+
 PAGES = {
     "lamps/rock.txt": (
         "The rock lies nine miles off the coast. Its first lighthouse was lit in November 1698. "
@@ -35,3 +38,9 @@ def write(path: Path, text: str | bytes, *, age: float = 60.0) -> Path:
     then = time.time() - age
     os.utime(path, (then, then))
     return path
+
+
+def storage_of(corpus: Corpus) -> FolderStorage:
+    """Where a corpus in a folder or in memory is kept, to look at what is stored."""
+    assert isinstance(corpus._storage, FolderStorage)
+    return corpus._storage

@@ -18,6 +18,7 @@ from askline.errors import CorpusError, InputError, ModelError
 from askline.phrases import PhraseIndex
 
 from ..phrases.models import make_folder
+from .conftest import storage_of
 
 pytest.importorskip("tokenizers", reason="tokenizers is not installed")
 
@@ -44,7 +45,7 @@ def corpus(tmp_path: Path, model: Path) -> Iterator[Corpus]:
 
 def _encoded(corpus: Corpus) -> list[str]:
     """Documents whose phrases are there, by their names."""
-    index = PhraseIndex.open(corpus._phrases._index_folder())
+    index = PhraseIndex.open(storage_of(corpus).phrases._index_folder())
     numbers = {PassageId.parse(name).document_id for name in index.documents}
     described = [corpus._store.document(number) for number in sorted(numbers)]
     return [one.name if one else "gone" for one in described]
@@ -156,7 +157,7 @@ def test_the_temporary_phrase_index_is_deleted_with_the_corpus(
     corpus = Corpus.in_memory(ranker=None)
     corpus.add({"emma": "Jane Austen wrote Emma."})
     corpus.encode_phrases(model)
-    place = corpus._phrases._index_folder()
+    place = storage_of(corpus).phrases._index_folder()
     assert place.is_dir()
     del corpus
     gc.collect()
@@ -219,7 +220,7 @@ def test_a_long_document_is_written_in_parts(
 def test_no_lock_is_held_while_phrases_are_encoded(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = corpus._phrases._index_folder().parent
+    folder = storage_of(corpus).phrases._index_folder().parent
     real = encoded.PhraseIndexSync._encode_batch
     held: list[bool] = []
 
@@ -259,7 +260,7 @@ def test_a_corpus_in_memory_has_phrases_too(model: Path) -> None:
         corpus.add(TEXTS)
         corpus.encode_phrases(model)
         assert corpus.nearest("who wrote emma ?", top_k=1).best is not None
-        place = corpus._phrases._index_folder()
+        place = storage_of(corpus).phrases._index_folder()
         assert place.is_dir()
     assert not place.exists()
 

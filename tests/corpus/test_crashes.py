@@ -18,7 +18,7 @@ from askline.corpus import Corpus, FileReport, ingest
 from askline.corpus.passages import split_passages
 from askline.corpus.retrieval import LexicalRetriever
 
-from .conftest import write
+from .conftest import storage_of, write
 
 ROUNDS = 50
 FILES = 40
@@ -47,7 +47,7 @@ def _index(folder: Path, pages: Path, log: Path) -> None:
 
 def _agreement(corpus: Corpus) -> None:
     """Every document once, with its own sentences, and the search index with the same passages."""
-    names = corpus._store.names()
+    names = storage_of(corpus).store.names()
     assert len(names) == len(set(names))
     retriever = corpus.retriever()  # brings the search index up, as every question does
     assert isinstance(retriever, LexicalRetriever)
@@ -55,7 +55,7 @@ def _agreement(corpus: Corpus) -> None:
     for name in names:
         number = corpus._store.document_id(name)
         assert number is not None
-        rows = list(corpus._store.iter_sentences(number))
+        rows = list(storage_of(corpus).store.iter_sentences(number))
         assert [row.ordinal for row in rows] == list(range(len(rows)))
         assert len({row.text.rpartition(" ")[2] for row in rows}) == 1  # all of one turn
         expected.update((number, first, last) for first, last, _ in split_passages(rows))
@@ -88,14 +88,14 @@ def test_fifty_kills_lose_nothing(tmp_path: Path) -> None:
         reported = [line.split(" ", 1)[1] for line in lines if " " in line]
         reported_before_kill += bool(reported) and "end" not in lines
         with Corpus.open(folder) as corpus:
-            assert set(reported) <= set(corpus._store.names())
+            assert set(reported) <= set(storage_of(corpus).store.names())
             _check_newest(corpus, reported)
             if turn % 5 == 0:
                 _agreement(corpus)
     with Corpus.open(folder) as corpus:
         corpus.add(pages)
         _agreement(corpus)
-        _check_newest(corpus, corpus._store.names())
+        _check_newest(corpus, storage_of(corpus).store.names())
         assert corpus.status().documents == FILES
     assert reported_before_kill >= ROUNDS / 10  # or the kills came too early or too late
 

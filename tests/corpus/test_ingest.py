@@ -16,7 +16,7 @@ from askline.errors import InputError
 from askline.text.readers import ReaderPool
 
 from ..text.readers.samples import lines, make_pdf, make_slow_pdf
-from .conftest import write
+from .conftest import storage_of, write
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_every_file_is_reported_once_and_counted(corpus: Corpus, pages: Path) ->
 
 def test_a_report_comes_after_its_file_is_stored(corpus: Corpus, pages: Path) -> None:
     def check(report: FileReport) -> None:
-        assert report.document in corpus._store.names()
+        assert report.document in storage_of(corpus).store.names()
 
     corpus.add(pages, on_file=check)
 
@@ -199,9 +199,9 @@ def test_a_file_name_with_a_line_break_is_a_problem(corpus: Corpus, pages: Path)
 
 
 def test_an_id_with_a_line_break_of_an_earlier_version_can_be_removed(corpus: Corpus) -> None:
-    corpus._store.put([DocumentRecord("a\nb", "aa", "1", is_file=False)])
+    storage_of(corpus).store.put([DocumentRecord("a\nb", "aa", "1", is_file=False)])
     assert corpus.remove("a\nb") == ["a\nb"]
-    corpus._store.put([DocumentRecord("a\nb", "aa", "1", is_file=False)])
+    storage_of(corpus).store.put([DocumentRecord("a\nb", "aa", "1", is_file=False)])
     assert corpus.remove_document("a\nb")
 
 

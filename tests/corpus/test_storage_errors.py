@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus import Corpus
-from askline.corpus import corpus as corpus_module
+from askline.corpus import Corpus, folder_storage
 from askline.corpus.lock import BusyError, writer_lock
 from askline.errors import CorpusError
 
-from .conftest import write
+from .conftest import storage_of, write
 
 QUESTION = "Why does dough rise?"
 
@@ -58,7 +57,7 @@ def test_a_full_disk_is_reported_and_stored_documents_stay(
         with pytest.raises(CorpusError, match=r"full|cannot be written"):
             corpus.add(tmp_path / "many", on_file=lambda report: reported.append(report.document))
     with Corpus.open(small_disk / "index") as corpus:
-        assert {"first", *reported} <= set(corpus._store.names())
+        assert {"first", *reported} <= set(storage_of(corpus).store.names())
         assert corpus.ask("Which is the first lamp?").best is not None
 
 
@@ -145,7 +144,7 @@ def test_a_read_only_index_without_its_search_part_answers(index: Path, read_onl
 def test_a_second_writer_is_told_the_process_of_the_first(
     index: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(corpus_module, "_LOCK_TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr(folder_storage, "_LOCK_TIMEOUT_SECONDS", 0.0)
     with writer_lock(index), Corpus.open(index) as corpus:
         with pytest.raises(BusyError, match=f"being written by process {os.getpid()}"):
             corpus.add(pages)
