@@ -26,6 +26,7 @@ PAGES = ROOT / "build" / "pages"
 SITE = ROOT / "build" / "site"
 _LINK = re.compile(r"(\]\(|\bsrc=\"|\bsrcset=\"|\bhref=\")([^)\s\"#]+)")
 _CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+_SESSION = re.compile(r"^( *```)python(?=\n *>>> )", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?^---\n", re.MULTILINE | re.DOTALL)
 _ASSETS = {".css", ".js", ".svg", ".png"}
 _HOME = Path("README.md"), Path("index.md")  # the site has a first page of its own
@@ -78,7 +79,7 @@ def _with_links(text: str, source: Path, staged: dict[Path, Path]) -> str:
         target = staged.setdefault(linked, linked)
         return match[1] + Path(os.path.relpath(target, staged[source].parent)).as_posix()
 
-    text = _FRONT_MATTER.sub("", text)
+    text = _SESSION.sub(r"\1pycon", _FRONT_MATTER.sub("", text))  # its prompts are not copied
     parts, end = [], 0
     for code in _CODE.finditer(text):
         parts += [_LINK.sub(rewritten, text[end : code.start()]), code[0]]

@@ -85,7 +85,12 @@ class CascadeOptions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Cascade(Ranker):
-    """Scores are probabilities, calibrated per depth. `Hit.stage` counts the classifiers."""
+    """
+    One encoder with a classifier at several depths; only the best documents go on to deeper layers.
+
+    Scores are probabilities, calibrated per depth. `Hit.stage` counts the classifiers. `load` makes
+    one from a model folder.
+    """
 
     name: ClassVar[str] = "cascade"
 

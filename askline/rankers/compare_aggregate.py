@@ -25,7 +25,7 @@ __all__ = ["CompareAggregate", "shapes"]
 @dataclass(frozen=True, eq=False)
 class CompareAggregate(Ranker):
     """
-    Each word times what it attends to in the other text; convolutions of several widths.
+    A small network: each word times what it attends to in the other text, then convolutions.
 
     With a list layer a score depends on the other candidates and their order.
     """

@@ -29,7 +29,12 @@ __all__ = ["Cosinet"]
 
 @dataclass(frozen=True, eq=False)
 class Cosinet(Ranker):
-    """Word relatedness, convolutions, and for some networks a recurrent layer over the list."""
+    """
+    A small network over word vectors: word relatedness, convolutions, direct features.
+
+    It ranks a hundred documents in milliseconds. Some networks have a recurrent layer that reads
+    the list in its order. Scores depend on the whole list.
+    """
 
     name: ClassVar[str] = "cosinet"
 

@@ -47,7 +47,9 @@ class BM25(Ranker):
     name: ClassVar[str] = "bm25"
 
     k1: float = 1.5
+    """How much repetitions of a word count; with 0, they do not."""
     b: float = 0.75
+    """How much long texts are discounted, from 0 to 1."""
 
     def __post_init__(self) -> None:
         if not self.k1 >= 0:
@@ -102,7 +104,9 @@ class WordOverlap(Ranker):
     name: ClassVar[str] = "wo"
 
     ties: TieRule = "random"
+    """The order of texts that share as many words: `random`, or the original order."""
     seed: int = 0
+    """The seed of the random order."""
 
     def __post_init__(self) -> None:
         if self.ties not in get_args(TieRule):
@@ -170,6 +174,7 @@ class RandomOrder(Ranker):
     name: ClassVar[str] = "random"
 
     seed: int = 0
+    """The seed of the order."""
 
     def score_texts(self, question: str, texts: Sequence[str]) -> ScoreArray:
         """Uniform numbers in [0, 1)."""

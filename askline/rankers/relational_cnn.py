@@ -23,7 +23,7 @@ __all__ = ["RelationalCNN", "shapes"]
 
 @dataclass(frozen=True, eq=False)
 class RelationalCNN(Ranker):
-    """Words marked where the texts overlap, a similarity matrix, the shares they have in common."""
+    """A small network: words marked where the texts overlap, a similarity matrix, convolutions."""
 
     name: ClassVar[str] = "relational-cnn"
 

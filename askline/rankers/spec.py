@@ -44,8 +44,8 @@ def load(spec: str = DEFAULT_SPEC, *, language: str | None = None) -> Ranker:
     """
     Return the ranker that a spec text describes, such as `jaccard % 100 >> bm25`.
 
-    Without a spec, the default ranker. Raises SpecError with the position and what was expected
-    there.
+    Without a spec, it is the default ranker, `cosinet % 100 >> cascade`. An invalid spec raises
+    SpecError, whose message has the position and what was expected there.
 
     With a `language`, `en` or `fr`, shipped models are those of that language. Without it, they
     follow the language of the question and the documents.
