@@ -78,6 +78,7 @@ test-clients: $(CLIENTS) ## Test clients that are too large for the test environ
 
 # Each integration has an environment of its own, with its extra and the packages that its tests use.
 TEST_PACKAGES_arrow := datasets duckdb pandas polars
+EXAMPLES_arrow := 'tests/examples/test_examples.py::test_an_example_prints_what_it_shows[dataframes]'
 test-integrations: $(INTEGRATIONS:%=test-integration-%) ## Test the integrations with the real packages
 
 $(VENV)/integrations/%/.made: pyproject.toml requirements/integrations.txt
@@ -87,7 +88,7 @@ $(VENV)/integrations/%/.made: pyproject.toml requirements/integrations.txt
 	@touch $@
 
 test-integration-%: $(VENV)/integrations/%/.made
-	$(<D)/bin/python -m pytest -q $(PYTEST_OPTIONS_$*) tests/integrations/test_$*.py
+	$(<D)/bin/python -m pytest -q $(PYTEST_OPTIONS_$*) tests/integrations/test_$*.py $(EXAMPLES_$*)
 
 format: $(DEV) ## Fix and format the code
 	$(BIN)/ruff check --fix .

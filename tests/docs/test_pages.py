@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [
     *ROOT.glob("*.md"),
     *ROOT.glob("docs/**/*.md"),
+    *ROOT.glob("examples/*.md"),
     *ROOT.glob("research/*.md"),
     *ROOT.glob("research/notes/*.md"),
     *ROOT.glob("research/decisions/*.md"),
