@@ -9,7 +9,7 @@ DEV := $(VENV)/.dev
 OUT ?= report
 TORCH := torch==2.13.0
 CLIENTS := $(VENV)/clients/.made
-INTEGRATIONS := arrow
+INTEGRATIONS := arrow mcp
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations browser format docs docs-site lock dist reproduce clean
@@ -85,6 +85,18 @@ $(VENV)/integrations/%/.made: pyproject.toml requirements/integrations.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements/integrations.txt \
 		pytest $(TEST_PACKAGES_$*) --editable '.[$*]'
+	@touch $@
+
+# The conformance kit of MCP needs Node 22; its package is downloaded too.
+test-integration-mcp: export ASKLINE_MCP_CONFORMANCE = $(VENV)/integrations/conformance/node_modules
+test-integration-mcp: $(VENV)/integrations/conformance/.made
+$(VENV)/integrations/conformance/.made: requirements/conformance.json
+	@mkdir -p $(@D)
+	@if command -v npm >/dev/null; then \
+		cp $< $(@D)/package.json && npm install --prefix $(@D) --silent --no-audit --no-fund; \
+	else \
+		echo "npm is missing: the conformance tests of MCP are skipped."; \
+	fi
 	@touch $@
 
 test-integration-%: $(VENV)/integrations/%/.made

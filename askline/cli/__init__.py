@@ -28,6 +28,7 @@ from .data import data
 from .eval import eval_
 from .export import export
 from .index import index
+from .mcp import mcp
 from .rank import rank, rankers
 from .serve import serve
 from .status import status
@@ -68,7 +69,7 @@ def completion(ctx: click.Context, shell: str) -> None:
 
 
 _SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Answer questions": (demo, ask, index, status, cache, serve),
+    "Answer questions": (demo, ask, index, status, cache, serve, mcp),
     "Rank and evaluate": (rank, rankers, eval_, compare, data),
     "Train": (train, tune, export),
     "Shell": (completion,),
