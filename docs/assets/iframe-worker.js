@@ -8,16 +8,20 @@ if (location.protocol === "file:") {
       this.frame.hidden = true;
       document.documentElement.append(this.frame);
       const inner = this.frame.contentWindow;
-      const outer = this;
-      // The script of the worker calls postMessage() to answer.
-      inner.postMessage = (data) => {
-        const event = new MessageEvent("message", { data });
-        outer.dispatchEvent(event);
-        if (outer.onmessage) outer.onmessage(event);
-      };
+      // The script of the worker answers with postMessage(). Data is copied, as workers do.
+      inner.postMessage = (data) => this.deliver(this, MessageEvent, data);
       inner.importScripts = (...urls) =>
         urls.reduce((before, each) => before.then(() => this.load(each)), Promise.resolve());
       this.ready = this.load(url);
+    }
+
+    deliver(target, Event, data) {
+      const copied = structuredClone(data);
+      setTimeout(() => {
+        const event = new Event("message", { data: copied });
+        target.dispatchEvent(event);
+        if (target.onmessage) target.onmessage(event);
+      });
     }
 
     load(url) {
@@ -31,10 +35,8 @@ if (location.protocol === "file:") {
     }
 
     postMessage(data) {
-      this.ready.then(() => {
-        const inner = this.frame.contentWindow;
-        inner.dispatchEvent(new inner.MessageEvent("message", { data }));
-      });
+      const inner = this.frame.contentWindow;
+      this.ready.then(() => this.deliver(inner, inner.MessageEvent, data));
     }
 
     terminate() {
