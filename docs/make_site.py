@@ -42,6 +42,7 @@ def sources() -> dict[Path, Path]:
         found[card.relative_to(ROOT)] = Path("models") / f"{card.parent.name}.md"
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
         found[Path(name)] = Path(name.lower())
+    found[Path("examples/README.md")] = Path("examples/index.md")
     return found
 
 
