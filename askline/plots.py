@@ -150,9 +150,9 @@ def calibration_curve(
     axes.set_aspect("equal")
     axes.set_xlabel("predicted probability")
     axes.set_ylabel("observed frequency")
-    axes.set_title("Calibration", loc="left", fontsize="medium")
     _style(axes, grid="both")
-    axes.legend(frameon=False, fontsize="small", loc="upper left")
+    # Above the axes: a curve may be anywhere inside.
+    axes.legend(frameon=False, fontsize="small", loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return _figure_of(axes)
 
 
@@ -167,7 +167,7 @@ def _funnel_title(ranking: Ranking) -> str:
     seconds = sum(stage.seconds for stage in ranking.stages)
     title = f"{ranking.stages[0].entered:,} candidates in {1000 * seconds:,.3g} ms"
     cost = ranking.cost
-    return title if cost is None else f"{title}, {cost.token_share:.0%} of the cost of full depth"
+    return title if cost is None else f"{title}, {cost.token_share:.1%} of the cost of full depth"
 
 
 def _check_evaluations(evaluations: Sequence[Evaluation], name: str) -> None:
@@ -196,15 +196,15 @@ def _draw_evaluations(evaluations: Sequence[Evaluation], name: str, axes: Axes) 
             front.append((ms, quality))
         color = _COLORS[0] if is_best else _COLORS[-1]
         axes.plot([ms], [quality], "o", color=color, zorder=3, gid=ranker)
-        # A name stands on the side of the point where there is room.
+        # A name stands where there is room: on the inner side of its point, and below the front.
         is_right_half = ms * ms > points[0][0] * points[-1][0]
         axes.annotate(
             ranker,
             (ms, quality),
-            xytext=(-8 if is_right_half else 8, -3),
+            xytext=(-8 if is_right_half else 8, -3 if is_best else 3),
             textcoords="offset points",
             ha="right" if is_right_half else "left",
-            va="top",
+            va="top" if is_best else "bottom",
             color=color,
             fontsize="small",
         )

@@ -77,7 +77,8 @@ def test_a_funnel_has_a_bar_per_stage() -> None:
         "40 → 10 · 30.1 ms · 6.0% of full depth",
         "10 → 10 · 10 ms · 9.0% of full depth",
     ]
-    assert axes.get_title(loc="left") == "100 candidates in 42.1 ms, 15% of the cost of full depth"
+    title = axes.get_title(loc="left")
+    assert title == "100 candidates in 42.1 ms, 15.0% of the cost of full depth"
 
 
 def test_a_funnel_of_a_light_ranker_has_no_cost() -> None:
