@@ -78,7 +78,9 @@ test-clients: $(CLIENTS) ## Test clients that are too large for the test environ
 
 # Each integration has an environment of its own, with its extra and the packages that its tests use.
 TEST_PACKAGES_arrow := datasets duckdb pandas polars
-EXAMPLES_arrow := 'tests/examples/test_examples.py::test_an_example_prints_what_it_shows[dataframes]'
+EXAMPLE := tests/examples/test_examples.py::test_an_example_prints_what_it_shows
+EXAMPLES_arrow := '$(EXAMPLE)[dataframes]'
+EXAMPLES_mcp := '$(EXAMPLE)[mcp_client]'
 test-integrations: $(INTEGRATIONS:%=test-integration-%) ## Test the integrations with the real packages
 
 $(VENV)/integrations/%/.made: pyproject.toml requirements/integrations.txt

@@ -94,6 +94,16 @@ OUTPUT: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             r"  103  Companies can pay by invoice within 30 days\.",
         ),
     ),
+    "mcp_client": (
+        ("mcp",),
+        (
+            r"Tools: ask, rank, show",
+            r"ask:  A late book costs twenty cents per day, .* \(\d+%\)",
+            r"show: 13 sentences below Lending, Borrowing books, Renewals, Fees",
+            r"rank: The café opens at ten\.",
+            r"A path outside the root is refused: True",
+        ),
+    ),
     "train_cosinet": (
         ("torch", "pytrec_eval"),
         (
