@@ -9,10 +9,11 @@ DEV := $(VENV)/.dev
 OUT ?= report
 TORCH := torch==2.13.0
 CLIENTS := $(VENV)/clients/.made
+SPARK := $(VENV)/spark/.made
 INTEGRATIONS := arrow mcp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations browser format docs docs-site lock dist reproduce clean
+.PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations test-spark browser java format docs docs-site lock dist reproduce clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -104,6 +105,27 @@ $(VENV)/integrations/conformance/.made: requirements/conformance.json
 test-integration-%: $(VENV)/integrations/%/.made
 	$(<D)/bin/python -m pytest -q $(PYTEST_OPTIONS_$*) tests/integrations/test_$*.py $(EXAMPLES_$*)
 
+# Spark needs Java 17 or later. It is installed only as root on Debian.
+java:
+	@if command -v java >/dev/null; then \
+		true; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		(apt-get update -qq && apt-get install -qq -y --no-install-recommends openjdk-17-jre-headless) >/dev/null 2>&1; then \
+		echo "Installed OpenJDK 17 for the tests on Spark."; \
+	else \
+		echo "Java is missing and cannot be installed here: install Java 17, then run this again."; \
+		exit 1; \
+	fi
+
+$(SPARK): pyproject.toml requirements/spark.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements/spark.txt \
+		pytest --editable '.[spark,eval]'
+	@touch $@
+
+test-spark: java $(SPARK) ## Test the integration with Spark on a local cluster: about five minutes
+	$(VENV)/spark/bin/python -m pytest -q tests/integrations/test_spark.py
+
 format: $(DEV) ## Fix and format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -124,6 +146,9 @@ lock: ## Write the newest versions of all packages to requirements/
 	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check pytest \
 		$(foreach name,$(INTEGRATIONS),$(TEST_PACKAGES_$(name)) '.[$(name)]')
 	$(VENV)/lock/bin/python requirements/lock.py requirements/integrations.txt
+	$(PYTHON) -m venv --clear $(VENV)/lock
+	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check pytest '.[spark,eval]'
+	$(VENV)/lock/bin/python requirements/lock.py requirements/spark.txt
 	rm -rf $(VENV)/lock
 
 dist: $(BASE) ## Build the wheel and the source distribution in dist/

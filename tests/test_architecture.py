@@ -31,7 +31,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "corpus": {"text", "models", "engine", "rankers", "phrases"},
     "plots": {"evaluation", "tuning"},
     "testing": {"rankers"},
-    "integrations": {"__init__", "text", "models", "engine", "rankers", "phrases", "corpus"},
+    "integrations": {
+        *("__init__", "text", "models", "engine", "rankers", "phrases", "corpus", "evaluation"),
+    },
     "tuning": {"text", "data", "evaluation", "engine", "rankers"},
     "training": {"text", "data", "evaluation", "models", "engine", "rankers", "phrases"},
 }

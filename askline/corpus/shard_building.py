@@ -133,15 +133,23 @@ def write_shard(
     texts: Iterable[tuple[str, str]],
     *,
     build: str = "",
+    phrases: bool = False,
 ) -> ShardInfo:
     """
     Write shard `number` with the given (id, text) pairs, if this build has not written it yet.
 
     `build` names the build: a repeated task of the same build finds the shard and reads no text.
-    The ids must be unique over all shards. The shard is read once `finish_shards` has named it.
+    The ids must be unique over all shards. With `phrases`, the phrases are encoded too. The shard
+    is read once `finish_shards` has named it.
     """
-    name = shard_name(number, build)
-    return _write(Path(folder).expanduser(), name, lambda corpus: corpus.add(texts)).info
+
+    def fill(corpus: Corpus) -> AddReport:
+        report = corpus.add(texts)
+        if phrases:
+            corpus.encode_phrases()
+        return report
+
+    return _write(Path(folder).expanduser(), shard_name(number, build), fill).info
 
 
 def finish_shards(folder: str | os.PathLike[str], shards: Sequence[ShardInfo]) -> None:
