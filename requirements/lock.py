@@ -2,8 +2,9 @@
 Write a file of constraints: the version of every package that is installed in this environment.
 
 `make lock` runs it in the environment of the development, for constraints.txt, in one with the
-packages of all integrations, for integrations.txt, and in one for spark.txt. A version that does not support every
-Python that askline supports gets a marker, so that pip chooses freely where it cannot be used.
+packages of all integrations, for integrations.txt, and in one for spark.txt. A version that does
+not support every Python that askline supports gets a marker, so that pip chooses freely where it
+cannot be used.
 """
 
 from __future__ import annotations

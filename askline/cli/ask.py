@@ -26,11 +26,18 @@ from .options import (
     POSITIVE_INTEGER,
     PROBABILITY,
     ReadingOptions,
+    allow_partial_option,
     json_option,
     ranker_option,
     reading_options,
 )
-from .output import EXIT_NO_ANSWER, EXIT_SOME_UNREADABLE, describe_not_read, print_problems
+from .output import (
+    EXIT_NO_ANSWER,
+    EXIT_SOME_UNREADABLE,
+    describe_not_read,
+    print_missing_shards,
+    print_problems,
+)
 from .prompt import Prompt
 from .terminal import color_option, uses_color
 
@@ -113,6 +120,7 @@ __all__ = [
 )
 @click.option("--nearest", is_flag=True, help="Answer with the nearest phrases and use no ranker.")
 @click.option("--explain", is_flag=True, help="Show sentences and milliseconds per stage.")
+@allow_partial_option
 @click.option("--no-cache", is_flag=True, help="Neither use nor write the cache.")
 @reading_options
 @color_option
@@ -134,6 +142,7 @@ def ask(
     phrases: bool,
     nearest: bool,
     explain: bool,
+    allow_partial: bool,
     no_cache: bool,
     reading: ReadingOptions,
     as_json: bool,
@@ -202,11 +211,12 @@ def ask(
         nearest=nearest,
     )
     link = ctx.find_object(Config) or Config()
-    source = Source(paths, folder, url, encode)
+    source = Source(paths, folder, url, encode, allow_partial)
     with AskSession(source, ranker, reading, use_cache=not no_cache) as session:
         if question is None and sys.stdin.isatty() and not as_json:
             print_problems(session.problems)
             _print_not_read(session)
+            print_missing_shards(session.missing_shards)
             Prompt(session, options, explain=explain, link=link.link).run()
             return
         questions = _question_lines() if question is None else iter([question])
@@ -236,6 +246,7 @@ def ask(
                 click.echo()
         print_problems(session.problems)
         _print_not_read(session)
+        print_missing_shards(session.missing_shards)
         if question is not None and not as_json:
             print_total(answers, loading_seconds=loading_seconds)
         if not all_answered:

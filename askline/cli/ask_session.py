@@ -21,7 +21,7 @@ from .output import describe_not_read, relative_path
 from .progress import progress_count
 
 if TYPE_CHECKING:
-    from ..corpus import Answers, Connector, Corpus, NotReadFiles
+    from ..corpus import Answers, Connector, Corpus, MissingShard, NotReadFiles
     from ..errors import Problem
     from ..rankers.base import Ranker
 
@@ -50,6 +50,8 @@ class Source:
     url: str | None = None
     encode: str | None = None
     """MODULE:FUNCTION, for the embeddings of a server."""
+    allow_partial: bool = False
+    """Whether an index is searched of which shards are missing."""
 
     def __str__(self) -> str:
         if self.paths:
@@ -115,6 +117,11 @@ class AskSession:
             join=True,
         )
 
+    @property
+    def missing_shards(self) -> Sequence[MissingShard]:
+        """Shards of the index that are not searched."""
+        return () if self._corpus is None else self._corpus.missing_shards
+
     def refresh(self) -> None:
         """Read files that were added or changed since the start."""
         if self._corpus is not None and self._source.paths and "-" not in self._source.paths:
@@ -171,7 +178,12 @@ class AskSession:
 
         paths, folder = self._source.paths, self._source.folder
         if folder is not None:
-            opened = Corpus.open(folder, ranker=self.ranker, must_exist=True)
+            opened = Corpus.open(
+                folder,
+                ranker=self.ranker,
+                must_exist=True,
+                allow_partial=self._source.allow_partial,
+            )
             return self._resources.enter_context(opened)
         if self._use_cache and "-" not in paths:
             try:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import InputError
-from .options import POSITIVE_NUMBER, ReadingOptions, json_option, reading_options
+from .options import (
+    POSITIVE_INTEGER,
+    POSITIVE_NUMBER,
+    ReadingOptions,
+    json_option,
+    reading_options,
+)
 from .output import (
     EXIT_SOME_UNREADABLE,
     describe_not_read,
@@ -64,6 +70,19 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
     show_default=True,
     help="Seconds between two scans of --watch.",
 )
+@click.option(
+    "--shards",
+    metavar="N",
+    type=POSITIVE_INTEGER,
+    help="Build a new index of N shards, with several processes. Shards whose files have not "
+    "changed are kept.",
+)
+@click.option(
+    "--processes",
+    metavar="N",
+    type=POSITIVE_INTEGER,
+    help="Shards that are built at the same time.  [default: CPU cores]",
+)
 @reading_options
 @json_option
 def index(
@@ -76,6 +95,8 @@ def index(
     verify: bool,
     watch: bool,
     seconds: float,
+    shards: int | None,
+    processes: int | None,
     reading: ReadingOptions,
     as_json: bool,
 ) -> None:
@@ -90,6 +111,7 @@ def index(
       askline index notes/ papers/ --out DIR
       askline ask 'Who wrote Emma?' --index DIR
       askline index --verify --out DIR
+      askline index library/ --shards 8 --out DIR
 
     In folders, hidden files, installed packages and what a .gitignore lists are left out. What was
     not read is counted by reason and kind of file.
@@ -103,10 +125,22 @@ def index(
         raise click.UsageError("--remove cannot be used with --watch or --verify.")
     if not paths and (watch or not verify):
         raise click.UsageError("Give PATHs to index, or --verify.")
+    if shards is not None and (watch or remove or verify or not paths):
+        raise click.UsageError("--shards needs PATHs, and no --watch, --remove or --verify.")
+    if processes is not None and shards is None:
+        raise click.UsageError("--processes needs --shards N.")
     if model:
         from ..phrases import PhraseModel
 
         PhraseModel.load(model)  # before reading any file, so that a wrong folder fails at once
+    if shards is not None:
+        report = _build_shards(paths, folder, shards, processes, reading)
+        _print_report(report, as_json=as_json)
+        _check_report(report, paths)
+        if phrases or model:
+            with Corpus.open(folder) as corpus:
+                _encode_phrases(corpus, model)
+        click.get_current_context().exit(EXIT_SOME_UNREADABLE if report.problems else 0)
     with Corpus.open(folder, must_exist=remove or not paths, check=not verify) as corpus:
         if remove:
             _remove(corpus, paths)
@@ -127,12 +161,36 @@ def index(
             _encode_phrases(corpus, model)
         if watch:
             _watch(corpus, add, seconds, as_json=as_json)
+    _check_report(report, paths)
+    if report.problems or not is_complete:
+        click.get_current_context().exit(EXIT_SOME_UNREADABLE)
+
+
+def _build_shards(
+    paths: tuple[str, ...],
+    folder: str,
+    shards: int,
+    processes: int | None,
+    reading: ReadingOptions,
+) -> AddReport:
+    from ..corpus import build_shards
+
+    with progress_count("Shards") as step:
+        return build_shards(
+            paths,
+            folder,
+            shards=shards,
+            processes=processes,
+            on_shard=lambda _: step(),
+            **reading,
+        )
+
+
+def _check_report(report: AddReport, paths: tuple[str, ...]) -> None:
     if not (report.added or report.changed or report.unchanged or report.removed):
         raise InputError(
             f"No file was read in {', '.join(paths)}. Found: {describe_not_read(report.not_read)}."
         )
-    if report.problems or not is_complete:
-        click.get_current_context().exit(EXIT_SOME_UNREADABLE)
 
 
 def _verify(corpus: Corpus, *, as_json: bool) -> bool:

@@ -23,6 +23,7 @@ __all__ = [
     "PROBABILITY",
     "ReadingOptions",
     "adapt_option",
+    "allow_partial_option",
     "complete_ranker",
     "complete_set",
     "data_option",
@@ -132,6 +133,12 @@ def complete_set(
 
     return [name for name in dataset_names() if name.startswith(incomplete)]
 
+
+allow_partial_option = click.option(
+    "--allow-partial",
+    is_flag=True,
+    help="Search an index of shards also if some of them are missing or damaged.",
+)
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

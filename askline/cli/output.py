@@ -20,7 +20,7 @@ import click
 from .terminal import link_text, uses_color
 
 if TYPE_CHECKING:
-    from ..corpus import NotReadFiles
+    from ..corpus import MissingShard, NotReadFiles
     from ..errors import NotReadReason, Problem
     from ..types import StageReport
 
@@ -32,6 +32,7 @@ __all__ = [
     "describe_not_read",
     "display_width",
     "print_indented",
+    "print_missing_shards",
     "print_not_read",
     "print_problems",
     "print_stages",
@@ -131,6 +132,12 @@ def print_problems(problems: Sequence[Problem]) -> None:
         click.echo(f"  {relative_place(str(problem))}", err=True)
     if len(problems) > _MOST_PROBLEMS:
         click.echo(f"  … and {len(problems) - _MOST_PROBLEMS:,} more.", err=True)
+
+
+def print_missing_shards(shards: Sequence[MissingShard], *, err: bool = True) -> None:
+    """Print which shards of an index are not searched, and why."""
+    for shard in shards:
+        click.echo(replace_controls(f"Not searched: {shard.name}. {shard.problem}"), err=err)
 
 
 def print_not_read(files: Sequence[NotReadFiles], *, err: bool = True) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ..errors import MissingExtraError
-from .options import POSITIVE_INTEGER, complete_ranker
+from .options import POSITIVE_INTEGER, allow_partial_option, complete_ranker
 
 __all__ = ["serve"]
 
@@ -20,6 +20,7 @@ __all__ = ["serve"]
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the index to search; created if it does not exist.",
 )
+@allow_partial_option
 @click.option(
     "--retriever",
     envvar="ASKLINE_RETRIEVER",
@@ -127,6 +128,7 @@ __all__ = ["serve"]
 def serve(
     *,
     index: Path | None,
+    allow_partial: bool,
     retriever: str | None,
     host: str,
     port: int,
@@ -170,6 +172,7 @@ def serve(
     settings = Settings(
         models=models,
         index=index,
+        allow_partial=allow_partial,
         retriever=retriever,
         host=host,
         port=port,

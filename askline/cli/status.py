@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import json_option
-from .output import print_not_read, relative_place
+from .options import allow_partial_option, json_option
+from .output import print_missing_shards, print_not_read, relative_place
 
 if TYPE_CHECKING:
     from ..corpus import CorpusStatus
@@ -21,8 +21,9 @@ _ENOUGH_CHARACTERS = 100_000  # for bytes per character to be meaningful
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
+@allow_partial_option
 @json_option
-def status(folder: str, *, as_json: bool) -> None:
+def status(folder: str, *, allow_partial: bool, as_json: bool) -> None:
     """
     Show what an index holds, and what was not read.
 
@@ -32,7 +33,7 @@ def status(folder: str, *, as_json: bool) -> None:
     """
     from ..corpus import Corpus
 
-    with Corpus.open(folder, must_exist=True) as corpus:
+    with Corpus.open(folder, must_exist=True, allow_partial=allow_partial) as corpus:
         found = corpus.status()
         paths = [corpus.source_path(problem.path) for problem in found.unreadable]
     if as_json:
@@ -40,6 +41,7 @@ def status(folder: str, *, as_json: bool) -> None:
         return
     for name, value in _rows(found):
         click.echo(f"{name:<12}{value}")
+    print_missing_shards(found.missing_shards, err=False)
     for problem, path in zip(found.unreadable, paths, strict=True):
         shown = replace(problem, path=path or problem.path)
         click.echo(f"  {relative_place(str(shown))}")
@@ -48,7 +50,9 @@ def status(folder: str, *, as_json: bool) -> None:
 
 def _rows(found: CorpusStatus) -> list[tuple[str, str]]:
     search = "up to date" if found.searchable else "updated with the next question"
+    shards = [] if found.shards is None else [("shards", f"{found.shards:,}")]
     return [
+        *shards,
         ("documents", f"{found.documents:,}"),
         ("sentences", f"{found.sentences:,}"),
         ("characters", f"{found.characters:,}"),

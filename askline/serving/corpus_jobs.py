@@ -41,6 +41,7 @@ from .corpus_schemas import (
     IndexTotal,
     ListedDocument,
     ListResponse,
+    MissingShardSchema,
     NamedText,
     PhraseSchema,
     PlaceSchema,
@@ -172,6 +173,12 @@ def ask_index(
             )
         )
     response = _response(job, ranker, answers, found.stages, start, found.threshold)
+    if isinstance(index, Corpus):
+        # The path of a shard on this machine stays in the log of the service.
+        response.missing_shards = [
+            MissingShardSchema(name=each.name, problem="It is missing or damaged.")
+            for each in index.missing_shards
+        ]
     if job.explain:
         response.candidates = _ranked_candidates(ranked, recorder)
     return response
@@ -240,6 +247,7 @@ def _response(
         stages=[_stage(number, stage) for number, stage in enumerate(stages)],
         skipped=sum(stage.skipped for stage in stages),
         ms=round(1000 * (time.perf_counter() - start), 3),
+        missing_shards=[],
     )
 
 

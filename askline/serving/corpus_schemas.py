@@ -22,6 +22,7 @@ __all__ = [
     "IndexTotal",
     "ListResponse",
     "ListedDocument",
+    "MissingShardSchema",
     "NamedText",
     "PhraseSchema",
     "PlaceSchema",
@@ -228,6 +229,13 @@ class CandidateSchema(Schema):
     stage_scores: list[StageScoreSchema]
 
 
+class MissingShardSchema(Schema):
+    """A shard of the index that was not searched."""
+
+    name: str
+    problem: str
+
+
 class AskResponse(Schema):
     """Answers, best first, and the stages that ranked them."""
 
@@ -243,6 +251,10 @@ class AskResponse(Schema):
     stages: list[StageSchema]
     skipped: Annotated[int, Field(description="Candidates not scored, over all stages.")]
     ms: float
+    missing_shards: Annotated[
+        list[MissingShardSchema],
+        Field(default_factory=list, description="Shards of the index that were not searched."),
+    ]
     candidates: Annotated[
         list[CandidateSchema] | None, Field(description="Best first; null without `explain`.")
     ] = None

@@ -255,7 +255,7 @@ def _open_index(config: WorkerConfig) -> Corpus | RemoteRetriever | None:
         return RemoteRetriever(config.retriever)
     if config.index is None:
         return None
-    corpus = Corpus.open(Path(config.index), ranker=None)
+    corpus = Corpus.open(Path(config.index), ranker=None, allow_partial=config.allow_partial)
     corpus.retriever()  # completes what a killed process left unfinished
     return corpus
 

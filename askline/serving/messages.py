@@ -100,6 +100,8 @@ class WorkerConfig:
     """Tokens allowed per request."""
     batch_size: int
     """Requests that may be ranked in one batch."""
+    allow_partial: bool = False
+    """Whether an index of shards is searched of which some are missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class Settings:
     models: tuple[str, ...] = ()
     """Specs of rankers. The first is the default; without any, askline's default ranker is used."""
     index: Path | None = None
+    allow_partial: bool = False
+    """Whether an index of shards is searched of which some are missing or damaged."""
     retriever: str | None = field(default=None, repr=False)
     """The URL of a search server that holds the texts, in place of an index."""
     host: str = "127.0.0.1"

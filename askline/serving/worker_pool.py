@@ -100,6 +100,7 @@ class WorkerPool:
             retriever=settings.retriever,
             max_tokens=settings.limits.tokens,
             batch_size=settings.batch_size,
+            allow_partial=settings.allow_partial,
         )
         self._threads = settings.threads_per_worker
         self._worker_count = settings.workers

@@ -246,3 +246,37 @@ def test_index_reads_the_columns_that_are_named(run: Run, notes: Path) -> None:
     assert both.stdout.startswith("1 changed, 2 unchanged: 2 sentences in ")
     wrong = run("index", "notes", "--out", "index", "--column", "nothing")
     assert "No column 'nothing'. Found: 'name', 'about', 'place'." in wrong.stderr
+
+
+@pytest.mark.slow
+def test_shards_are_built_asked_and_missed(run: Run, notes: Path) -> None:
+    built = run("index", "notes", "--shards", "2", "--processes", "2", "--out", "index")
+    assert built.exit_code == 0, built.output
+    assert built.stdout.startswith("2 added: 3 sentences in ")
+    again = run("index", "notes", "--shards", "2", "--out", "index")
+    assert again.stdout.startswith("2 unchanged: 0 sentences in ")
+    assert "shards      2" in run("status", "index").stdout
+    changed = run("index", "notes", "--out", "index")
+    assert changed.exit_code != 0
+    assert "is a sharded index" in changed.stderr
+    question = ("When was the lamp lit?", "--ranker", "bm25", "--index", "index")
+    assert "1698" in run("ask", *question).stdout
+    with Corpus.open("index", ranker=None) as corpus:
+        found = {part.store.counts()[0]: part.place for part in corpus._storage.parts}
+    lost = Path(found[max(found)] or "")
+    lost.rename("elsewhere")
+    failed = run("ask", *question)
+    assert failed.exit_code != 0
+    assert f"1 of 2 shards of index cannot be read. {lost.name}: The folder is missing." in (
+        failed.stderr
+    )
+    partial = run("ask", *question, "--allow-partial", "--json")
+    assert [each["name"] for each in json.loads(partial.stdout)["missing_shards"]] == [lost.name]
+    assert f"Not searched: {lost.name}." in run("ask", *question, "--allow-partial").stderr
+    status = run("status", "index", "--allow-partial")
+    assert f"Not searched: {lost.name}." in status.stdout
+
+
+def test_options_of_shards_are_checked(run: Run, notes: Path) -> None:
+    for options in (["--shards", "2", "--watch"], ["--processes", "2"], ["--shards", "0"]):
+        assert run("index", "notes", *options, "--out", "index").exit_code == 2

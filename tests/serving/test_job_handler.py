@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from askline import load
+from askline import CorpusError, load
+from askline.corpus import finish_shards, write_shard
 from askline.serving.allowed_rankers import AllowedRankers
+from askline.serving.corpus_schemas import AskResponse
 from askline.serving.job_handler import (
     MAX_SHARED_CANDIDATES,
     MAX_SHARED_CHARACTERS,
@@ -14,6 +19,7 @@ from askline.serving.job_handler import (
 )
 from askline.serving.messages import (
     AnyJob,
+    AskJob,
     JobFailure,
     JobRequest,
     ListJob,
@@ -121,3 +127,19 @@ def test_other_rankers_are_counted_by_words_and_punctuation(spec: str) -> None:
 @pytest.mark.parametrize("spec", ["bm25", "cascade"])
 def test_counting_ends_soon_after_the_limit(spec: str) -> None:
     assert 10 < count_tokens(load(spec), ["a b " * 8] * 1_000, limit=10) < 100
+
+
+def test_answers_from_part_of_the_shards_say_so(tmp_path: Path) -> None:
+    texts = [("a", "Jane Austen wrote Emma."), ("b", "Emma is a novel of Highbury.")]
+    infos = [write_shard(tmp_path, at, [text]) for at, text in enumerate(texts)]
+    finish_shards(tmp_path, infos)
+    shutil.rmtree(tmp_path / infos[1].name)
+    config = WorkerConfig(["bm25"], str(tmp_path), None, max_tokens=100, batch_size=8)
+    with pytest.raises(CorpusError, match=infos[1].name):
+        JobHandler.load(config)
+    handler = JobHandler.load(replace(config, allow_partial=True))
+    job = AskJob("Who wrote Emma?", None, True, None, 3, 10, False)
+    (reply,) = handler.handle([_request(job)])
+    assert isinstance(reply, AskResponse)
+    assert [each.source.document for each in reply.answers] == ["a"]
+    assert [each.name for each in reply.missing_shards] == [infos[1].name]
