@@ -13,7 +13,7 @@ SPARK := $(VENV)/spark/.made
 INTEGRATIONS := arrow mcp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations test-spark browser java format docs docs-site lock dist reproduce clean
+.PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations test-spark browser java format docs notebook docs-site lock dist reproduce clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -133,6 +133,10 @@ format: $(DEV) ## Fix and format the code
 docs: $(DEV) ## Generate the references, the results page and the README table
 	$(BIN)/python docs/make_reference.py
 	$(BIN)/python -m research.make_results
+
+# Its pictures show times, so run it on a machine that is otherwise idle.
+notebook: $(DEV) ## Execute the notebook of the examples and store its outputs
+	$(BIN)/python docs/make_notebook.py
 
 docs-site: $(DEV) ## Build the documentation site in build/site
 	$(BIN)/python docs/make_site.py
