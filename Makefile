@@ -10,7 +10,7 @@ OUT ?= report
 TORCH := torch==2.13.0
 CLIENTS := $(VENV)/clients/.made
 SPARK := $(VENV)/spark/.made
-INTEGRATIONS := arrow mcp
+INTEGRATIONS := arrow haystack langchain litellm llama_index mcp pyterrier rerankers
 
 .DEFAULT_GOAL := help
 .PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations test-spark browser java format docs notebook docs-site lock dist reproduce clean
@@ -79,15 +79,20 @@ test-clients: $(CLIENTS) ## Test clients that are too large for the test environ
 
 # Each integration has an environment of its own, with its extra and the packages that its tests use.
 TEST_PACKAGES_arrow := datasets duckdb pandas polars
+TEST_PACKAGES_langchain := langchain-classic langchain-tests
+TEST_PACKAGES_litellm := litellm
 EXAMPLE := tests/examples/test_examples.py::test_an_example_prints_what_it_shows
 EXAMPLES_arrow := '$(EXAMPLE)[dataframes]'
 EXAMPLES_mcp := '$(EXAMPLE)[mcp_client]'
+EXTRA_litellm := serve
+EXTRA_llama_index := llama-index
+PYTEST_OPTIONS_langchain := -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
 test-integrations: $(INTEGRATIONS:%=test-integration-%) ## Test the integrations with the real packages
 
 $(VENV)/integrations/%/.made: pyproject.toml requirements/integrations.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements/integrations.txt \
-		pytest $(TEST_PACKAGES_$*) --editable '.[$*]'
+		pytest $(TEST_PACKAGES_$*) --editable '.[$(or $(EXTRA_$*),$*)]'
 	@touch $@
 
 # The conformance kit of MCP needs Node 22; its package is downloaded too.
@@ -148,7 +153,7 @@ lock: ## Write the newest versions of all packages to requirements/
 	$(VENV)/lock/bin/python requirements/lock.py requirements/constraints.txt
 	$(PYTHON) -m venv --clear $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check pytest \
-		$(foreach name,$(INTEGRATIONS),$(TEST_PACKAGES_$(name)) '.[$(name)]')
+		$(foreach name,$(INTEGRATIONS),$(TEST_PACKAGES_$(name)) '.[$(or $(EXTRA_$(name)),$(name))]')
 	$(VENV)/lock/bin/python requirements/lock.py requirements/integrations.txt
 	$(PYTHON) -m venv --clear $(VENV)/lock
 	$(VENV)/lock/bin/pip install --quiet --disable-pip-version-check pytest '.[spark,eval]'

@@ -61,8 +61,14 @@ def python(distributions: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def test_wheel_holds_only_the_package(distributions: Path) -> None:
     [wheel] = distributions.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
-        folders = {name.split("/")[0] for name in archive.namelist()}
-    assert {name for name in folders if not name.endswith(".dist-info")} == {"askline"}
+        names = archive.namelist()
+    folders = {name.split("/")[0] for name in names}
+    own = {name for name in folders if not name.endswith(".dist-info")}
+    assert own == {"askline", "haystack_integrations"}
+    # The second is a namespace of many packages, none of which may bring an __init__.py for it.
+    shared = [name for name in names if name.startswith("haystack_integrations/")]
+    assert shared
+    assert not [name for name in shared if name.endswith("__init__.py")]
 
 
 def test_source_distribution_holds_what_make_test_needs(distributions: Path) -> None:
@@ -70,7 +76,7 @@ def test_source_distribution_holds_what_make_test_needs(distributions: Path) -> 
     with tarfile.open(source) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert {"pyproject.toml", "Makefile", "README.md", "LICENSE"} <= names
-    for folder in ("askline", "tests", "research", "docs", "examples"):
+    for folder in ("askline", "haystack_integrations", "tests", "research", "docs", "examples"):
         expected = {
             str(path.relative_to(ROOT))
             for path in (ROOT / folder).rglob("*.py")

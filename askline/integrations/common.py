@@ -31,6 +31,7 @@ __all__ = [
     "loaded_corpus",
     "loaded_ranker",
     "rank_texts",
+    "score_pairs",
 ]
 
 _Key = TypeVar("_Key")
@@ -113,6 +114,17 @@ async def arank_texts(
     return await asyncio.to_thread(
         rank_texts, ranker, question, texts, top_k=top_k, deadline_ms=deadline_ms
     )
+
+
+def score_pairs(ranker: str | Ranker, pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """
+    A relevance score per (question, text), independent of all other pairs.
+
+    A cascade computes each at full depth. InputError from a ranker that compares texts.
+    """
+    loaded = loaded_ranker(ranker)
+    scores = loaded.predict(pairs).tolist()
+    return scores if loaded.threshold is not None else [sigmoid(score) for score in scores]
 
 
 def answer_relevance(answer: Answer) -> float:

@@ -4,6 +4,7 @@ Requests and responses of the rerank and score routes, in the formats of other r
 - `/v2/rerank`: Cohere API version 2.
 - `/v1/rerank`: Cohere API version 1, Jina, vLLM. `/rerank`: Jina, vLLM.
 - `/rerank` with `texts`: Hugging Face text-embeddings-inference (TEI).
+- `/infinity/rerank`: Infinity, where a document is returned as a string.
 - `/score`, `/v1/score`: vLLM.
 """
 
@@ -31,6 +32,8 @@ from .common_schemas import (
 __all__ = [
     "CohereApiVersion",
     "CohereMeta",
+    "InfinityItem",
+    "InfinityResponse",
     "RankedText",
     "RerankItem",
     "RerankItemWithDocument",
@@ -175,6 +178,23 @@ class RerankResponse(Schema):
     usage: Usage
     results: list[RerankItemWithDocument]
     meta: CohereMeta
+
+
+class InfinityItem(RerankItem):
+    """One document of the ranking, with its text if `return_documents` is set."""
+
+    document: str | None = None
+
+
+class InfinityResponse(Schema):
+    """Results, best first, as Infinity returns them."""
+
+    id: str
+    object: str = "rerank"
+    model: str
+    usage: Usage
+    results: list[InfinityItem]
+    created: int
 
 
 ScoreInput = Text | Annotated[list[Text], NotEmpty]

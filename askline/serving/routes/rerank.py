@@ -1,4 +1,4 @@
-"""`/rerank`, `/v1/rerank`, `/v2/rerank`, `/score`, `/v1/score`: for clients of other rerankers."""
+"""`/rerank`, `/v1/rerank`, `/v2/rerank`, `/score` and more, for clients of other rerankers."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from ..messages import RankJob, RankResult, ScoreJob
 from ..rerank_schemas import (
     CohereApiVersion,
     CohereMeta,
+    InfinityItem,
+    InfinityResponse,
     RankedText,
     RerankItem,
     RerankItemWithDocument,
@@ -93,6 +95,32 @@ async def rerank(request: Request, body: _TeiOrJinaRequest) -> list[TeiItem] | R
         TeiItem(index=index, score=score, text=body.texts[index] if body.return_text else None)
         for index, score in zip(ranked.order, scores, strict=True)
     ]
+
+
+@router.post(
+    "/infinity/rerank",
+    responses=COMMON_ERRORS,
+    response_model_exclude_none=True,
+    summary="Rerank (Infinity)",
+    tags=["rerank"],
+)
+async def rerank_infinity(request: Request, body: RerankRequest) -> InfinityResponse:
+    """As `/v1/rerank`, for clients of Infinity, who read a document as a string."""
+    ranked = await _rerank(request, body)
+    return InfinityResponse(
+        id=ranked.id,
+        model=ranked.model,
+        usage=ranked.usage,
+        results=[
+            InfinityItem(
+                index=item.index,
+                relevance_score=item.relevance_score,
+                document=None if item.document is None else item.document.text,
+            )
+            for item in ranked.results
+        ],
+        created=int(time.time()),
+    )
 
 
 @router.post("/v1/score", responses=COMMON_ERRORS, summary="Score pairs (vLLM)", tags=["score"])
