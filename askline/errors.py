@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -163,8 +164,9 @@ def install_command(extra: str) -> str:
     The command that adds an extra to this installation of askline.
 
     Pip records where a package came from in `direct_url.json` (PEP 610). From a folder or a
-    repository, askline is installed again with the extra. A wheel may be gone, and askline is on no
-    package index, so that in this case the command names the packages of the extra.
+    repository, askline is installed again with the extra. A wheel or a source distribution may be
+    gone, and askline is on no package index: then the command names the packages of the extra,
+    which is true in every case.
     """
     import json
     from importlib.metadata import PackageNotFoundError, distribution
@@ -174,18 +176,33 @@ def install_command(extra: str) -> str:
     try:
         installed = distribution("askline")
     except PackageNotFoundError:  # a clone on PYTHONPATH
-        return f"pip install '{Path(__file__).parent.parent}[{extra}]'"
+        return f"{_pip_install()} '{Path(__file__).parent.parent}[{extra}]'"
     origin = json.loads(installed.read_text("direct_url.json") or "{}")
     url = origin.get("url", "")
     if "vcs_info" in origin:
         url = f"{origin['vcs_info']['vcs']}+{url}@{origin['vcs_info']['commit_id']}"
-        return f"pip install 'askline[{extra}] @ {url}'"
+        return f"{_pip_install()} 'askline[{extra}] @ {url}'"
     folder = url2pathname(urlsplit(url).path)
     if "dir_info" in origin and Path(folder, "pyproject.toml").is_file():
         editable = "--editable " if origin["dir_info"].get("editable") else ""
-        return f"pip install {editable}'{folder}[{extra}]'"
+        return f"{_pip_install()} {editable}'{folder}[{extra}]'"
     packages = _extra_packages(installed.requires or (), extra)
-    return f"pip install {' '.join(map(repr, packages))}"
+    return f"{_pip_install()} {' '.join(map(repr, packages))}"
+
+
+def _pip_install() -> str:
+    """The call of pip that installs into this environment; `pip` on the PATH may be another's."""
+    import shlex
+    import shutil
+    from importlib.util import find_spec
+
+    python = Path(sys.executable)
+    on_path = shutil.which("pip")
+    if on_path is not None and Path(on_path).parent == python.parent:
+        return "pip install"
+    if find_spec("pip") is None and shutil.which("uv") is not None:  # uv makes environments without
+        return f"uv pip install --python {shlex.quote(str(python))}"
+    return f"{shlex.quote(str(python))} -m pip install"
 
 
 def _extra_packages(requirements: Sequence[str], extra: str) -> list[str]:

@@ -25,6 +25,7 @@ CONFIG = ROOT / "mkdocs.yml"
 PAGES = ROOT / "build" / "pages"
 SITE = ROOT / "build" / "site"
 _LINK = re.compile(r"(\]\(|\bsrc=\"|\bsrcset=\"|\bhref=\")([^)\s\"#]+)")
+_TEXT_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s#]+)\)")
 _CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]+`", re.MULTILINE | re.DOTALL)
 _SESSION = re.compile(r"^( *```)python(?=\n *>>> )", re.MULTILINE)
 _FRONT_MATTER = re.compile(r"\A---\n.*?^---\n", re.MULTILINE | re.DOTALL)
@@ -80,6 +81,10 @@ def _with_links(text: str, source: Path, staged: dict[Path, Path]) -> str:
         target = staged.setdefault(linked, linked)
         return match[1] + Path(os.path.relpath(target, staged[source].parent)).as_posix()
 
+    def without_folder(match: re.Match[str]) -> str:
+        return match[1] if (ROOT / source.parent / match[2]).is_dir() else match[0]
+
+    text = _TEXT_LINK.sub(without_folder, text)  # a site has no page for a folder
     text = _SESSION.sub(r"\1pycon", _FRONT_MATTER.sub("", text))  # its prompts are not copied
     parts, end = [], 0
     for code in _CODE.finditer(text):

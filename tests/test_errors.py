@@ -4,6 +4,7 @@ import importlib.metadata
 import inspect
 import json
 import pickle
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -60,6 +61,13 @@ _REQUIRES = [
 ]
 
 
+@pytest.fixture
+def active(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the tests is active: its programs are first on the PATH."""
+    folder = str(Path(sys.executable).parent)
+    monkeypatch.setattr("shutil.which", lambda name: f"{folder}/{name}")
+
+
 def _installed(monkeypatch: pytest.MonkeyPatch, origin: dict[str, object] | None) -> None:
     """Let askline be installed from this origin, as pip records it."""
     record = None if origin is None else json.dumps(origin)
@@ -67,6 +75,7 @@ def _installed(monkeypatch: pytest.MonkeyPatch, origin: dict[str, object] | None
     monkeypatch.setattr(importlib.metadata, "distribution", lambda _: installed)
 
 
+@pytest.mark.usefixtures("active")
 @pytest.mark.parametrize("editable", [True, False])
 def test_install_command_names_the_folder_of_a_clone(
     editable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -81,6 +90,7 @@ def test_install_command_names_the_folder_of_a_clone(
     assert install_command("serve") == "pip install 'fastapi>=0.115' 'psycopg[binary]>=3.2'"
 
 
+@pytest.mark.usefixtures("active")
 @pytest.mark.parametrize(
     "origin",
     [None, {"url": "file:///gone/askline-1-py3-none-any.whl", "archive_info": {}}],
@@ -96,6 +106,7 @@ def test_install_command_names_the_packages_of_an_extra(
     assert message == f"Training needs more packages. Run: {install_command('train')}"
 
 
+@pytest.mark.usefixtures("active")
 def test_the_packages_of_an_extra_are_read_from_the_real_record(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -108,6 +119,7 @@ def test_the_packages_of_an_extra_are_read_from_the_real_record(
     assert "askline" not in install_command("all")
 
 
+@pytest.mark.usefixtures("active")
 def test_install_command_names_the_commit_of_a_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     origin: dict[str, object] = {
         "url": "https://git.example/askline",
@@ -118,6 +130,7 @@ def test_install_command_names_the_commit_of_a_repository(monkeypatch: pytest.Mo
     assert install_command("serve") == f"pip install 'askline[serve] @ {url}'"
 
 
+@pytest.mark.usefixtures("active")
 def test_install_command_for_a_clone_that_is_not_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -127,3 +140,23 @@ def test_install_command_for_a_clone_that_is_not_installed(
     monkeypatch.setattr(importlib.metadata, "distribution", not_found)
     clone = Path(errors.__file__).parent.parent
     assert install_command("serve") == f"pip install '{clone}[serve]'"
+
+
+@pytest.mark.parametrize(
+    ("programs", "has_pip", "expected"),
+    [
+        ({"pip": "/usr/bin/pip"}, True, "/my env/bin/python -m pip install"),
+        ({}, True, "/my env/bin/python -m pip install"),
+        ({"uv": "/usr/bin/uv"}, False, "uv pip install --python /my env/bin/python"),
+    ],
+    ids=["another environment is active", "none is active", "made by uv"],
+)
+def test_install_command_is_for_this_environment(
+    programs: dict[str, str], has_pip: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/my env/bin/python")
+    monkeypatch.setattr("shutil.which", programs.get)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: has_pip or None)
+    _installed(monkeypatch, None)
+    quoted = expected.replace("/my env/bin/python", "'/my env/bin/python'")
+    assert install_command("eval") == f"{quoted} 'scipy>=1.10'"

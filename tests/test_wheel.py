@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -115,11 +116,67 @@ def test_python_api_ranks(python: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
 
 
-def test_a_missing_extra_names_a_command_that_works(python: Path, tmp_path: Path) -> None:
-    refused = run(python.with_name("askline"), "serve", cwd=tmp_path)
-    assert refused.returncode == 2
-    _, *command = shlex.split(refused.stderr.partition("Run: ")[2])
-    assert command[:1] == ["install"]
-    found = run(python, "-m", "pip", *command, "--dry-run", cwd=tmp_path)
-    assert "Would install" in found.stdout
-    assert "fastapi" in found.stdout
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a reader of the first page has: the tracked files in a folder of their own."""
+    folder = tmp_path_factory.mktemp("clone") / "ask line"  # a path with a space
+    tracked = run("git", "ls-files", "-z", cwd=ROOT)
+    if tracked.returncode:
+        pytest.skip("not a clone of the repository")
+    for name in filter(None, tracked.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("source", ["wheel", "sdist", "index", "clone", "editable"])
+def test_a_missing_extra_names_a_command_that_works(
+    source: str, bare: Path, distributions: Path, clone: Path, tmp_path: Path
+) -> None:
+    """However askline was installed. The last command is run, the others are resolved."""
+    [wheel], [sdist] = distributions.glob("*.whl"), distributions.glob("*.tar.gz")
+    arguments: dict[str, tuple[str | Path, ...]] = {
+        "wheel": (wheel,),
+        "sdist": (sdist,),
+        "index": ("--find-links", distributions, "--no-index", "askline"),
+        "clone": (clone,),
+        "editable": ("--editable", clone),
+    }
+    pip = (bare, "-m", "pip", "install")
+    installed = run(*pip, "--no-deps", "--force-reinstall", *arguments[source], cwd=tmp_path)
+    assert installed.returncode == 0, installed.stderr
+    refused = run(bare.with_name("askline"), "serve", cwd=tmp_path)
+    assert refused.returncode == 2, refused.stderr
+    command = shlex.split(refused.stderr.partition("Run: ")[2])
+    assert command[:4] == [str(part) for part in pip]
+    assert (f"{clone}[serve]" in command) == (source in {"clone", "editable"}), command
+    assert ("--editable" in command) == (source == "editable")
+    if source == "editable":
+        done = run(*command, cwd=tmp_path)
+        imported = run(bare, "-c", "import askline.serving.app", cwd=tmp_path)
+        assert (done.returncode, imported.returncode) == (0, 0), done.stderr + imported.stderr
+    else:
+        found = run(*command, "--dry-run", cwd=tmp_path)
+        assert re.search(r"Would install .*fastapi-", found.stdout), found.stderr
+
+
+@pytest.fixture(scope="module")
+def bare(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The python of an environment with the dependencies of askline and without askline."""
+    return _environment_with_dependencies(tmp_path_factory.mktemp("bare") / "env", python)
+
+
+def _environment_with_dependencies(folder: Path, python: Path) -> Path:
+    """A new environment that finds the dependencies of askline in another one, to save time."""
+    venv.create(folder, with_pip=True)
+    own = folder / python.relative_to(python.parent.parent)
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = [Path(run(each, "-c", code, cwd=folder).stdout.strip()) for each in (own, python)]
+    dependencies = folder / "dependencies"
+    dependencies.mkdir()
+    for path in packages[1].iterdir():
+        if not path.name.startswith(("askline", "pip", "setuptools")):
+            (dependencies / path.name).symlink_to(path)
+    (packages[0] / "dependencies.pth").write_text(f"{dependencies}\n", "utf-8")
+    return own

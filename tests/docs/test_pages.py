@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 import subprocess
@@ -14,6 +15,7 @@ import click
 import pytest
 
 from askline.cli import cli
+from research.benchmarks import first_answer
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -73,6 +75,14 @@ def test_the_navigation_of_the_site_has_every_page() -> None:
         *(str(page.relative_to(ROOT)) for page in decisions),
     }
     assert required - pages == set()
+
+
+def test_the_first_answer_takes_as_long_as_the_first_page_says() -> None:
+    page = (ROOT / "docs" / "index.md").read_text("utf-8")
+    measured = json.loads((ROOT / "research/results/first_answer.json").read_text("utf-8"))
+    assert "takes less than a minute" in " ".join(page.split())
+    assert measured["seconds to the first answer"] < 60
+    assert [step["command"] for step in measured["steps"]] == first_answer.commands(page)
 
 
 def _without_code(page: Path) -> str:

@@ -14,7 +14,7 @@ RESULTS = sorted((ROOT / "research" / "results").iterdir())
 README = (ROOT / "research" / "README.md").read_text("utf-8")
 PAGES = [
     ROOT / "README.md",
-    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("docs/**/*.md"),
     *ROOT.glob("research/notes/*.md"),
     *ROOT.glob("research/decisions/*.md"),
     ROOT / "research" / "results.md",
