@@ -142,21 +142,26 @@ def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
     """
     Whether a mark without white space behind it ends a sentence.
 
-    Behind a name with full stops it does not: `java.util.Map is` is one name. If the text has
-    spaces behind other full stops, it does only before a word that often starts a sentence.
+    Inside a name with full stops it does not: `java.util.Map is` and `text.A, text.H` have three
+    names. Nor does it behind the first word of a sentence. If the text has spaces behind other full
+    stops, it does only before a word that often starts a sentence.
     """
     at = match.start()
     if text[at] != "." or match.end() == len(text) or not text[at - 1].isalpha():
         return True
-    if "." in text[max(start, at - _WORD_LOOKBACK) : at].split()[-1]:
+    before = text[max(start, at - _WORD_LOOKBACK) : at].split()
+    if "." in before[-1] or (len(before) < 2 and at - start <= _WORD_LOOKBACK):
+        return False
+    around = max(at - _SPACE_LOOKAROUND, 0), at + _SPACE_LOOKAROUND
+    if text.count(f" {before[-1]}.", *around) > 1:  # a prefix: `text.A, text.H`
         return False
     word = _NEXT_WORD.match(text, match.end())
-    starts_sentence = word is None or word[0].lower() in SENTENCE_STARTS
-    return starts_sentence or not _SPACED_END.search(text, *_around(at))
-
-
-def _around(at: int) -> tuple[int, int]:
-    return max(at - _SPACE_LOOKAROUND, 0), at + _SPACE_LOOKAROUND
+    if word is None:
+        return True
+    starts_sentence = word[0].lower() in SENTENCE_STARTS
+    if text[word.end()] in ",:" and not (starts_sentence and len(word[0]) > 2):
+        return False
+    return (starts_sentence and len(word[0]) > 1) or not _SPACED_END.search(text, *around)
 
 
 def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
@@ -225,6 +230,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     lower = following[:1].islower() and not caseless
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
+    if mark[:2] in ("..", "…") and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
+        return False  # `"ALTER TABLE ... RENAME"`
     if mark != "." and kind != "name":
         return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)
     if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":

@@ -182,7 +182,7 @@ def draw_units(number: int, corpus: Path, indexes: Path, seed: int = UNITS_SEED)
     sets = {
         path.name: all_units(path.name, corpus, indexes)
         for path in sorted(corpus.iterdir())
-        if path.is_dir()
+        if path.is_dir() and path.suffix != ".part"
     }
     drawn: list[Unit] = []
     while len(drawn) < number and (left := [name for name, units in sets.items() if units]):
@@ -237,6 +237,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--ranker", default="cascade", help="none: the order of the retrieval")
     parser.add_argument("--details", type=Path, help="write every question with its answers here")
     parser.add_argument("--units", type=int, help="draw N indexed sentences and print them")
+    parser.add_argument("--seed", type=int, default=UNITS_SEED, help="of the draw of --units")
     parser.add_argument("--check", action="store_true", help="print gold that no sentence contains")
     parser.add_argument("--write", metavar="NAME", help="write the result file")
     return parser.parse_args()
@@ -253,7 +254,7 @@ def main() -> None:
 
 def run(given: argparse.Namespace, indexes: Path) -> None:
     if given.units:
-        for unit in draw_units(given.units, given.corpus, indexes):
+        for unit in draw_units(given.units, given.corpus, indexes, given.seed):
             print(json.dumps(asdict(unit), ensure_ascii=False))
         return
     half: Half = given.half

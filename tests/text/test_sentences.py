@@ -185,6 +185,10 @@ def test_windows_of_text_without_spaces() -> None:
         "It returns a java.util.Map that is sorted.",
         "Use celery.Task here. It is the base class.",
         "It is typed. A telnetlib.Telnet method waits.",
+        "These contain text.WordCount: text.A, text.H, text.P, text.RubyBase, text.Span.",
+        "The elements are form.Properties, office.EventListeners.",
+        "The elements occur in anim.Par: anim.Animate, anim.Set.",
+        "text.Deletion is an element.",
     ],
 )
 def test_dotted_names_are_not_cut(text: str) -> None:
@@ -192,6 +196,12 @@ def test_dotted_names_are_not_cut(text: str) -> None:
     assert [text[start:end] for start, end in spans] == [
         f"{part.rstrip('.')}." for part in text.split(". ")
     ]
+
+
+def test_an_ellipsis_in_quotes_does_not_end_a_sentence() -> None:
+    text = 'Run an "ALTER TABLE ... RENAME TO" command. It ends... Or not.'
+    parts = [text[start:end] for start, end in split_sentences(text)]
+    assert parts == ['Run an "ALTER TABLE ... RENAME TO" command.', "It ends...", "Or not."]
 
 
 def test_a_missing_space_is_found_before_a_word_that_starts_sentences() -> None:

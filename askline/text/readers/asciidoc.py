@@ -42,6 +42,7 @@ _PAGE_LINK = re.compile(r"\s*(?:(?:xref|link):[^\s\[\]]+\[[^\[\]]*\]|<<[^<>]+>>)
 _MACRO_OPTIONS = re.compile(
     r"[a-z][\w-]*=[^\[\],]{1,100}(?:,[a-z][\w-]*=[^\[\],]{1,100}){0,9}(?=\])"
 )
+_MAN_SECTION = re.compile(r"\d[a-z]{0,4}(?=\])")
 _HARD_BREAK = re.compile(r"[ \t]\+\s*\Z")
 
 _INTRINSIC = {
@@ -403,8 +404,14 @@ class _AsciidocReader:
 
 
 def _macro_start(text: str, token: re.Match[str]) -> Replacement:
-    """The start of a macro up to its bracket is left out; a target without text is shown."""
+    """
+    The start of a macro up to its bracket is left out; a target without text is shown.
+
+    `linkman:ups.conf[5]`, a macro of manual pages, is shown as `ups.conf(5)`.
+    """
     start, end = token.span()
+    if token["target"] and (section := _MAN_SECTION.match(text, end)):
+        return start, section.end(), f"{token['target']}({section[0]})"
     if token["target"] is not None and (options := _MACRO_OPTIONS.match(text, end)):
         end = options.end()
     elif text[end : end + 1] != "]" or token["target"] is None:

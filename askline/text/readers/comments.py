@@ -27,6 +27,8 @@ _SECTION = re.compile(
     re.IGNORECASE,
 )
 """The name of a section of a docstring."""
+_BANNER = re.compile(r"[A-Z]{2,20}(?:[ /&-]+[A-Z]{2,20}){0,3}:?")
+"""The name of a part of the file: `PUBLIC API`."""
 _PARAMETER = re.compile(r"\*{0,2}[\w.]+(?:,\s\*{0,2}\w+){0,5}(?:\s?\([^()]*\))?\s?:\s")
 _DIRECTIVE = re.compile(
     r"""(?:!/|[@\#]__\w+__|\.\.\s+(?:_[^:]*:|[\w-]+::)|eslint|jshint|jslint|tslint|prettier|istanbul|c8\s|webpack|@ts-|ts-ignore|flow(?:-|\Z)
@@ -41,7 +43,8 @@ _CODE = re.compile(
     | \A(?:\}|\)|\{|</?\w|>>>|\$\s|\#\s*(?:include|define|ifdef|endif)\b)
     | \A(?:import|from|return|const|let|var|if|for|while|elif|def|function)\b.*\w[(\[].*[)\]]:?\Z
     | \A[\w.\[\]"'-]+\s*(?:=|\+=|:=|->|=>)\s*\S+\s*,?\Z
-    | \A[\w.\[\]-]+:\s*[\w.\[\]"'-]+\Z | \A[\w.]+\([^()]*\);?\Z""",
+    | \A[\w.\[\]-]+:\s*[\w.\[\]"'-]+\Z | \A[\w.]+\([^()]*\);?\Z
+    | \A["'(\[].*["')\]]\s*:\s*[\w("'\[].*,\Z""",
     re.VERBOSE,
 )
 _EXAMPLE_TAG = re.compile(r"[@\\](?:example|code|verbatim)\b|\.\. (?:code|code-block)::")
@@ -71,7 +74,8 @@ _MARK = re.compile(
     r"""\{@(?:code|link|linkplain|literal|value)[ \t]+(?P<inner>[^{}\r\n]*)\}
     | </?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt|ul)
         \b[^<>]{0,200}>
-    | [@\\](?:p|c|a|e|em|b|ref)[ \t]+(?=\w) | :[a-z][\w:]{0,30}:(?=`) | `+""",
+    | [@\\](?:p|c|a|e|em|b|ref)[ \t]+(?=\w) | :[a-z][\w:]{0,30}:(?=`)
+    | (?<![\w`])`+(?:~\.?(?:\w{1,60}\.){0,9}|[!.])(?=\w) | `+""",
     re.VERBOSE,
 )
 _MAX_CODE_LINE = 300  # characters that are looked at
@@ -89,6 +93,10 @@ def comment_paragraphs(source: str, lines: Iterable[LineSpan]) -> Iterator[list[
     for start, end in lines:
         line = source[start:end]
         bare = line.strip()
+        if bare.startswith(": "):  # `#: meaning`, as Sphinx documents attributes
+            start += line.index(":") + 1
+            line = source[start:end]
+            bare = line.strip()
         indent = len(line) - len(line.lstrip())
         if is_example(bare, indent) or _is_noise(bare):
             if _UNDERLINE.match(bare) and len(paragraph) == 1:
@@ -160,6 +168,7 @@ def _is_noise(bare: str) -> bool:
     return bool(
         not _LETTER.search(head)
         or _SECTION.fullmatch(head)
+        or _BANNER.fullmatch(head)
         or _UNDERLINE.match(head)
         or _DIRECTIVE.match(head)
         or _DROPPED_TAG.match(head)

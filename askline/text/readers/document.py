@@ -98,6 +98,12 @@ _MAX_CELL_CHARACTERS = 100  # in a row that is split, shorter cells stay togethe
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
 _CHUNK_CHARACTERS = 2**16  # split at a time, so that memory stays small compared with the text
 _CODE_CHARACTERS = 1000  # a longer code block is cut at the next blank line
+_CONNECTIVE = re.compile(
+    r"\W*(?:and|or|then|to|with|by|und|oder|et|ou)\W*|[:;=]['-]?[DPpOoSs]|\W*\d{1,3}\W*",
+    re.IGNORECASE,
+)
+"""One such word between two examples of code, an emoticon, or the number of a note or a page."""
+_CONNECTIVE_CHARACTERS = 12
 _CODE_OR_HEADING = frozenset(_BLOCK_KINDS.index(kind) for kind in ("code", "heading"))
 _LETTER = re.compile(r"[^\W_]")
 _BULLET = re.compile(r"(?:[-*+•‣▪◦–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
@@ -450,11 +456,15 @@ class _Splitter:
             yield from self._whole(row[0].start, row[first - 1].end, "row" if first > 1 else "cell")
             self._update_context(" ".join(self._text[row[0].start : row[0].end].split()))
         for block in row[first:]:
+            if self._says_nothing(block):
+                continue
             for start, end in self._bounds(block.start, block.end):
                 yield SentenceSpan(start, end, "cell", self._context)
 
     def _paragraph(self, block: TextBlock) -> Iterator[SentenceSpan]:
         """The sentences of a paragraph or a list item."""
+        if self._says_nothing(block):
+            return
         level = (block.level or 1) if block.kind == "item" else 0
         while self._lead_ins and self._lead_ins[-1][0] >= level:
             self._lead_ins.pop()
@@ -482,6 +492,11 @@ class _Splitter:
         self._introduces_next = after_colon
         if after_colon:
             self._lead_ins.append((level, text[slice(*before)]))
+
+    def _says_nothing(self, block: TextBlock) -> bool:
+        start, end = block.start, block.end
+        is_short = end - start < _CONNECTIVE_CHARACTERS
+        return is_short and _CONNECTIVE.fullmatch(self._text, start, end) is not None
 
     def _below_question(self) -> bool:
         return bool(self._path) and self._path[-1][1].endswith("?")

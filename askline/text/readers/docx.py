@@ -6,6 +6,7 @@ Macros, deleted text and field codes are ignored. `xml_package` unpacks the file
 
 from __future__ import annotations
 
+import re
 from array import array
 
 from .document import BlockKind, Blocks, Content
@@ -18,6 +19,10 @@ __all__ = [
 _BODY = "word/document.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _STYLES = "word/styles.xml"
+_CODE_STYLE = re.compile(
+    r"(?:source |program )?code(?: block| example)?|html preformatted|macro text|verbatim",
+    re.IGNORECASE,
+)
 _PROPERTIES = "docProps/core.xml"
 _CHARACTER_ELEMENTS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 _OUTLINE_LEVELS = frozenset("012345678")  # 9 is body text
@@ -34,7 +39,7 @@ def _read(package: XmlPackage) -> Content:
     styles, properties = _StylesHandler(), TitleHandler()
     package.parse(_STYLES, styles)
     package.parse(_PROPERTIES, properties)
-    body = _BodyHandler(styles.headings)
+    body = _BodyHandler(styles.headings, styles.code)
     for name in (_BODY, *_NOTES):
         package.parse(name, body)
     text = "".join(body.pieces)
@@ -42,10 +47,11 @@ def _read(package: XmlPackage) -> Content:
 
 
 class _StylesHandler(XmlHandler):
-    """Collects the heading styles and their levels. Word translates the ids, but not the names."""
+    """Collects the styles of headings, with levels, and of code. Word does not translate names."""
 
     def __init__(self) -> None:
         self.headings: dict[str, int] = {}
+        self.code = set[str]()
         self._id = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
@@ -54,10 +60,17 @@ class _StylesHandler(XmlHandler):
             self._id = attributes.get("styleId", "")
         elif name == "name" and value.lower().startswith(("heading ", "title")):
             self.headings[self._id] = int(value[8:9]) if value[8:9].isdecimal() else 1
+        elif (
+            _CODE_STYLE.fullmatch(value) if name == "name" else self._is_based_on_code(name, value)
+        ):
+            self.code.add(self._id)
         elif name == "basedOn" and value in self.headings:
             self.headings.setdefault(self._id, self.headings[value])
         elif name == "outlineLvl" and value in _OUTLINE_LEVELS:
             self.headings[self._id] = int(value) + 1
+
+    def _is_based_on_code(self, name: str, value: str) -> bool:
+        return name == "basedOn" and value in self.code
 
 
 class _Table:
@@ -93,11 +106,12 @@ class _Table:
 class _BodyHandler(XmlHandler):
     """Reads paragraphs, which may be nested: a text box is inside a paragraph."""
 
-    def __init__(self, headings: dict[str, int]) -> None:
+    def __init__(self, headings: dict[str, int], code: set[str]) -> None:
         self.pieces: list[str] = []
         self.blocks = Blocks()
         self.starts = array("I")
         self._headings = headings
+        self._code = code
         self._length = 0
         self._open: list[list[str]] = []  # the pieces of each open paragraph
         self._kinds: list[BlockKind] = []
@@ -138,6 +152,8 @@ class _BodyHandler(XmlHandler):
             self._open[-1].append(_CHARACTER_ELEMENTS[name])
         elif name == "pStyle" and value in self._headings:
             self._kinds[-1], self._levels[-1] = "heading", self._headings[value]
+        elif name == "pStyle" and value in self._code and self._kinds[-1] == "text":
+            self._kinds[-1] = "code"
         elif name == "outlineLvl" and value in _OUTLINE_LEVELS:
             self._kinds[-1], self._levels[-1] = "heading", int(value) + 1
         elif name == "ilvl" and self._kinds[-1] == "text":

@@ -309,8 +309,16 @@ class _Page:
             if not self._continue_term(name, closes, token):
                 self.end_block(token.start())
                 self._start_block(name, closes)
+                if name == "hr":
+                    self._end_label()
         elif name in _INLINE:
             self._set_inside(_INLINE[name], closes, token[0])
+
+    def _end_label(self) -> None:
+        """A rule ends the section of a label: a heading without letters has no name."""
+        if self.builder.length:
+            end = self.builder.length
+            self.blocks.add(end - 1, end, "heading", QUESTION_LEVEL)
 
     def _skip(self, name: str, start: int) -> bool:
         """Move behind the element that is open at `start`; False if it is not closed."""

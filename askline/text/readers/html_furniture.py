@@ -48,7 +48,8 @@ _NAMES = frozenset(
     announcement announcement-bar newsletter share-buttons social-links social-share advertisement
     ads adsbygoogle feedback page-feedback search search-box searchbox searchform searchformwrapper
     inline-search version-switcher rst-versions copybtn copy-button toolbar tooltip-content
-    comments-link copyright site-info indexdiv genindextable printindex""".split()
+    comments-link copyright site-info indexdiv genindextable printindex tagline site-tagline
+    site-description nosearch""".split()
 )
 _HEADER_NAMES = frozenset(("header", "page-header", "head"))
 _NOTE = re.compile(r"note|tip|admonition|warning|caution|danger|important|callout|alert|info", re.I)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import Problem
@@ -41,6 +41,7 @@ _SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
 _LETTER = re.compile(r"[^\W\d_]")
 _ENCODED = re.compile(r"(?=\S*\d)(?:[0-9a-fA-F-]{16,}|[\w+/=-]{32,})")
 _TOP_LEVEL = "Top level"
+_LITERAL = re.compile(r"(?<![\w`\\])(`{1,2})([^`\n]{1,200})\1(?![\w`])")
 
 
 @dataclass(slots=True, eq=False)
@@ -201,10 +202,30 @@ class KeyedWriter:
             if key is not None:
                 self._builder.add_whole(key[0][:_MAX_HEADING_CHARACTERS], key[1], key[2])
                 self._insert(": ")
-            for piece in value:
+            for piece in _without_backticks(value):
                 self._builder.add_whole(*piece)
         self.blocks.add(start, self._builder.length, kind, level)
         self._insert("\n")
 
     def _insert(self, text: str) -> None:
         self._builder.insert(text, self._builder.segments.end(self._builder.length))
+
+
+def _without_backticks(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """
+    The pieces of a value without the backticks around names in prose.
+
+    Documentation in a value is often Markdown or reStructuredText. A piece with escapes, whose
+    characters are not those of the source, is left as it is, and so is a value that is one literal.
+    """
+    for text, start, end in pieces:
+        position = 0
+        if end - start == len(text) and _WORDS.search(text):
+            for found in _LITERAL.finditer(text):
+                first, last = found.span(2)
+                if position < found.start():
+                    yield text[position : found.start()], start + position, start + found.start()
+                yield found[2], start + first, start + last
+                position = found.end()
+        if position < len(text):
+            yield text[position:], start + position, end

@@ -28,7 +28,8 @@ _SEPARATOR = re.compile(
     rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From (?=[^\r\n]*\r?\n)[^\r\n]*\d\d:\d\d[^\r\n]*\r?\n"
 )
 _ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)
-_QUOTED = re.compile(r"[ \t]*(?:>|\|[ \t])")
+_QUOTED = re.compile(r"[ \t]*(?:>|\|[ \t]|[A-Z]{2,3}>[ \t])")
+_SUBJECT_TAGS = re.compile(r"(?:\s*(?:\[[^\[\]]*\]|(?:Re|Fwd?|Aw):))+\s*", re.IGNORECASE)
 _ATTRIBUTION = re.compile(
     r"(?:On|Am|Le|El|Op|Il)\b.{4,300}(?:wrote|writes|schrieb|écrit|escribió|schreef|scritto)"
     r"[^\n]{0,80}:\s*\Z",
@@ -41,8 +42,22 @@ _REPLY_HEADER = re.compile(
 _SIGNATURE = re.compile(r"--[ ]?\Z")
 # The start of a diff, of one of its parts, or of the list of changed files above it.
 _PATCH = re.compile(
-    r"^(?:diff --git |--- (?:a/)?\S+\n\+\+\+ |@@ -\d+,?\d* \+\d|---\n(?= \S.* \| +\d))",
+    r"^(?:diff --git |--- (?:a/)?\S+\n\+\+\+ |@@ -\d+,?\d* \+\d|---\n(?= \S.* \| +\d)"
+    r"| [\w./{}=> -]{1,200}? \| +\d+ [+-]+\n)",
     re.MULTILINE,
+)
+_TRAILER = re.compile(
+    r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)-by:.*\n?|^Cc:.*@.*\n?",
+    re.MULTILINE | re.IGNORECASE,
+)
+_GREETING = re.compile(r"\s*(?:Hi|Hello|Hey|Dear)(?:[ ][\w.-]{1,20}){0,3}[,!.:]?[ \t]*\n")
+_SIGN_OFF = re.compile(
+    r"\s*(?:(?:[Tt]hanks|[Cc]heers|(?:[Bb]est |[Kk]ind )?[Rr]egards|[Bb]est)[,.!]?\s+)?"
+    r"[-–—~ ]*[A-Z]\w{0,20}(?:[ ][A-Z](?:\w{0,20}|\.)){0,2}\s*"
+)
+"""A name alone, at the end of a message."""
+_CODE_LINE = re.compile(
+    r"[^\n]*(?:[{};]|\*/)[ \t]*\Z|\t*\S+[ \t]*=[ \t]*\S+,?\Z|\s*#(?:include|define) "
 )
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _MAX_HEADER_CHARACTERS = 2_000
@@ -104,17 +119,29 @@ class _Mail:
         return self.length
 
     def add_message(self, message: EmailMessage) -> str:
-        """Append the text of a message and return its subject."""
+        """
+        Append the text of a message and return its subject.
+
+        If the message is nothing but a patch, the subject is its text: it says what the patch does.
+        """
+        subject = " ".join(_header(message, "Subject").split())
         for part in _text_parts(message):
             text = _decode(part)
             if part.get_content_subtype() == "html":
                 self._add_content(read_html(text))
             else:
-                prose, patch = _split_patch(_own_text(text))
-                for paragraph in _PARAGRAPH_END.split(prose):
-                    self._add_paragraph(paragraph.strip("\n"))
+                prose, patch = _split_patch(_TRAILER.sub("", _own_text(text)))
+                if patch and not prose.strip():
+                    prose = _SUBJECT_TAGS.sub("", subject)
+                prose = prose[len(found[0]) :] if (found := _GREETING.match(prose)) else prose
+                paragraphs = _PARAGRAPH_END.split(prose.rstrip())
+                if len(paragraphs) > 1 and _SIGN_OFF.fullmatch(paragraphs[-1]):
+                    paragraphs.pop()
+                for paragraph in paragraphs:
+                    kind: BlockKind = "code" if _is_code(paragraph) else "text"
+                    self._add_paragraph(paragraph.strip("\n"), kind)
                 self._add_paragraph(patch.strip("\n"), "code")
-        return " ".join(_header(message, "Subject").split())
+        return subject
 
     def _add_content(self, content: Content) -> None:
         base = self.length
@@ -191,6 +218,12 @@ def _split_patch(text: str) -> tuple[str, str]:
     """The text before a patch, and the patch with the list of its files, up to the end."""
     found = _PATCH.search(text)
     return (text, "") if found is None else (text[: found.start()], text[found.start() :])
+
+
+def _is_code(paragraph: str) -> bool:
+    """Whether at least half of the lines end like those of a program."""
+    lines = paragraph.strip().split("\n")
+    return 2 * sum(_CODE_LINE.match(line) is not None for line in lines) >= len(lines)
 
 
 def _drop_attribution(kept: list[str]) -> None:

@@ -80,6 +80,8 @@ class _ManReader:
         self.writer = MarkupWriter(lines, _find_marks)
         self._at = 0  # the current line
         self._block = TextBuilder()
+        self._link: list[LineSpan] = []  # the address of the open link
+        self._lines_before_link = 0
         self._state = ""  # "term" while a term is read, "terms" behind one, "heading", or ""
         self._level = 0  # of the last heading
         self._is_item = False  # whether the current block has a bullet
@@ -137,6 +139,13 @@ class _ManReader:
             self._add_display(arguments)
         elif name in _MDOC:
             self._add_mdoc(name, arguments)
+        elif name in ("UR", "MT"):
+            self._link, self._lines_before_link = arguments[:1], self._line_count
+        elif name in ("UE", "ME"):
+            if self._line_count == self._lines_before_link:  # the address has no other text
+                self._add_text(self._link)
+            self._add_text(arguments, attached=True)
+            self._link = []
         elif name == "RS":
             self._start_indented()
         elif name in _BREAKS:
@@ -262,7 +271,9 @@ class _ManReader:
         self._state = "" if self._state == "terms" else self._state
 
     def _end_block(self) -> None:
-        kind: BlockKind = "code" if self._synopsis else "text"
+        # A term that nothing explains is shown and is no answer.
+        is_code = self._synopsis or self._state == "terms"
+        kind: BlockKind = "code" if is_code else "text"
         if self._state == "heading" and self._block.length:
             kind = "heading"
             self._synopsis = "SYNOPSIS" in self._block.text().upper()

@@ -73,6 +73,8 @@ _MODULE_LINE = re.compile(
 _HEADING_ATTRIBUTES = re.compile(r"[ \t]*\{[^{}]*\}[ \t]*\Z")
 _TERM_MEANING = re.compile(r"[ ]{0,3}:[ \t]+(?=\S)")
 _MEANING_AHEAD = re.compile(r"[ ]{0,3}:[ \t]+\S")
+_CODE_LINE = re.compile(r"`(?=\w*[^\w`\n])[^`\n]+`[ \t]*\Z")
+"""A paragraph that is code and nothing else, but not the name of something."""
 _BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)(?=\S)[^*_]{2,200}(?<=[^\s.!,;:])(?P=mark)[ \t]*\Z")
 
 
@@ -341,6 +343,8 @@ class _MarkdownReader:
             first, last = lines[0]
             if _BOLD_LINE.match(self.source, first, last):
                 kind, level = "heading", QUESTION_LEVEL
+            elif _CODE_LINE.match(self.source, first, last):
+                lines, kind = [(first + 1, self.source.rindex("`", first, last))], "code"
         elif kind == "text" and self._item_indents:
             kind, level = "item", len(self._item_indents)
         self._add_block(lines, kind, level, terms)

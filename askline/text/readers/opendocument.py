@@ -7,6 +7,7 @@ comments and deleted text are left out. `xml_package` unpacks the file within li
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from .document import BlockKind, Content, PlaceUnit, UnreadableError
@@ -26,6 +27,12 @@ _SKIPPED_ELEMENTS = frozenset(
 )
 _COUNTERS = frozenset(("page-number", "page-count", "date", "time"))
 _PARAGRAPHS = frozenset(("p", "h"))
+_CONTENTS_STYLE = "Contents_20_"
+_CODE_STYLE = re.compile(
+    r"(?:(?:source|program|html|example|listing)?(?:_20_)?(?:code|preformatted(?:_20_text)?|listing)"
+    r"|example|verbatim|terminal|console)(?:_20_\w+)?",
+    re.IGNORECASE,
+)
 _MAX_SPACES = 100
 _NUMBERS = frozenset(("float", "percentage", "currency", "date", "time", "boolean"))
 
@@ -86,6 +93,7 @@ class _BodyHandler(XmlHandler):
         self._is_spreadsheet = False
         self._open: list[list[str]] = []  # the pieces of each open paragraph
         self._kinds: list[tuple[BlockKind, int]] = []
+        self._parents: dict[str, str] = {}  # of the automatic styles
         self._list_depth = 0
         self._skip_depth = 0
         self._after_space: list[bool] = []
@@ -110,6 +118,9 @@ class _BodyHandler(XmlHandler):
         return self._text.content(self._unit, title)
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
+        if name == "style":  # in the automatic styles
+            parent = attributes.get("parent-style-name", "")
+            self._parents[attributes.get("name", "")] = parent
         if self._skip_depth or name in _SKIPPED_ELEMENTS or self._is_furniture(name, attributes):
             self._skip_depth += 1
         elif name in _PARAGRAPHS:
@@ -169,9 +180,12 @@ class _BodyHandler(XmlHandler):
         self._add_characters(before + words + after, after_space=bool(after))
 
     def _is_furniture(self, name: str, attributes: dict[str, str]) -> bool:
-        """Whether it shows the date or the number of a slide."""
+        """Whether it shows the date or the number of a slide, or is a line of the contents."""
         if name in _COUNTERS:
             return True
+        if name in _PARAGRAPHS and not self._open:
+            style = attributes.get("style-name", "")
+            return self._parents.get(style, style).startswith(_CONTENTS_STYLE)
         is_footer = attributes.get("class") in ("date-time", "footer", "header", "page-number")
         return name == "frame" and is_footer
 
@@ -185,10 +199,15 @@ class _BodyHandler(XmlHandler):
         self._after_space.append(True)
         if name == "h" or is_title:
             self._kinds.append(("heading", _count(attributes.get("outline-level", "1"))))
+        elif self._is_code(attributes.get("style-name", "")):
+            self._kinds.append(("code", 0))
         elif self._list_depth:
             self._kinds.append(("item", self._list_depth))
         else:
             self._kinds.append(("text", 0))
+
+    def _is_code(self, style: str) -> bool:
+        return bool(_CODE_STYLE.fullmatch(self._parents.get(style, style)))
 
     def _start_in_paragraph(self, name: str, attributes: dict[str, str]) -> None:
         if name == "s":

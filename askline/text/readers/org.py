@@ -47,11 +47,12 @@ _DROPPED_DRAWERS = frozenset(("properties", "logbook", "clock"))
 _TOKEN = re.compile(
     r"""\[\[(?P<target>[^\[\]]{1,1000})\](?:\[(?P<label>[^\[\]]{1,1000})\])?\]
     | (?P<gone>\[fn:[\w-]{0,60}(?::[^\[\]]{0,1000})?\] | <<<?[^<>\n]{1,200}>>>?
-        | @@\w{1,20}:[^@]{0,1000}@@ | \{\{\{[^{}]{1,300}\}\}\} | \\\\(?=\s|\Z))
+        | @@\w{1,20}:[^@]{0,1000}@@ | \{\{\{[^{}()]{1,300}\}\}\} | \\\\(?=\s|\Z))
+    | \{\{\{[\w-]{1,60}\((?P<arguments>[^{}()]{0,300})\)\}\}\}
     | <(?P<angle>(?:https?|mailto|file):[^<>\s]{1,1000}|\d{4}-\d\d-\d\d[^<>]{0,60})>
     | (?<![\w])src_\w{1,20}(?:\[[^\[\]]{0,100}\])?\{(?P<inline>[^{}]{1,500})\}
     | (?<![\w=~])(?P<fence>[=~])(?P<literal>[^\s=~](?:[^=~]{0,500}[^\s=~])?)(?P=fence)(?![\w=~])
-    | (?P<mark>[*/_+=~])
+    | (?<!`)(?P<mark>[*/_+=~])
     """,
     re.VERBOSE,
 )
@@ -242,7 +243,7 @@ def _find_marks(text: str) -> list[Replacement]:
         if kind == "target":
             prefix = _TARGET_PREFIX.match(text, start + 2)
             found += [(start, prefix.end() if prefix else start + 2, ""), (end - 2, end, "")]
-        elif kind in ("label", "angle", "inline", "literal"):
+        elif kind in ("label", "angle", "inline", "literal", "arguments"):
             found += [(start, token.start(kind), ""), (token.end(kind), end, "")]
         elif kind == "gone":
             found.append((start, end, ""))

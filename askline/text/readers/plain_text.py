@@ -4,7 +4,8 @@ Read plain text: the text itself, with underlined lines as headings.
     Installation
     ============
 
-Everything else is left to the sentence splitter, which handles lists, rules and wrapped lines.
+A table of contents is left out. Everything else is left to the sentence splitter, which handles
+lists, rules and wrapped lines.
 """
 
 from __future__ import annotations
@@ -28,6 +29,17 @@ _TITLE_SHARE = 0.6  # of the title that is underlined, at least
 _ITEM = re.compile(r"[-*+•]\s|\(?\d{1,3}[.)]\s+\S+\s*\Z")
 _COLUMNS = re.compile(r"\S(?: {2,}|\t)\S")  # a line of a table
 _LETTER = re.compile(r"[^\W\d_]")
+_CONTENTS = re.compile(r"^[ \t]*(?:table of )?contents:?[ \t]*\r?\n", re.IGNORECASE | re.MULTILINE)
+_CONTENTS_WORDS = ("ontents\n", "ontents:", "ONTENTS", "ontents\r", "ontents ")
+_ENTRY = re.compile(
+    r"""[ \t\r\n]*
+    (?: (?:(?:\d{1,3}\.)*\d{1,3}\.?|[A-Z]\.(?:\d{1,3}\.?)*|[IVX]{1,5}\.
+          |(?:Chapter|Part|Appendix|Section)[ ]\w{1,4}[.:]?) [ \t]+ [^\n]{1,100}
+      | [^\n]{1,100}?[ \t.]{3,}\d{1,4}[ \t\r]* )
+    (?:\n|\Z)""",
+    re.VERBOSE,
+)
+_MIN_ENTRIES = 3
 
 
 def read_plain_text(source: str) -> Content:
@@ -35,12 +47,40 @@ def read_plain_text(source: str) -> Content:
     blocks = Blocks()
     levels: dict[str, int] = {}  # of the marks, in the order in which they first occur
     position = 0
+    contents = list(_contents(source))
     for start, end, rule_end, mark in _titles(source):
-        blocks.add(position, start, "text")
+        _add_text(blocks, position, start, contents)
         blocks.add(start, end, "heading", levels.setdefault(mark, len(levels) + 1))
         position = rule_end
-    blocks.add(position, len(source), "text")
+    _add_text(blocks, position, len(source), contents)
     return Content(source, blocks, "line", line_starts(source))
+
+
+def _add_text(blocks: Blocks, start: int, end: int, left_out: list[tuple[int, int]]) -> None:
+    """Add a block of text, or several around spans that are left out."""
+    while left_out and left_out[0][0] < end:
+        first, last = left_out.pop(0)
+        if first > start:
+            blocks.add(start, first, "text")
+        start = max(start, last)
+    if start < end:
+        blocks.add(start, end, "text")
+
+
+def _contents(source: str) -> Iterator[tuple[int, int]]:
+    """The spans of tables of contents: their heading, and the numbered titles below it."""
+    if not any(word in source for word in _CONTENTS_WORDS):  # much faster than the pattern
+        return
+    position = 0
+    for heading in _CONTENTS.finditer(source):
+        if heading.start() < position:
+            continue
+        count, end = 0, heading.end()
+        while entry := _ENTRY.match(source, end):
+            count, end = count + 1, entry.end()
+        if count >= _MIN_ENTRIES:
+            yield heading.start(), end
+            position = end
 
 
 def _titles(source: str) -> Iterator[tuple[int, int, int, str]]:

@@ -360,8 +360,10 @@ class _RstReader(RstTables):
             self.at += 1
         indent = self.lines.indent(self.at)
         if self.at < len(self.lines) and indent > column:
-            spans = self._paragraph(indent) if self._is_plain(indent) else []
-            self._add(spans, column, terms)
+            if self._is_plain(indent):
+                self._add(self._paragraph(indent), column, terms)
+            else:  # a signature alone is not a sentence
+                self.writer.add(terms, "code")
 
     def _skip_options(self, column: int) -> list[LineSpan]:
         """Move behind the options of a directive; the cells of a `:header:` are returned."""
@@ -415,6 +417,6 @@ def _shown_part(token: re.Match[str]) -> tuple[int, int]:
         return start, start + target.start()
     if target:
         return start + quoted.index("<") + 1, end - 1
-    if token["role"] and quoted.startswith("~"):
+    if quoted.startswith("~"):
         return start + quoted.rfind(".") + 1 + (0 if "." in quoted else 1), end
     return start + (1 if token["role"] and quoted.startswith("!") else 0), end

@@ -244,12 +244,17 @@ def make_xlsx(sheets: dict[str, Sequence[Sequence[CellValue]]], **members: str) 
 
 
 def make_odf(body: str, **members: str) -> bytes:
-    """An OpenDocument file with this XML in `office:body`; members such as `meta`."""
+    """An OpenDocument file with this XML in `office:body`; members such as `meta`.
+
+    `automatic_styles` is XML before the body.
+    """
+    styles = members.pop("automatic_styles", "")
     spaces = "".join(
         f' xmlns:{each}="{each}"'
-        for each in ("office", "text", "table", "draw", "presentation", "dc")
+        for each in ("office", "text", "table", "draw", "presentation", "dc", "style")
     )
-    content = f"<office:document{spaces}><office:body>{body}</office:body></office:document>"
+    body = f"{styles}<office:body>{body}</office:body>"
+    content = f"<office:document{spaces}>{body}</office:document>"
     return make_zip(
         {
             "mimetype": "application/vnd.oasis.opendocument.text",

@@ -354,3 +354,11 @@ def test_long_repetitions_take_linear_time(tmp_path: Path, suffix: str, unit: st
     with contextlib.suppress(DataError):
         list(iter_sentences(read_document(path)))
     assert time.process_time() - began < 5
+
+
+def test_a_tag_with_a_long_name_takes_linear_time(tmp_path: Path) -> None:
+    source = "<a>Text is here.</a><b" + "愿琼" * 60_000
+    started = time.process_time()
+    document = read(tmp_path, "a.xml", source)
+    assert time.process_time() - started < 5
+    assert shown(document)[0][1].startswith("Text is here.")

@@ -105,11 +105,29 @@ def test_mailbox_has_one_part_per_message(tmp_path: Path) -> None:
         ("-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA1\n\nText.\n"
          "-----BEGIN PGP SIGNATURE-----\nabc\n-----END PGP SIGNATURE-----", "Text."),
         ("John Doe wrote:\n\n> quoted\n\nReply.", "Reply."),
+        ("Hi Ann,\n\n LK> quoted\n LK> more\n\nReply.\n\n-Carl", "Reply."),
+        ("Reply.\n\nSigned-off-by: A B <a@b.c>\nCc: x <y@z.org>\n\nThanks,\nAnn Lee", "Reply."),
     ],
 )  # fmt: skip
 def test_what_is_not_own_text(tmp_path: Path, body: str, text: str) -> None:
     document = read(tmp_path, "a.eml", f"Subject: x\n\n{body}\n")
     assert [found for _, found in shown(document)] == [text]
+
+
+def test_a_patch_is_code_and_its_subject_is_its_text(tmp_path: Path) -> None:
+    patch = "---\n a.c |  2 +-\n 1 file changed\n\ndiff --git a/a.c b/a.c\n+x;\n"
+    source = f"Subject: Re: [PATCH 1/2] Sort the lamps by age\n\nAcked-by: A <a@b.c>\n{patch}"
+    (text, kind), *code = [(text, kind) for kind, text in shown(read(tmp_path, "a.eml", source))]
+    assert (text, kind) == ("Sort the lamps by age", "sentence")
+    assert {kind for _, kind in code} == {"code"}
+    source = f"Subject: x\n\nIt sorts.\n\n{patch.replace('---', '--- ', 1)[5:]}"
+    assert [kind for kind, _ in shown(read(tmp_path, "b.eml", source))] == ["sentence", "code"]
+
+
+def test_a_program_in_a_message_is_code(tmp_path: Path) -> None:
+    source = "Subject: x\n\nWrite it so:\n\nenum kind {\n\n\tfixed = 0,\n\tlow = 1,\n};\n"
+    kinds = [kind for kind, _ in shown(read(tmp_path, "a.eml", source))]
+    assert kinds == ["sentence", "code", "code"]
 
 
 def test_unknown_charset_is_read(tmp_path: Path) -> None:

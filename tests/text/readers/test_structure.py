@@ -9,7 +9,7 @@ import pytest
 
 from askline.text.readers import iter_sentences
 
-from .samples import check, lines, make_docx, make_pdf, read, shown
+from .samples import check, lines, make_docx, make_odf, make_pdf, read, shown
 
 STYLES = "".join(
     f'<w:style w:styleId="H{level}"><w:name w:val="heading {level}"/></w:style>'
@@ -296,3 +296,115 @@ def test_nested_lists_of_plain_text_have_their_own_lead_ins(tmp_path: Path) -> N
 def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source: str) -> None:
     found = list(iter_sentences(read(tmp_path, name, source)))
     assert [(s.kind, s.heading) for s in found] == [("sentence", "")] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "texts"),
+    [
+        ("a.adoc", "Edit linkman:ups.conf[5] first.\n", ["Edit ups.conf(5) first."]),
+        ("a.org", "See the {{{man-link(mu,1)}}} page. {{{version}}}\n", ["See the mu,1 page."]),
+        ("a.org", "The `*' card, or the `*' mark.\n", ["The `*' card, or the `*' mark."]),
+        (
+            "a.rst",
+            "Text.\n\n.. function:: go(x)\n\n   :param x: where\n\nReturns `~a.b.Lamp`.\n",
+            ["Text.", "go(x)", "x: where", "Returns Lamp."],
+        ),
+        (
+            "a.yaml",
+            "notes:\n  - Use ``wait`` and `stop` here.\n",
+            ["notes", "Use wait and stop here."],
+        ),
+        (
+            "a.1",
+            ".SH NAME\nlamp\n.SH FILES\nText.\n.TP\nalone\n.PP\nSee\n.UR http://a.b/\n.UE .\n",
+            ["NAME", "lamp", "FILES", "Text.", "alone", "See http://a.b/."],
+        ),
+        (
+            "a.txt",
+            "Guide\n\n  Table of Contents\n\n  1. Lamps\n\n  1.1. Oil\n\n  2. Light\n\nText.\n",
+            ["Guide", "Text."],
+        ),
+        (
+            "a.txt",
+            "Contents\n\nIt has oil. It has a wick.\n",
+            ["Contents", "It has oil.", "It has a wick."],
+        ),
+        (
+            "a.html",
+            "<div class='tagline'>Fast.</div><p>Run</p><pre>a()</pre><p>and</p><pre>b()</pre>",
+            ["Run", "a()", "b()"],
+        ),
+        ("a.html", "<p>Text.</p><p>9</p><p>:-D</p><p>42 lamps</p>", ["Text.", "42 lamps"]),
+        (
+            "a.py",
+            "#: The name.\n#: It is short.\nname = 1\n# PUBLIC API\n# `~a.b.Lamp`, `.Oil` shine.\n",
+            ["The name.", "It is short.", "Lamp, Oil shine."],
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 9 else "",
+)
+def test_marks_and_fragments_are_left_out(
+    tmp_path: Path, name: str, source: str, texts: list[str]
+) -> None:
+    document = read(tmp_path, name, source)
+    assert [text for _, text in shown(document)] == texts
+    check(document)
+
+
+def test_a_paragraph_of_inline_code_is_code(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.md", 'It returns:\n\n`{"id": 1}`\n\nor\n\n`name`\n')
+    assert shown(document) == [
+        ("sentence", "It returns:"),
+        ("code", '{"id": 1}'),
+        ("sentence", "name"),
+    ]
+    check(document)
+
+
+def test_a_signature_and_a_term_alone_are_code(tmp_path: Path) -> None:
+    kinds = {
+        text: kind
+        for name, source in (
+            ("a.rst", "Text.\n\n.. function:: go(x)\n\n   :param x: where\n"),
+            ("a.1", ".SH FILES\nText.\n.TP\nalone\n.PP\nMore.\n"),
+        )
+        for kind, text in shown(read(tmp_path, name, source))
+    }
+    assert (kinds["go(x)"], kinds["alone"]) == ("code", "code")
+
+
+@pytest.mark.parametrize("style", ["Example", "Source_20_Code", "P1"])
+def test_code_and_contents_of_opendocument_are_known_by_their_styles(
+    tmp_path: Path, style: str
+) -> None:
+    automatic = (
+        '<office:automatic-styles><style:style style:name="P1" '
+        'style:parent-style-name="Preformatted_20_Text"/><style:style style:name="P2" '
+        'style:parent-style-name="Contents_20_1"/></office:automatic-styles>'
+    )
+    body = (
+        '<text:p text:style-name="P2">1 Lamps 5</text:p><text:p>Text is here.</text:p>'
+        f'<text:p text:style-name="{style}">lamp = on()</text:p>'
+    )
+    document = read(tmp_path, "a.odt", make_odf(body, automatic_styles=automatic))
+    assert shown(document) == [("sentence", "Text is here."), ("code", "lamp = on()")]
+
+
+def test_code_of_docx_is_known_by_its_style(tmp_path: Path) -> None:
+    styles = (
+        '<w:styles xmlns:w="w"><w:style w:styleId="S"><w:name w:val="Source Code"/></w:style>'
+        '<w:style w:styleId="T"><w:name w:val="Mine"/><w:basedOn w:val="S"/></w:style></w:styles>'
+    )
+    body = "".join(
+        f'<w:p><w:pPr><w:pStyle w:val="{style}"/></w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>'
+        for style, text in (("", "Text."), ("S", "a = 1"), ("T", "b = 2"))
+    )
+    document = read(tmp_path, "a.docx", make_docx(body, word_styles=styles))
+    assert shown(document) == [("sentence", "Text."), ("code", "a = 1"), ("code", "b = 2")]
+
+
+def test_a_rule_ends_the_section_of_a_label(tmp_path: Path) -> None:
+    source = "<h1>Lamps</h1><p><b>Oil lamps</b></p><p>They smell.</p><hr><p>All are lit.</p>"
+    sentences = list(iter_sentences(read(tmp_path, "a.html", source)))
+    paths = [each.context.headings for each in sentences if each.kind == "sentence"]
+    assert paths == [("Lamps", "Oil lamps"), ("Lamps",)]
