@@ -116,9 +116,11 @@ class _ShutdownMiddleware:
         try:
             await self._app(scope, receive, recording_send)
         except asyncio.CancelledError:
-            if has_started or scope["type"] != "http":
+            if scope["type"] != "http":
                 raise
-            await error_response(scope["path"], ShuttingDownError())(scope, receive, send)
+            # A stream that has begun ends without its last chunk, so that its client knows.
+            if not has_started:
+                await error_response(scope["path"], ShuttingDownError())(scope, receive, send)
 
 
 async def _on_service_error(request: Request, error: Exception) -> Response:

@@ -165,3 +165,19 @@ def test_without_an_index_the_status_is_404(slow_server: Server) -> None:
     response = slow_server.post(ROUTE, {"questions": ["Who?"]})
     assert response.status_code == 404
     assert "has no index" in response.json()["message"]
+
+
+def test_shutdown_ends_a_stream_that_it_has_no_time_for(tmp_path: Path, plugins: Path) -> None:
+    with Corpus.open(tmp_path / "index", ranker=None) as corpus:
+        corpus.add_texts(PAGES)
+    options = ("--index", str(tmp_path / "index"), "--model", "slow", "--workers", "1")
+    short = "import askline.serving.server as server; server._SHUTDOWN_SECONDS = 1"
+    with Server(*options, plugins=plugins, before=short) as server:
+        body = {"questions": ["lens 1", *["lighthouse 3000"] * 10]}
+        with server.client.stream("POST", ROUTE, json=body) as response:
+            lines = response.iter_lines()
+            assert json.loads(next(lines))["index"] == 0
+            assert server.stop() == 0
+            with pytest.raises(httpx.RemoteProtocolError, match="incomplete"):
+                list(lines)
+        assert not [line for line in server.lines if "Traceback" in line]
