@@ -168,4 +168,4 @@ reproduce: $(DEV) ## Reproduce the tables of the papers: OUT=report ARGS="--only
 	$(BIN)/python -m research.reproduce --out $(OUT) $(ARGS)
 
 clean: ## Remove everything that make created
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis

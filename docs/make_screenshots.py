@@ -1,13 +1,17 @@
 """
-Make the pictures of docs/guides/service.md from the pages that come with askline.
+Make the screenshots in docs/images.
 
-    python docs/make_screenshots.py
+    python docs/make_screenshots.py              # all
+    python docs/make_screenshots.py service      # the web page of the service
+    python docs/make_screenshots.py site         # pages of this documentation, from build/site
 
-Needs chromium. The screenshots show response times, so run it on a machine that is otherwise idle.
+Needs chromium; `site` needs `make docs-site` first. The screenshots of the service show response
+times, so make them on a machine that is otherwise idle. `make notebook` has that of the notebook.
 """
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import subprocess
@@ -16,6 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
+from PIL import Image
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from askline.corpus import Corpus
@@ -31,12 +36,37 @@ Who Emma was is not known.
 The author of Emma was Jane Austen."""
 DESKTOP: ViewportSize = {"width": 900, "height": 700}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+SCREEN: ViewportSize = {"width": 1280, "height": 860}
+SITE = Path(__file__).parent.parent / "build" / "site"
+SITE_PAGES: tuple[tuple[str, str, ViewportSize, Literal["dark", "light"]], ...] = (
+    ("site-first-page", "index.html", SCREEN, "light"),
+    ("site-guide", "guides/migrate.html", SCREEN, "light"),
+    ("site-reference-dark", "reference/ranking.html", SCREEN, "dark"),
+    ("site-phone-dark", "explanation/cascade.html", PHONE, "dark"),
+)
+COLORS = 256
+"""Colors per picture: screenshots have few, and the files become a third of their size."""
 
 
 def main() -> None:
-    """Start a service over the demo's pages and take its pictures."""
+    """Take the pictures of the kinds that are named, or all."""
     IMAGES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    kinds = {"service": _shoot_service, "site": _shoot_site}
+    wanted = sys.argv[1:] or list(kinds)
+    if unknown := set(wanted) - set(kinds):
+        raise SystemExit(f"Expected one of {', '.join(kinds)}, got {', '.join(sorted(unknown))}.")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for kind in wanted:
+            kinds[kind](chromium)
+        chromium.close()
+
+
+def _shoot_service(browser: Browser) -> None:
+    """The web page of a service over the pages of the demo."""
+    with tempfile.TemporaryDirectory() as folder:
         with Corpus.open(folder, ranker=None) as corpus:
             corpus.add_texts(documents())
         command = [sys.executable, "-c", "from askline.cli import main; main()", "serve"]
@@ -46,16 +76,25 @@ def main() -> None:
         assert server.stderr is not None
         found = re.search(r"http\S+", server.stderr.readline())
         assert found is not None
-        chromium = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        _shoot(chromium, found[0])
-        chromium.close()
+        _shoot_questions(browser, found[0])
         server.terminate()
         server.wait()
 
 
-def _shoot(browser: Browser, base: str) -> None:
+def _shoot_site(browser: Browser) -> None:
+    """The first page, a guide and a reference, as they look on a screen and on a phone."""
+    for name, path, size, scheme in SITE_PAGES:
+        context = browser.new_context(
+            viewport=size, color_scheme=scheme, is_mobile=size is PHONE, has_touch=size is PHONE
+        )
+        page = context.new_page()
+        page.goto((SITE / path).as_uri())
+        page.wait_for_timeout(500)  # fonts and the table of contents settle
+        _save(page, name, height=size["height"])
+        context.close()
+
+
+def _shoot_questions(browser: Browser, base: str) -> None:
     page = _page(browser, base, DESKTOP)
     _ask(page, QUESTION)  # not shown: the first question of a worker also loads the phrase reader
     _ask(page, QUESTION)
@@ -106,7 +145,9 @@ def _save(page: Page, name: str, *, height: int | None = None) -> None:
     if height is not None:
         page.set_viewport_size({"width": page.evaluate("innerWidth"), "height": height})
         page.evaluate("scrollTo(0, 0)")
-    page.screenshot(path=IMAGES / f"{name}.png", full_page=height is None)
+    picture = Image.open(io.BytesIO(page.screenshot(full_page=height is None)))
+    few_colors = picture.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
+    few_colors.save(IMAGES / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

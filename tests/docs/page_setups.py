@@ -57,8 +57,8 @@ def _service(session: PageSession, _: pytest.FixtureRequest) -> Iterator[None]:
 def _migrate(session: PageSession, _: pytest.FixtureRequest) -> Iterator[None]:
     """A small cross-encoder where the hub would have the large one, and the service for Cohere."""
     _write_encoder(session.folder / "cross-encoder" / "ms-marco-MiniLM-L12-v2", classifier=True)
-    here = f'api_key="KEY", base_url="http://127.0.0.1:{session.replaced["8080"]}"'
-    session.replaced = {**session.replaced, 'ClientV2(api_key="KEY")': f"ClientV2({here})"}
+    here = f'api_key="KEY", base_url="http://127.0.0.1:{session.replaced["8080"]}",\n)'
+    session.replaced = {**session.replaced, 'api_key="KEY",\n)': here}
     session.start_service("askline serve")
     yield
 
