@@ -199,6 +199,8 @@ def ask(
         raise click.UsageError("--nearest uses no ranker: leave out --ranker.")
     # Load the ranker before reading any file, so that a wrong name fails at once.
     ranker = None if nearest else _load_ranker(spec)
+    if ranker is not None:
+        ranker.preload(passages=url is None)
     has_probabilities = ranker is not None and ranker.threshold is not None
     if ctx.get_parameter_source("threshold") is not ParameterSource.COMMANDLINE:
         threshold = threshold if has_probabilities else None

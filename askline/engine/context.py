@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..models.cascade_config import CascadeConfig, ContextConfig
+from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
 from .adapter import merged_layers
@@ -68,6 +69,15 @@ class ContextEncoder:
         windows = Windows.for_requests(self.tokenizer, self.context, requests)
         return ContextRun(self, windows, [one for _, passages in requests for one in passages])
 
+    def create_sessions(self) -> None:
+        """Create all sessions, in the order in which a ranking needs them."""
+        for depth in self.context.depths:
+            self.sessions_between(NO_STATES, depth)
+            self.classifier(depth)
+        self.sessions_between(NO_STATES, self.config.encoder.layers)
+        if self.config.reader:
+            self.reader()
+
     def sessions_between(self, level: int, to: int) -> list[Any]:
         """The sessions that take states from one level to a higher one; see `NO_STATES`."""
         levels, sessions = sorted({*self.context.depths, self.config.encoder.layers}), list[Any]()
@@ -99,6 +109,7 @@ class ContextEncoder:
 
         def graph() -> bytes:
             tensors = merged_layers(self.config, self.tensors, first, last)
+            release_pages(self.tensors)
             if part == "embedding":
                 return graphs.embedding_graph(encoder, tensors, last)
             return graphs.layers_graph(encoder, tensors, first, last)
@@ -175,7 +186,7 @@ class ContextRun(PassageRun):
         config = self._encoder.config
         if not config.reader:
             return [None] * len(sentences)
-        windows = self._windows_of(np.unique(self._passage_of[sentences]))
+        windows = self._windows_of(self._passage_of[sentences])
         missing = windows[[window not in self._span_logits for window in windows.tolist()]]
         keep = np.zeros(len(self._windows), bool)
 

@@ -9,9 +9,11 @@ the other candidates, on the batches or on the number of threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from threading import Thread
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from ..errors import InputError, ModelError
 from ..models.cascade_config import CascadeConfig, check_cascade_tensors
 from ..models.folder import ModelFolder
+from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
 from .context import ContextEncoder
@@ -118,6 +121,22 @@ class OnnxEncoder(LayerwiseEncoder):
             raise ModelError("This cascade cannot read passages: its config has no context.")
         return self.context.begin(requests)
 
+    def load_in_background(self, *, passages: bool) -> None:
+        """Begin to create the sessions in a thread, in the order in which a ranking needs them."""
+        first = [self.context.create_sessions] if passages else []
+
+        def create_sessions() -> None:
+            with suppress(Exception):  # a ranking meets the same error, and reports it
+                for create in (*first, self._create_sessions):
+                    create()
+
+        Thread(target=create_sessions, name="askline-load").start()
+
+    def _create_sessions(self) -> None:
+        for depth, level in zip(self.depths, self.levels, strict=True):
+            self.sessions_between(NO_STATES, level)
+            self.session("classifier", depth, depth)
+
     def sessions_between(self, level: int, to: int) -> list[Any]:
         """
         The sessions that take states from one level to a higher one, in order.
@@ -135,7 +154,13 @@ class OnnxEncoder(LayerwiseEncoder):
 
     def session(self, part: _Part, first: int = 0, last: int = 0) -> Any:
         """The session of a part of the network, created at its first use."""
-        return self._sessions.get(part, first, last, lambda: self._graph(part, first, last))
+
+        def graph() -> bytes:
+            made = self._graph(part, first, last)
+            release_pages(self.tensors)  # the session has its own copy of the weights
+            return made
+
+        return self._sessions.get(part, first, last, graph)
 
     def _graph(self, part: _Part, first: int, last: int) -> bytes:
         config, tensors = self.config, self.tensors

@@ -129,6 +129,9 @@ class LayerwiseEncoder(ABC):
         """
         return 0
 
+    def load_in_background(self, *, passages: bool) -> None:  # noqa: B027 - optional
+        """Begin to build the parts, those for passages first, in a thread; return at once."""
+
     @abstractmethod
     def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
         """
@@ -179,7 +182,7 @@ class _SeparateRuns(LayerwiseRun):
         """Rows in `waiting` belong to other questions' runs, which are not advanced."""
         logits = np.full(len(rows), np.nan, np.float32)
         owner = np.searchsorted(self._ends, rows, side="right")
-        for number in np.unique(owner).tolist():
+        for number in sorted({*owner.tolist()}):
             own, run = owner == number, self._runs[number]
             base = self._ends[number] - len(run.tokens)
             logits[own] = run.advance(rows[own] - base, depth, stop=stop)

@@ -73,7 +73,7 @@ class ModelFolder:
         if not path.is_file():
             raise ModelError(f"No {_WEIGHTS} in {self.path}.{pickle_hint(self.path)}")
         try:
-            return map_tensors(path)[0]
+            return map_tensors(path)
         except (SafetensorError, OSError, ValueError) as error:
             raise ModelError(
                 f"{path} is not a valid safetensors file ({error}). Copy the folder again."

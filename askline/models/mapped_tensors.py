@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import mmap
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
 
-__all__ = ["map_tensors"]
+__all__ = ["MappedTensors", "map_tensors", "release_pages"]
 
 _DTYPES = {
     "BOOL": np.bool_,
@@ -33,11 +34,33 @@ _DTYPES = {
 _LENGTH_BYTES = 8  # of the number in front of the header
 
 
-def map_tensors(
-    path: str | PathLike[str],
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+class MappedTensors(dict[str, NDArray[Any]]):
+    """The tensors of a mapped file by name, and its metadata."""
+
+    def __init__(self, mapped: mmap.mmap, metadata: Mapping[str, str]) -> None:
+        super().__init__()
+        self.metadata = metadata
+        self._mapped = mapped
+
+    def release_pages(self) -> None:
+        """
+        Stop counting the pages that were used as memory of this process.
+
+        Tensors stay valid. The pages stay in the system's cache as long as it has room.
+        """
+        if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
+            self._mapped.madvise(mmap.MADV_DONTNEED)
+
+
+def release_pages(tensors: Mapping[str, NDArray[Any]]) -> None:
+    """`MappedTensors.release_pages`, if these tensors are mapped."""
+    if isinstance(tensors, MappedTensors):
+        tensors.release_pages()
+
+
+def map_tensors(path: str | PathLike[str]) -> MappedTensors:
     """
-    The tensors of a file by name, and its metadata.
+    Map the tensors of a file.
 
     SafetensorError, OSError or ValueError if it is not a safetensors file of whole tensors.
     """
@@ -47,12 +70,10 @@ def map_tensors(
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     start = _LENGTH_BYTES + int.from_bytes(mapped[:_LENGTH_BYTES], "little")
     header: dict[str, Any] = json.loads(mapped[_LENGTH_BYTES:start])
-    metadata: dict[str, str] = header.pop("__metadata__", None) or {}
-    tensors = {
-        name: _view(mapped, start, entry["dtype"], entry["shape"], entry["data_offsets"])
-        for name, entry in header.items()
-    }
-    return tensors, metadata
+    tensors = MappedTensors(mapped, header.pop("__metadata__", None) or {})
+    for name, entry in header.items():
+        tensors[name] = _view(mapped, start, entry["dtype"], entry["shape"], entry["data_offsets"])
+    return tensors
 
 
 def _view(

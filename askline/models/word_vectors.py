@@ -163,7 +163,8 @@ class WordVectors:
         """Read a file written by `save`; without a path, the vectors that ship with askline."""
         file = Path(path) if path is not None else _shipped_file()
         try:
-            tensors, metadata = map_tensors(file)
+            tensors = map_tensors(file)
+            metadata = tensors.metadata
             text = bytes(tensors.pop("words")).decode("utf-8", "surrogatepass")
             words = tuple(text.split("\n")) if text else ()
             parts = (tensors["rows"], tensors["scales"], tensors["rarity"])

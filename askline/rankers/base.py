@@ -107,6 +107,14 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
     def warm_up(self) -> None:  # noqa: B027 - most rankers have nothing to prepare
         """Do now what the first question would otherwise wait for."""
 
+    def preload(self, *, passages: bool = False) -> None:  # noqa: B027 - as `warm_up`
+        """
+        Begin in a thread what the first question would otherwise wait for, and return at once.
+
+        `passages` says that the first question will come with passages. For programs that have
+        other work to do before it, such as opening an index.
+        """
+
     def for_language(self, language: str) -> Ranker | None:  # noqa: ARG002
         """
         The ranker for texts in a language, by its ISO 639-1 code; None if it cannot read them.
@@ -561,6 +569,9 @@ class Cut(_Composite):
     def warm_up(self) -> None:
         self.ranker.warm_up()
 
+    def preload(self, *, passages: bool = False) -> None:
+        self.ranker.preload(passages=passages)
+
     def __str__(self) -> str:
         several = isinstance(self.ranker, Pipeline) and len(self.ranker.stages) > 1
         return f"({self.ranker}) % {self.keep}" if several else f"{self.ranker} % {self.keep}"
@@ -636,6 +647,10 @@ class Pipeline(_Composite):
         for stage in self.stages:
             stage.warm_up()
 
+    def preload(self, *, passages: bool = False) -> None:
+        for stage in self.stages:
+            stage.preload(passages=passages)
+
     def __str__(self) -> str:
         return " >> ".join(map(str, self.stages))
 
@@ -666,6 +681,9 @@ class WithDeadline(_Composite):
 
     def warm_up(self) -> None:
         self.ranker.warm_up()
+
+    def preload(self, *, passages: bool = False) -> None:
+        self.ranker.preload(passages=passages)
 
     def __str__(self) -> str:
         return f"{self.ranker} within {self.deadline_ms:g} ms"

@@ -255,6 +255,9 @@ class Cascade(Ranker):
                 work = _count_characters(question, texts) * self.encoder.layers
                 self.throughput.update(work, time.perf_counter() - start)
 
+    def preload(self, *, passages: bool = False) -> None:
+        self.encoder.load_in_background(passages=passages and self.context is not None)
+
     def probabilities(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Calibrated probabilities from the logits of the classifier at `depth`."""
         return self.calibration.get(depth, UNCALIBRATED)(logits)
@@ -389,10 +392,26 @@ class _CascadeState:
             self._stage = len(self._reports)
             self._sort()
         if not self._out_of_time:
-            self._dropped = [*self._hits(self.left[step.keep :]), *self._dropped]
-            self.left = self.left[: step.keep]
+            keep = step.keep
+            if step.cutoff is not None:
+                falling = np.sort(logits[seen])[::-1][:keep].tolist()
+                keep = min(keep, step.cutoff.kept(falling))
+            self._dropped = [*self._hits(self.left[keep:]), *self._dropped]
+            self.left = self.left[:keep]
+            self._leave_out_idle_steps(step.depth)
         self._report(step, entered, reached)
         self._depth = step.depth
+
+    def _leave_out_idle_steps(self, depth: int) -> None:
+        """Leave out the steps after `depth` that cannot drop any of those left."""
+        last = max(self.steps)
+        self.steps = {
+            own: step
+            for own, step in self.steps.items()
+            if own <= depth
+            or own == last
+            or len(self.left) > (step.cutoff.keep if step.cutoff else step.keep)
+        }
 
     def _sort(self) -> None:
         # Scored before unscored, then by probability, then as given. Where time ran out within a

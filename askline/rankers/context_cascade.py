@@ -241,7 +241,7 @@ class _PassageState:
         """The hits and reports; sentences that were never scored are at the end."""
         hits = list[Hit]()
         self._decided[self.left] = self._stage
-        for stage in np.unique(self._decided)[::-1].tolist():
+        for stage in sorted({*self._decided.tolist()}, reverse=True):
             hits += self._hits(self._sorted(self._decided[self._owner] == stage), stage, spans)
         return Ranking(tuple(hits), tuple(self._reports), int((~self._scored).sum()))
 

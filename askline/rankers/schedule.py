@@ -7,7 +7,8 @@ not run. There are three kinds:
 - `DropFraction`: every classifier drops the same fraction, as in Soldaini & Moschitti (2020).
 - `KeepCounts`: a fixed number of candidates after each of some classifiers.
 - `TunedSchedule`: numbers found by `askline tune cascade` for some list lengths, interpolated for
-  the lengths between them.
+  the lengths between them. It may also have cutoffs, which drop candidates by their logits: an easy
+  question then costs less than a hard one.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any, Protocol
 
 from ..errors import InputError, ModelError
 
 __all__ = [
+    "Cutoff",
     "DropFraction",
     "KeepCounts",
     "Schedule",
@@ -36,11 +39,35 @@ _ROUNDING = 1e-9  # 0.29 * 100 is 28.999…, and should count as 29
 
 
 @dataclass(frozen=True, slots=True)
+class Cutoff:
+    """
+    Drops candidates by their logits at a depth, whatever their number.
+
+    The best `keep` candidates stay. Of the others, those are dropped whose logit is below `logit`,
+    or more than `margin` below that of the best candidate.
+    """
+
+    margin: float
+    logit: float
+    keep: int
+
+    def kept(self, logits: Sequence[float]) -> int:
+        """How many of these candidates stay; `logits` fall."""
+        least = max(self.logit, logits[0] - self.margin)
+        return max(self.keep, sum(logit >= least for logit in logits))
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
-    """Run the layers up to `depth`, then keep the best `keep` candidates."""
+    """
+    Run the layers up to `depth`, then keep the best `keep` candidates.
+
+    With a `cutoff`, fewer of them are kept where their logits differ much.
+    """
 
     depth: int
     keep: int
+    cutoff: Cutoff | None = None
 
 
 class Schedule(Protocol):
@@ -131,11 +158,18 @@ class TunedSchedule:
     rows: tuple[TunedRow, ...]
     stage: float = 0.0
     """The fixed cost of a step, in layers of one candidate."""
+    cutoffs: tuple[tuple[int, Cutoff], ...] = ()
+    """Depths and their cutoffs."""
 
     def plan(self, count: int) -> tuple[Step, ...]:
-        """Interpolated keeps, rounded up, without the steps that cost more than they save."""
+        """
+        Interpolated keeps, rounded up, without the steps that cost more than they save.
+
+        A step with a cutoff is left out only if the cutoff cannot drop anything.
+        """
         keeps = {depth: self._keep(depth, count) for depth in self.depths[:-1]}
-        return _without_costly_steps(_plan(self.depths, keeps, count), count, self.stage)
+        plan = _without_costly_steps(_plan(self.depths, keeps, count), count, self.stage)
+        return _with_cutoffs(plan, dict(self.cutoffs), count)
 
     def _keep(self, depth: int, count: int) -> int:
         points = [(1, 1), *((row.count, row.at(depth)) for row in self.rows)]
@@ -166,12 +200,19 @@ class TunedSchedule:
             stage = float(config.get("stage", 0.0))
             if not 0 <= stage < math.inf:
                 raise ValueError(f"stage must be at least 0, got {stage}")
+            cutoffs = {
+                int(depth): Cutoff(float(own["margin"]), float(own["logit"]), int(own["keep"]))
+                for depth, own in config.get("cutoffs", {}).items()
+            }
+            KeepCounts(tuple(depths), tuple(Step(at, 1) for at in sorted(cutoffs)))
+            if any(own.keep < 1 for own in cutoffs.values()):
+                raise ValueError(f"a cutoff must keep at least 1, got {cutoffs}")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ModelError(
                 'A schedule must have the form {"rows": [{"count": 400, "keeps": {"4": 60}}]}, '
                 f"with depths out of {_listed(depths)}: {error}"
             ) from error
-        return cls(tuple(depths), rows, stage)
+        return cls(tuple(depths), rows, stage, tuple(sorted(cutoffs.items(), key=itemgetter(0))))
 
     def to_config(self) -> dict[str, Any]:
         """What `from_config` reads."""
@@ -179,7 +220,10 @@ class TunedSchedule:
             {"count": row.count, "keeps": {str(step.depth): step.keep for step in row.keeps}}
             for row in self.rows
         ]
-        return {"rows": rows, "stage": self.stage}
+        config: dict[str, Any] = {"rows": rows, "stage": self.stage}
+        if self.cutoffs:
+            config["cutoffs"] = {str(depth): asdict(own) for depth, own in self.cutoffs}
+        return config
 
 
 def candidate_layers(plan: Sequence[Step], count: int) -> int:
@@ -198,7 +242,8 @@ def parse_keeps(text: str, depths: Sequence[int]) -> tuple[Step, ...]:
     if all(re.fullmatch(r"\d+", part) for part in parts) and len(parts) < len(depths):
         return tuple(Step(depth, int(keep)) for depth, keep in zip(depths, parts, strict=False))
     if all(re.fullmatch(r"\d+:\d+", part) for part in parts):
-        return tuple(Step(*map(int, part.split(":"))) for part in parts)
+        pairs = [part.split(":") for part in parts]
+        return tuple(Step(int(depth), int(keep)) for depth, keep in pairs)
     raise InputError(
         f"keeps must be at most {len(depths) - 1} numbers, as in '90,40,10', or DEPTH:NUMBER, as "
         f"in '{depths[0]}:90', with commas between; got {text!r}."
@@ -236,6 +281,22 @@ def _without_costly_steps(plan: tuple[Step, ...], count: int, stage: float) -> t
         del steps[least + 1]
     last = Step(steps[-1].depth, steps[-2].keep)  # it keeps all that reach it
     return (*steps[1:-1], last)
+
+
+def _with_cutoffs(
+    plan: tuple[Step, ...], cutoffs: Mapping[int, Cutoff], count: int
+) -> tuple[Step, ...]:
+    """The plan with a step at every depth whose cutoff may drop something."""
+    by_depth = {step.depth: step for step in plan}
+    steps, left = list[Step](), count
+    for depth in sorted(by_depth.keys() | cutoffs.keys()):
+        step, cutoff = by_depth.get(depth, Step(depth, left)), cutoffs.get(depth)
+        if cutoff is not None and step.keep > cutoff.keep:
+            steps.append(replace(step, cutoff=cutoff))
+        elif depth in by_depth:
+            steps.append(step)
+        left = step.keep
+    return tuple(steps)
 
 
 def _listed(depths: Iterable[int]) -> str:

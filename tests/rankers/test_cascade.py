@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,15 @@ from askline.rankers import Cascade, OriginalOrder, WordOverlapThenOrder
 from askline.rankers.base import Ranker
 from askline.rankers.probability import LogitCalibration
 from askline.rankers.requests import Request
-from askline.rankers.schedule import DropFraction, KeepCounts, Schedule, Step
+from askline.rankers.schedule import (
+    Cutoff,
+    DropFraction,
+    KeepCounts,
+    Schedule,
+    Step,
+    TunedRow,
+    TunedSchedule,
+)
 from askline.testing import CHECKS
 from askline.types import Hit
 
@@ -67,6 +76,22 @@ def test_only_survivors_go_deeper() -> None:
         (4, [1, 3, 4, 5]),
         (6, [3, 4]),
     ]
+
+
+def test_a_cutoff_drops_by_logits_and_leaves_out_steps_without_use() -> None:
+    encoder, cutoff = WordEncoder(), Cutoff(margin=1.0, logit=-0.5, keep=2)
+    schedule = TunedSchedule(
+        (2, 4, 6), (TunedRow(10, ()),), cutoffs=((2, cutoff), (4, replace(cutoff, keep=4)))
+    )
+    ranking = cascade(schedule, encoder=encoder).trace(QUESTION, CANDIDATES)
+    # Depth 2 gives 3 the logit 0.5, 1 4 5 -0.5, and 0 2 less. The four that are left are no
+    # more than the second cutoff keeps, so it is not run.
+    assert [(depth, sorted(rows)) for depth, rows in encoder.log] == [
+        (2, [0, 1, 2, 3, 4, 5]),
+        (6, [1, 3, 4, 5]),
+    ]
+    assert order(ranking.hits) == [4, 5, 3, 1, 0, 2]
+    assert [(stage.entered, stage.kept) for stage in ranking.stages] == [(6, 4), (4, 4)]
 
 
 def test_scores_are_chances_by_the_calibration_of_the_depth_that_decided() -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from askline.errors import InputError, ModelError
 from askline.rankers.schedule import (
+    Cutoff,
     DropFraction,
     KeepCounts,
     Schedule,
@@ -19,6 +20,7 @@ from askline.rankers.schedule import (
 )
 
 DEPTHS = (4, 6, 8, 10, 12)
+CUTOFF = {"margin": 3.0, "logit": -2.0, "keep": 5}
 
 
 def keeps(schedule: Schedule, count: int) -> list[int]:
@@ -154,11 +156,42 @@ def test_learned_comes_back_from_its_config() -> None:
         {"rows": 3},
         {"rows": [{"count": 5, "keeps": {}}], "stage": -1},
         {"rows": [{"count": 5, "keeps": {}}], "stage": "much"},
+        {"rows": [{"count": 5, "keeps": {}}], "cutoffs": {"4": {"margin": 3}}},
+        {"rows": [{"count": 5, "keeps": {}}], "cutoffs": {"7": CUTOFF}},
+        {"rows": [{"count": 5, "keeps": {}}], "cutoffs": {"12": CUTOFF}},
+        {"rows": [{"count": 5, "keeps": {}}], "cutoffs": {"4": CUTOFF | {"keep": 0}}},
     ],
 )
 def test_a_broken_schedule_is_refused(config: dict[str, Any]) -> None:
     with pytest.raises(ModelError, match="A schedule must have the form"):
         TunedSchedule.from_config(DEPTHS, config)
+
+
+def test_a_cutoff_drops_by_logits_and_keeps_a_few() -> None:
+    cutoff = Cutoff(margin=3.0, logit=-2.0, keep=2)
+    assert cutoff.kept([5.0, 4.0, 2.0, 1.9]) == 3  # more than 3 below the best
+    assert cutoff.kept([0.0, -1.0, -2.0, -2.1]) == 3  # below -2
+    assert cutoff.kept([9.0, -5.0, -6.0]) == 2
+    assert cutoff.kept([9.0]) == 2  # a caller has fewer than that
+
+
+def test_cutoffs_are_planned_where_they_can_drop_something() -> None:
+    config = {
+        "rows": [{"count": 40, "keeps": {}}, {"count": 100, "keeps": {"6": 20}}],
+        "cutoffs": {"4": CUTOFF, "6": CUTOFF | {"keep": 30}, "8": CUTOFF},
+    }
+    schedule = TunedSchedule.from_config(DEPTHS, config)
+    four, six = Cutoff(3.0, -2.0, 5), Cutoff(3.0, -2.0, 30)
+    assert schedule.plan(5) == (Step(12, 5),)
+    assert schedule.plan(10) == (Step(4, 10, four), Step(8, 10, four), Step(12, 10))
+    assert schedule.plan(40)[1] == Step(6, 40, six)
+    assert schedule.plan(100) == (
+        Step(4, 100, four),
+        Step(6, 20),
+        Step(8, 20, four),
+        Step(12, 20),
+    )
+    assert TunedSchedule.from_config(DEPTHS, schedule.to_config()) == schedule
 
 
 schedules = st.one_of(
