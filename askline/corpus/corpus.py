@@ -113,7 +113,7 @@ class Corpus:
         Add files and folders by their paths, or texts with ids of your own.
 
         The id of a file is its path relative to the folder; with several folders, after the
-        folder's own name (`document_ids.FileIds`). It stays the same as long as the file is stored.
+        folder's own name. It stays the same as long as the file is stored.
 
         Texts are a mapping or any iterable of (id, text), which is read as a stream; a text with a
         known id replaces the old one. Among paths, `-` is standard input. Files that have not
@@ -129,10 +129,11 @@ class Corpus:
 
         `on_file` is called with the report of each file or text once it is stored durably. A file
         that cannot be read is reported and does not stop the others. Files are read in child
-        processes; one that takes longer than `read_seconds` or more memory than `read_megabytes` is
-        reported as failed, and is read again when the file or a limit has changed. A link that
-        leads out of the given folders is reported as failed, unless `follow_links` is true. With
-        `share`, only the files of one shard are added (`build_shards`).
+        processes; one that takes longer than `read_seconds` (30) or more memory than
+        `read_megabytes` (1,024) is reported as failed, and is read again when the file or a limit
+        has changed. A link that leads out of the given folders is reported as failed, unless
+        `follow_links` is true. With `share`, only the files of one shard are added
+        (`build_shards`).
         """
         inputs = parse_inputs(source)
         limits = ReadLimits(read_seconds, read_megabytes)

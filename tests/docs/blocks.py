@@ -30,7 +30,7 @@ _BLOCK = re.compile(
 _DECIMAL = re.compile(r"\d+\.\d+")
 _TOLERANCE = 0.02
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-_COMMAND_SECONDS = 300
+_COMMAND_SECONDS = 600
 _START_SECONDS = 60
 CHECKED_ONLY = ("pip install", "make ", "python3 -m venv", ". .venv/bin/activate")
 """

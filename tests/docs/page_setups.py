@@ -127,7 +127,7 @@ def _question(number: int) -> dict[str, Any]:
     return {"question": f"Who wrote Emma {number}?", "candidates": texts, "labels": labels}
 
 
-def _squad(name: str, articles: int = 20) -> dict[str, Any]:
+def _squad(name: str, articles: int = 10) -> dict[str, Any]:
     """Paragraphs in SQuAD's format, different for each name."""
     data = []
     for number in range(articles):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ from types import ModuleType
 import click
 import pytest
 
+import askline
 from askline.cli import cli
 from research.benchmarks import first_answer
 
@@ -75,6 +77,14 @@ def test_the_navigation_of_the_site_has_every_page() -> None:
         *(str(page.relative_to(ROOT)) for page in decisions),
     }
     assert required - pages == set()
+
+
+def test_the_python_reference_has_every_public_name() -> None:
+    pages = "".join(page.read_text("utf-8") for page in (ROOT / "docs/reference").glob("*.md"))
+    documented = set(re.findall(r"^::: askline\.(\w+)$", pages, re.MULTILINE))
+    assert set(askline.__all__) - documented == set()
+    missing = [name for name in askline.__all__ if not inspect.getdoc(getattr(askline, name))]
+    assert missing == []
 
 
 def test_the_first_answer_takes_as_long_as_the_first_page_says() -> None:
