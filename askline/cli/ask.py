@@ -65,7 +65,7 @@ __all__ = [
     type=click.Path(),
     envvar="ASKLINE_INDEX",
     show_envvar=True,
-    help="Search this index, made by `askline index`.",
+    help="Search this index, made by `askline index`: a folder, or postgresql://HOST/DATABASE.",
 )
 @click.option(
     "--retriever",

@@ -57,7 +57,8 @@ class Source:
         if self.paths:
             return ", ".join("standard input" if path == "-" else path for path in self.paths)
         # A URL may contain a password.
-        return self.folder or (self.url or "").rpartition("@")[2]
+        location = self.folder or self.url or ""
+        return location.rpartition("@")[2] if "://" in location else location
 
 
 class AskSession:

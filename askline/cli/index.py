@@ -37,8 +37,12 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
 
 @click.command(short_help="Build or update an index of files and folders.")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
+@click.option("--out", "folder", metavar="DIR", type=click.Path(), help="Folder of the index.")
 @click.option(
-    "--out", "folder", metavar="DIR", type=click.Path(), required=True, help="Folder of the index."
+    "--to",
+    "url",
+    metavar="URL",
+    help="Database of the index, which several machines can share: postgresql://HOST/DATABASE.",
 )
 @click.option(
     "--phrases",
@@ -88,7 +92,8 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
 def index(
     paths: tuple[str, ...],
     *,
-    folder: str,
+    folder: str | None,
+    url: str | None,
     phrases: bool,
     model: str | None,
     remove: bool,
@@ -112,6 +117,7 @@ def index(
       askline ask 'Who wrote Emma?' --index DIR
       askline index --verify --out DIR
       askline index library/ --shards 8 --out DIR
+      askline index notes/ --to postgresql://localhost/library
 
     In folders, hidden files, installed packages and what a .gitignore lists are left out. What was
     not read is counted by reason and kind of file.
@@ -120,9 +126,17 @@ def index(
     documents have no file to read again.
     """
     from ..corpus import Corpus
+    from ..corpus.storage import is_postgres_url
 
     if remove and (watch or verify):
         raise click.UsageError("--remove cannot be used with --watch or --verify.")
+    location = url or folder
+    if location is None or (url and folder):
+        raise click.UsageError("Give either --out DIR or --to URL.")
+    if url and not is_postgres_url(url):
+        raise click.UsageError(f"--to must be postgresql://HOST/DATABASE, got {_scheme(url)!r}.")
+    if url and (phrases or model or shards):
+        raise click.UsageError("Phrases and shards are kept only in folders: use --out DIR.")
     if not paths and (watch or not verify):
         raise click.UsageError("Give PATHs to index, or --verify.")
     if shards is not None and (watch or remove or verify or not paths):
@@ -133,7 +147,7 @@ def index(
         from ..phrases import PhraseModel
 
         PhraseModel.load(model)  # before reading any file, so that a wrong folder fails at once
-    if shards is not None:
+    if shards is not None and folder is not None:
         report = _build_shards(paths, folder, shards, processes, reading)
         _print_report(report, as_json=as_json)
         _check_report(report, paths)
@@ -141,7 +155,7 @@ def index(
             with Corpus.open(folder) as corpus:
                 _encode_phrases(corpus, model)
         click.get_current_context().exit(EXIT_SOME_UNREADABLE if report.problems else 0)
-    with Corpus.open(folder, must_exist=remove or not paths, check=not verify) as corpus:
+    with Corpus.open(location, must_exist=remove or not paths, check=not verify) as corpus:
         if remove:
             _remove(corpus, paths)
             return
@@ -191,6 +205,11 @@ def _check_report(report: AddReport, paths: tuple[str, ...]) -> None:
         raise InputError(
             f"No file was read in {', '.join(paths)}. Found: {describe_not_read(report.not_read)}."
         )
+
+
+def _scheme(url: str) -> str:
+    """The beginning of a URL, without a password."""
+    return url.partition("//")[0] if "//" in url else url
 
 
 def _verify(corpus: Corpus, *, as_json: bool) -> bool:

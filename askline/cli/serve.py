@@ -17,8 +17,9 @@ __all__ = ["serve"]
 @click.option(
     "--index",
     metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the index to search; created if it does not exist.",
+    type=click.Path(file_okay=False),
+    help="Folder of the index to search, created if it does not exist; or the database that "
+    "`askline index --to` filled, postgresql://HOST/DATABASE.",
 )
 @allow_partial_option
 @click.option(
@@ -124,10 +125,19 @@ __all__ = ["serve"]
     show_default=True,
     help="Most idle connections per client address; behind a proxy, of all clients together.",
 )
+@click.option(
+    "--drain-seconds",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="After SIGTERM, answer 503 on /ready and go on serving for SECONDS, so that a load "
+    "balancer sends no more requests; then stop.",
+)
 @click.option("--log-text", is_flag=True, help="Write questions to the access log.")
 def serve(
     *,
-    index: Path | None,
+    index: str | None,
     allow_partial: bool,
     retriever: str | None,
     host: str,
@@ -144,6 +154,7 @@ def serve(
     max_tokens: int,
     max_seconds: float,
     max_connections: int,
+    drain_seconds: float,
     log_text: bool,
 ) -> None:
     """
@@ -158,6 +169,7 @@ def serve(
       askline serve \\
           --retriever 'postgresql://localhost/library?table=books&text=body'
       askline serve --host 0.0.0.0 --key "$KEY"
+      askline serve --index postgresql://localhost/library --drain-seconds 5
     """
     if any(find_spec(module) is None for module in ("fastapi", "uvicorn", "prometheus_client")):
         raise MissingExtraError("Serving", "serve")  # checked without importing: that takes time
@@ -189,6 +201,7 @@ def serve(
             connections=max(max_connections, Limits().connections),
             connections_per_address=max_connections,
         ),
+        drain_seconds=drain_seconds,
         log_text=log_text,
     )
     run_server(settings, lambda url: click.echo(f"Listening on {url}", err=True))

@@ -30,6 +30,7 @@ def status(folder: str, *, allow_partial: bool, as_json: bool) -> None:
     \b
     Example:
       askline status DIR
+      askline status postgresql://localhost/library
     """
     from ..corpus import Corpus
 

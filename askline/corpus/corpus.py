@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -35,7 +36,7 @@ from .results import (
 from .retrieval import LexicalRetriever, Retriever, to_document_sentence
 from .sharded_storage import ShardedStorage, merge_verify_reports
 from .shards import Manifest
-from .storage import Storage
+from .storage import Storage, is_postgres_url
 from .storage_errors import SearchIndexDamagedError
 from .verification import verify_store
 
@@ -44,11 +45,12 @@ __all__ = ["Corpus"]
 
 class Corpus:
     """
-    A collection of documents, in a folder (`open`) or in memory (`in_memory`).
+    A collection of documents, in a folder or a database (`open`) or in memory (`in_memory`).
 
-    One process writes at a time; any number of threads and processes ask in the meantime. A process
-    that is killed loses nothing that was reported. A corpus in a folder can be pickled: the copy
-    opens the same folder with the same ranker.
+    In a folder, one process writes at a time; any number of threads and processes ask in the
+    meantime. In a PostgreSQL database, any number of machines write and ask. A process that is
+    killed loses nothing that was reported. A corpus that was opened can be pickled: the copy opens
+    the same place with the same ranker.
 
     A folder of shards is one corpus too, with the scores of a single index. It can be asked, and
     not changed.
@@ -78,6 +80,10 @@ class Corpus:
         """
         The corpus in a folder; a new one if the folder is missing or empty.
 
+        `folder` may also be the URL of a database, `postgresql://HOST/DATABASE?schema=NAME`, where
+        the corpus is in tables of that schema (by default `askline`), which are created if they are
+        missing.
+
         An existing one is checked for damage, which takes milliseconds: all pages of a small store,
         or a sample of documents of a large one. CorpusError if it is damaged; with `check=False` it
         is opened all the same, for `verify`.
@@ -88,6 +94,10 @@ class Corpus:
         The folder may be one of shards (`build_shards`). CorpusError if one of them is missing or
         damaged; with `allow_partial`, the others are asked, and the answers say what is missing.
         """
+        if is_postgres_url(folder):
+            from .postgres_store import PostgresStorage
+
+            return cls(PostgresStorage.open(str(folder), must_exist=must_exist), ranker)
         path = Path(folder).expanduser()
         if (manifest := Manifest.read(path)) is not None:
             shards = ShardedStorage.open(path, manifest, check=check, allow_partial=allow_partial)
@@ -253,6 +263,14 @@ class Corpus:
             answers = ask(self.retriever(phrases=phrases), ranker)
         return replace(answers, missing_shards=self.missing_shards)
 
+    def snapshot(self) -> AbstractContextManager[None]:
+        """
+        In its block, this thread sees one state of a corpus in a database while others write.
+
+        `ask` does this by itself. A corpus in a folder shows the last state that was stored.
+        """
+        return self._store.snapshot()
+
     def nearest(self, question: str, *, top_k: int = 5, context: int = 1) -> Answers:
         """The sentences of the nearest phrases, nearest first; no ranker is used."""
         check_question(question)
@@ -303,7 +321,7 @@ class Corpus:
             shards = [type(self)(part, None) for part in parts]
             return merge_verify_reports([each.verify(on_document=on_document) for each in shards])
         started = time.monotonic()
-        with self._storage.writing() as store:
+        with self._storage.writing(repairing=True) as store:
             found = verify_store(store, on_document)
             search_rebuilt = self._storage.repair_search(rebuild=found.rebuilt)
         restored = set(found.restored)

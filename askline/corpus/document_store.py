@@ -29,7 +29,9 @@ from .schema import (
 from .storage_errors import DamagedDocumentError
 
 __all__ = [
+    "CHECKED_HEADER",
     "SELECT_SENTENCES",
+    "SELECT_TEXTS",
     "CorpusReader",
     "DocumentReader",
     "DocumentState",
@@ -44,15 +46,16 @@ _SAMPLED_DOCUMENTS = 50
 _SAMPLED_SENTENCES = 10
 _SENTENCES_PER_QUERY = 10_000
 _STATE_COLUMNS = "size, modified, sha256, reading, problem, problem_line, left_out, problem_reason"
-_SELECT_HEADER = f"SELECT {', '.join(CHECKED_COLUMNS)}, checksum FROM documents WHERE id = ?"
+CHECKED_HEADER = f"{', '.join(CHECKED_COLUMNS)}, checksum"
+_SELECT_HEADER = f"SELECT {CHECKED_HEADER} FROM documents WHERE id = ?"
 SELECT_SENTENCES = """
 SELECT ordinal, first, last, place, kind, {columns}
 FROM sentences s LEFT JOIN headings h ON h.document = s.document AND h.number = s.heading
 WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
 """
-_TEXTS = "coalesce(h.text, ''), s.text, coalesce(h.path, ''), coalesce(h.lead_in, '')"
-_SELECT_UNCHECKED = SELECT_SENTENCES.format(columns=_TEXTS)
-_SELECT_CHECKED = SELECT_SENTENCES.format(columns=f"{_TEXTS}, s.checksum")
+SELECT_TEXTS = "coalesce(h.text, ''), s.text, coalesce(h.path, ''), coalesce(h.lead_in, '')"
+_SELECT_UNCHECKED = SELECT_SENTENCES.format(columns=SELECT_TEXTS)
+_SELECT_CHECKED = SELECT_SENTENCES.format(columns=f"{SELECT_TEXTS}, s.checksum")
 _SENTENCE_COLUMNS = "document ordinal first last place kind heading text checksum".split()
 _HEADING_COLUMNS = "document number text path lead_in".split()
 _RECORD_COLUMNS = "document first row id checksum".split()
@@ -73,6 +76,10 @@ class DocumentReader(Protocol):
         """The header of a document; None if it has been removed. Its checksum is checked."""
         ...
 
+    def documents(self, document_ids: Iterable[int]) -> dict[int, DocumentHeader]:
+        """The headers of documents by id, without those that have been removed; checked."""
+        ...
+
     def document_id(self, name: str) -> int | None:
         """The id of the document of that name."""
         ...
@@ -83,6 +90,12 @@ class DocumentReader(Protocol):
 
     def unchecked_sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
         """Like `sentences`, but faster, and damaged sentences are returned too."""
+        ...
+
+    def passage_sentences(
+        self, places: Sequence[tuple[int, int, int]]
+    ) -> list[list[SentenceRecord]]:
+        """The unchecked sentences of passages, each given by document, first and last sentence."""
         ...
 
     def row_at(self, document_id: int, offset: int) -> RowRecord | None:
@@ -259,10 +272,12 @@ class DocumentStore(ABC):
             row = self._one(_SELECT_HEADER, document_id)
         if row is None:
             return None
-        *header, checksum = row
-        self._compare(document_id, checksum, document_checksum, document_id, header)
-        columns = dict(zip(CHECKED_COLUMNS, header, strict=True))
-        return DocumentHeader(*(columns[field] for field in DocumentHeader._fields))
+        return self._checked_header(document_id, *row)
+
+    def documents(self, document_ids: Iterable[int]) -> dict[int, DocumentHeader]:
+        """The headers of documents by id, without those that have been removed; checked."""
+        headers = {document_id: self.document(document_id) for document_id in document_ids}
+        return {document_id: header for document_id, header in headers.items() if header}
 
     def document_id(self, name: str) -> int | None:
         """The id of the document of that name."""
@@ -292,6 +307,12 @@ class DocumentStore(ABC):
         """
         rows = self._all(_SELECT_UNCHECKED, document_id, first, last)
         return [SentenceRecord(*row) for row in rows]
+
+    def passage_sentences(
+        self, places: Sequence[tuple[int, int, int]]
+    ) -> list[list[SentenceRecord]]:
+        """The unchecked sentences of passages, each given by document, first and last sentence."""
+        return [self.unchecked_sentences(*place) for place in places]
 
     def iter_sentences(self, document_id: int) -> Iterator[SentenceRecord]:
         """Every sentence of a document in order, unchecked, read in parts to save memory."""
@@ -497,6 +518,12 @@ class DocumentStore(ABC):
             *(count, table_rows, checksum, document_id),
         )
         return count
+
+    def _checked_header(self, document_id: int, *columns: Any) -> DocumentHeader:
+        *header, checksum = columns
+        self._compare(document_id, checksum, document_checksum, document_id, header)
+        fields = dict(zip(CHECKED_COLUMNS, header, strict=True))
+        return DocumentHeader(*(fields[field] for field in DocumentHeader._fields))
 
     def _checked_row(
         self, document_id: int, start: int, row: int, own_id: str, checksum: int | None

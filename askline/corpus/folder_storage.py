@@ -75,7 +75,7 @@ class FolderStorage(Storage):
         return self._search
 
     @contextmanager
-    def writing(self) -> Iterator[Store]:
+    def writing(self, *, repairing: bool = False) -> Iterator[Store]:  # noqa: ARG002
         """Hold the writer lock, and update the search index before releasing it."""
         if self.folder is None:
             yield self.store

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import takewhile
 from textwrap import indent
 from typing import Protocol, cast, runtime_checkable
@@ -131,10 +131,11 @@ class LexicalRetriever:
         first = max(_MIN_PASSAGES, round(k * _PASSAGES_PER_SENTENCE))
         wide = round(k * _WIDE_PASSAGES_PER_SENTENCE) if options.own_match else 0
         hits = self._search.search(terms.factors, max(first, wide), titles=options.titles)
+        places = [(hit.document_id, hit.first, hit.last) for hit in hits]
         pairs = [
             (hit, sentence)
-            for hit in hits
-            for sentence in self._store.unchecked_sentences(hit.document_id, hit.first, hit.last)
+            for hit, found in zip(hits, self._store.passage_sentences(places), strict=True)
+            for sentence in found
             if sentence.is_candidate
         ]
         texts = [sentence.text[:MAX_SENTENCE_CHARACTERS] for _, sentence in pairs]
@@ -152,18 +153,15 @@ class LexicalRetriever:
 
     def _with_titles(self, pairs: Sequence[_Found], matches: TextMatches) -> TextMatches:
         """The matches of sentences together with the title, headings and lead-in of each."""
-        title = cache(self._title)
+        headers = self._store.documents({hit.document_id for hit, _ in pairs})
+        titles = {document_id: header.title for document_id, header in headers.items()}
         above = [
-            f"{title(hit.document_id)}\n{passage_heading(sentence)}\n{sentence.lead_in}"
+            f"{titles.get(hit.document_id, '')}\n{passage_heading(sentence)}\n{sentence.lead_in}"
             for hit, sentence in pairs
         ]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(above))}
         contexts = match_texts(list(numbers), matches.terms, self._search.stem, self._soft_words)
         return matches.under(contexts, [numbers[text] for text in above])
-
-    def _title(self, document_id: int) -> str:
-        header = self._store.document(document_id)
-        return header.title if header else ""
 
     @property
     def _soft_words(self) -> SimilarWords | None:
@@ -193,14 +191,13 @@ class LexicalRetriever:
         self, scored: Sequence[tuple[PassageHit, SentenceRecord, float]]
     ) -> list[RetrievedSentence]:
         """Add the headers of the documents; leave out documents removed in the meantime."""
-        ids = {hit.document_id for hit, _, _ in scored}
-        headers = {document_id: self._store.document(document_id) for document_id in ids}
+        headers = self._store.documents({hit.document_id for hit, _, _ in scored})
         return [
             to_retrieved_sentence(
                 self._store, hit.document_id, header, sentence, score, (hit.first, hit.last)
             )
             for hit, sentence, score in scored
-            if (header := headers[hit.document_id]) is not None
+            if (header := headers.get(hit.document_id)) is not None
         ]
 
 

@@ -92,7 +92,7 @@ class ShardedStorage(Storage):
             self._merged = MergedSearch(indexes, self.store.number_of)
         return self._merged
 
-    def writing(self) -> AbstractContextManager[DocumentStore]:
+    def writing(self, *, repairing: bool = False) -> AbstractContextManager[DocumentStore]:  # noqa: ARG002
         """CorpusError: shards cannot be changed."""
         raise _read_only_error(self.folder)
 

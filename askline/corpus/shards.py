@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -149,6 +149,17 @@ class ShardedStore:
         """The header of a document; None if it has been removed. Its checksum is checked."""
         store, own = self._of(document_id)
         return store.document(own)
+
+    def documents(self, document_ids: Iterable[int]) -> dict[int, DocumentHeader]:
+        """The headers of documents by id, without those that have been removed; checked."""
+        headers = {document_id: self.document(document_id) for document_id in document_ids}
+        return {document_id: header for document_id, header in headers.items() if header}
+
+    def passage_sentences(
+        self, places: Sequence[tuple[int, int, int]]
+    ) -> list[list[SentenceRecord]]:
+        """The unchecked sentences of passages, each given by document, first and last sentence."""
+        return [self.unchecked_sentences(*place) for place in places]
 
     def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
         """The sentences `first` to `last` of a document, both included."""

@@ -21,7 +21,7 @@ from .results import MissingShard
 if TYPE_CHECKING:  # phrases load numpy, ONNX and a model
     from .phrase_retrieval import MergedPhraseRetriever, PhraseRetriever
 
-__all__ = ["Phrases", "Storage", "StorageStatus"]
+__all__ = ["Phrases", "Storage", "StorageStatus", "is_postgres_url"]
 
 
 class Phrases(Protocol):
@@ -46,6 +46,11 @@ class Phrases(Protocol):
     def close(self) -> None:
         """Close the index."""
         ...
+
+
+def is_postgres_url(location: object) -> bool:
+    """Whether the location of a corpus is a PostgreSQL database."""
+    return isinstance(location, str) and location.startswith(("postgresql://", "postgres://"))
 
 
 class StorageStatus(NamedTuple):
@@ -80,8 +85,12 @@ class Storage(ABC):
         """A search index with all changes; with `rebuild`, built anew from the documents."""
 
     @abstractmethod
-    def writing(self) -> AbstractContextManager[DocumentStore]:
-        """The store to change. Whoever adds or removes documents does it in here."""
+    def writing(self, *, repairing: bool = False) -> AbstractContextManager[DocumentStore]:
+        """
+        The store to change. Whoever adds or removes documents does it in here.
+
+        With `repairing`, the search index may be unusable, and `repair_search` follows.
+        """
 
     @abstractmethod
     def repair_search(self, *, rebuild: bool) -> bool:

@@ -149,15 +149,27 @@ def ask_index(
     index: Corpus | RemoteRetriever, ranker: Ranker, job: AskJob, deadline_ms: float | None
 ) -> AskResponse:
     """Answer from the index, or from the texts of a search server."""
-    start = time.perf_counter()
-    recorder = StageRecorder(ranker, Deadline.after(deadline_ms))
+    start, deadline = time.perf_counter(), Deadline.after(deadline_ms)
+    if isinstance(index, RemoteRetriever):
+        return _ask_index(index, ranker, job, deadline, start)
     try:
-        found, ranked = _ask_retriever(index, recorder, job)
+        with index.snapshot():
+            return _ask_index(index, ranker, job, deadline, start)
     except CorpusError:
-        if isinstance(index, RemoteRetriever):
-            raise
         index.ask(job.question, top_k=1)  # rebuilds a damaged search index
-        found, ranked = _ask_retriever(index, recorder, job)
+        with index.snapshot():
+            return _ask_index(index, ranker, job, deadline, start)
+
+
+def _ask_index(
+    index: Corpus | RemoteRetriever,
+    ranker: Ranker,
+    job: AskJob,
+    deadline: Deadline | None,
+    start: float,
+) -> AskResponse:
+    recorder = StageRecorder(ranker, deadline)
+    found, ranked = _ask_retriever(index, recorder, job)
     answers = []
     for position, each in enumerate(found.answers[: job.top_k]):
         context = _paragraph_of_answer(index, each, ranked.sentences) if position == 0 else None

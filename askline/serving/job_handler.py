@@ -11,6 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..corpus import Corpus
+from ..corpus.connectors import ServerUrl
+from ..corpus.storage import is_postgres_url
 from ..engine.encoder import OnnxEncoder
 from ..engine.tokenizer import WordPiece
 from ..errors import SpecError
@@ -213,7 +215,9 @@ class JobHandler:
 
 def _hide_paths(message: str, index_folder: str | None) -> str:
     """Leave paths of this machine out of a message: they are not the client's business."""
-    if index_folder is not None:
+    if index_folder is not None and is_postgres_url(index_folder):
+        message = message.replace(str(ServerUrl.parse(index_folder)), "INDEX")
+    elif index_folder is not None:
         folders = {str(Path(index_folder).expanduser()), os.path.realpath(index_folder)}
         folders |= {index_folder, os.path.abspath(index_folder)}
         for folder in sorted(folders - {".", "/"}, key=len, reverse=True):
@@ -255,7 +259,7 @@ def _open_index(config: WorkerConfig) -> Corpus | RemoteRetriever | None:
         return RemoteRetriever(config.retriever)
     if config.index is None:
         return None
-    corpus = Corpus.open(Path(config.index), ranker=None, allow_partial=config.allow_partial)
+    corpus = Corpus.open(config.index, ranker=None, allow_partial=config.allow_partial)
     corpus.retriever()  # completes what a killed process left unfinished
     return corpus
 

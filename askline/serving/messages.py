@@ -93,7 +93,7 @@ class WorkerConfig:
     models: list[str]
     """Specs of the rankers; the first is the default. Empty for askline's default ranker."""
     index: str | None
-    """The folder of the index."""
+    """The folder of the index, or the URL of its database."""
     retriever: str | None
     """The URL of a search server that is used in place of an index."""
     max_tokens: int

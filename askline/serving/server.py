@@ -8,7 +8,9 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from types import FrameType
 
 import uvicorn
 
@@ -70,9 +72,29 @@ async def _serve(
             # service has stopped, so they are ignored.
             signal.signal(getattr(signal, name), signal.SIG_IGN)
         on_ready(_url(listener))
-        await uvicorn.Server(config).serve(sockets=[listener])
+        server = _DrainingServer(config, pool, settings.drain_seconds)
+        await server.serve(sockets=[listener])
     finally:
         await pool.stop()
+
+
+class _DrainingServer(uvicorn.Server):
+    """Reports that it is not ready, serves on for some seconds, and stops; at once for Ctrl-C."""
+
+    def __init__(self, config: uvicorn.Config, pool: WorkerPool, seconds: float) -> None:
+        super().__init__(config)
+        self._pool, self._seconds = pool, seconds
+        self._loop = asyncio.get_running_loop()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Called for SIGINT and SIGTERM. A second signal ends the draining."""
+        is_first = not self._pool.is_draining
+        self._pool.is_draining = True
+        if sig == signal.SIGTERM and is_first and self._seconds:
+            stop = partial(self.handle_exit, sig, frame)
+            self._loop.call_soon_threadsafe(self._loop.call_later, self._seconds, stop)
+        else:
+            super().handle_exit(sig, frame)
 
 
 def _bind(settings: Settings) -> socket.socket:

@@ -24,7 +24,8 @@ class Settings:
 
     models: tuple[str, ...] = ()
     """Specs of rankers. The first is the default; without any, askline's default ranker is used."""
-    index: Path | None = None
+    index: str | Path | None = field(default=None, repr=False)
+    """The folder of the index, or the URL of the database that has it."""
     allow_partial: bool = False
     """Whether an index of shards is searched of which some are missing or damaged."""
     retriever: str | None = field(default=None, repr=False)
@@ -39,6 +40,8 @@ class Settings:
     batch_size: int = 8
     """Requests that a worker ranks in one batch, if its ranker gains from that."""
     limits: Limits = field(default_factory=Limits)
+    drain_seconds: float = 0.0
+    """Seconds between SIGTERM and the end of listening, in which `/ready` answers 503."""
     log_text: bool = False
     """Whether the access log contains the questions."""
 

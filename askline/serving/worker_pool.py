@@ -112,11 +112,13 @@ class WorkerPool:
         self._supervisors: list[asyncio.Task[None]] = []
         self._mean_job_seconds = 0.05  # moving average
         self._description = WorkerReady([], [], 1)
+        self.is_draining = False
+        """Whether the service is about to stop: it serves, but wants no new requests."""
 
     @property
     def is_ready(self) -> bool:
         """Whether at least one worker has started and answers pings."""
-        return any(worker.is_responsive for worker in self._workers)
+        return not self.is_draining and any(worker.is_responsive for worker in self._workers)
 
     @property
     def description(self) -> WorkerReady:

@@ -1,5 +1,5 @@
 """
-The connector for PostgreSQL: full-text search, and vectors if the table has them.
+The connector for a PostgreSQL table of your own: full-text search, and vectors if it has them.
 
 PostgreSQL's `ts_rank` does not weight rare words higher than common ones. Therefore the texts with
 each word of the question are counted first, up to a limit, and the ranks per word are added with
@@ -9,17 +9,17 @@ a question with a word that is in every text stays fast in a large table.
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...errors import CorpusError, InputError, UnknownNameError, require_extra, unknown_name_message
+from ...errors import CorpusError, InputError, UnknownNameError, unknown_name_message
 from ...rankers.requests import check_question
 from ..bm25 import Stemmer, inverse_document_frequency
 from ..results import RetrievedSentence
+from .postgres_connection import open_postgres, postgres_errors
 from .sentence_retrieval import SentenceWithNeighbors, ServerText, best_sentences
 from .server_url import ServerUrl, find_text_field, require_field
 
@@ -88,7 +88,7 @@ class PostgresConnector:
                 "Vectors need both: embedding=COLUMN in the URL, and `encode`, which returns the "
                 "vector of a question."
             )
-        with _postgres_errors(server, options):
+        with _errors(server, options):
             connection = _open_connection(server, options)
             try:
                 table = _inspect_table(connection, options)
@@ -102,7 +102,7 @@ class PostgresConnector:
         check_question(question)
         vector = None if self._encode is None else _vector_literal(self._encode(question))
         options = self._table.options
-        with self._lock, _postgres_errors(self._server, options):
+        with self._lock, _errors(self._server, options):
             if self._connection.closed:
                 self._connection = _open_connection(self._server, options)
             texts = self._search_words(question)
@@ -306,7 +306,10 @@ class TableOptions:
         """Read the options; InputError for one that is invalid."""
         given = server.options
         if not given.get("table"):
-            raise InputError(f"{server} must name a table: {server}?table=TABLE&text=COLUMN.")
+            raise InputError(
+                f"{server} must name a table: {server}?table=TABLE&text=COLUMN. For a corpus that "
+                "askline wrote into the database, use --index URL or Corpus.open(URL)."
+            )
         distance = given.get("distance", "cosine")
         if distance not in DISTANCES:
             raise UnknownNameError("distance", distance, DISTANCES)
@@ -423,65 +426,16 @@ def _column_type(
 
 
 def _open_connection(server: ServerUrl, options: TableOptions) -> Connection[Any]:
-    """A read-only connection; libpq looks for user and password if the URL has none."""
-    psycopg = require_extra("psycopg", purpose="PostgreSQL", extra="postgres")
-    others = {name: value for name, value in server.options.items() if name not in OPTIONS}
-    parameters: dict[str, Any] = {
-        "host": server.host or None,
-        "port": server.port,
-        "dbname": server.path or None,
-        "user": server.user,
-        "password": server.password,
-        "connect_timeout": max(2, math.ceil(options.timeout)),  # libpq allows no less than 2
-        "tcp_user_timeout": round(1000 * options.timeout),
-        "application_name": "askline",
-        **others,
-    }
-    try:
-        psycopg.conninfo.make_conninfo(**parameters)
-    except psycopg.ProgrammingError as error:
-        unknown = next(iter(others), "")
-        message = unknown_name_message("option", unknown, OPTIONS)
-        raise InputError(f"{message} It is not an option of libpq either.") from error
-    connection: Connection[Any] = psycopg.connect(
-        **parameters, autocommit=True, prepare_threshold=None
-    )
+    """A read-only connection."""
+    connection = open_postgres(server, OPTIONS, options.timeout)
     connection.execute(
-        "SELECT set_config('statement_timeout', %s, false), "
-        "set_config('default_transaction_read_only', 'on', false), "
+        "SELECT set_config('default_transaction_read_only', 'on', false), "
         "set_config('hnsw.ef_search', %s, false)",  # by default, HNSW returns 40 texts at most
-        [str(round(1000 * options.timeout)), str(min(1000, max(40, options.texts)))],
+        [str(min(1000, max(40, options.texts)))],
     )
     return connection
 
 
-@contextmanager
-def _postgres_errors(server: ServerUrl, options: TableOptions) -> Iterator[None]:
-    """Raise errors of psycopg as CorpusError."""
-    psycopg = require_extra("psycopg", purpose="PostgreSQL", extra="postgres")
-    try:
-        yield
-    except psycopg.errors.QueryCanceled as error:
-        raise CorpusError(
-            f"{server}: No answer within {options.timeout:g} seconds. Allow more, "
-            "timeout=SECONDS, or create an index on the words (docs/guides/search-servers.md)."
-        ) from error
-    except psycopg.errors.ConnectionTimeout as error:
-        raise CorpusError(
-            f"{server}: No connection within {options.timeout:g} seconds. Check host and port."
-        ) from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise CorpusError(f"{server}: {_message(error, server)}. Grant SELECT on it.") from error
-    except psycopg.OperationalError as error:
-        raise CorpusError(
-            f"{server} cannot be reached: {_message(error, server)}. Check host, port, database "
-            "and user; the password may come from PGPASSWORD or ~/.pgpass."
-        ) from error
-    except psycopg.Error as error:
-        raise CorpusError(f"{server} cannot answer: {_message(error, server)}.") from error
-
-
-def _message(error: Any, server: ServerUrl) -> str:
-    """The first line of the message; the statement and the hints of libpq follow it."""
-    lines = (error.diag.message_primary or str(error)).splitlines()
-    return server.without_password(next(iter(lines), type(error).__name__)).rstrip(".")
+def _errors(server: ServerUrl, options: TableOptions) -> AbstractContextManager[None]:
+    slow = ", or create an index on the words (docs/guides/search-servers.md)"
+    return postgres_errors(server, options.timeout, slow=slow)

@@ -32,8 +32,11 @@ async def health() -> HealthResponse:
 @router.head("/ready", include_in_schema=False)
 @router.get("/ready", responses=error_responses(503), summary="Whether a worker is ready")
 async def ready(request: Request) -> HealthResponse:
-    """Answers 503 while no worker has started, and while none of them responds."""
-    if not service_of(request).pool.is_ready:
+    """Answers 503 while no worker has started or responds, and once the service is to stop."""
+    pool = service_of(request).pool
+    if pool.is_draining:
+        raise ServiceError("The service is about to stop.", status=503)
+    if not pool.is_ready:
         raise ServiceError("No worker is ready.", status=503, retry_after=1)
     return HealthResponse(status="ready")
 

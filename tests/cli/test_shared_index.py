@@ -1,0 +1,48 @@
+"""`askline index --to` and the commands that read such an index, with a real PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ..postgres_server import PostgresServer
+from .conftest import Run
+
+pytest.importorskip("psycopg")
+pytestmark = pytest.mark.slow
+
+
+def test_index_ask_and_status_take_a_url(
+    run: Run, tmp_path: Path, postgres_server: PostgresServer
+) -> None:
+    url = postgres_server.url(schema="commands")
+    (tmp_path / "rock.txt").write_text("The first lighthouse was lit in 1698. It sank.\n")
+    (tmp_path / "bread.txt").write_text("Yeast makes dough rise.\n")
+    assert run("ask", "Who?", "--index", url).exit_code == 1
+    indexed = run("index", str(tmp_path), "--to", url)
+    assert (indexed.exit_code, indexed.stdout[:8]) == (0, "2 added:")
+    question = "When was the first lighthouse lit?"
+    asked = run("ask", question, "--index", url, "--ranker", "bm25", "--json")
+    assert asked.exit_code == 0, asked.output
+    assert json.loads(asked.stdout)["answers"][0]["document"] == "rock.txt"
+    assert "documents   2\n" in run("status", url).stdout
+    assert "2 checked, 0 damaged" in run("index", "--verify", "--to", url).stdout
+    assert run("index", "--remove", str(tmp_path), "--to", url).stdout == "bread.txt\nrock.txt\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "Give either --out DIR or --to URL."),
+        (["--out", "x", "--to", "postgresql://h/d"], "Give either --out DIR or --to URL."),
+        (["--to", "mysql://me:secret@h/d"], "--to must be postgresql://HOST/DATABASE"),
+        (["--to", "postgresql://h/d", "--phrases"], "Phrases and shards are kept only in folders"),
+    ],
+)
+def test_wrong_places_are_refused(run: Run, options: list[str], message: str) -> None:
+    refused = run("index", ".", *options)
+    assert refused.exit_code == 2
+    assert message in refused.output
+    assert "secret" not in refused.output
