@@ -80,7 +80,7 @@ test-clients: $(CLIENTS) ## Test clients that are too large for the test environ
 # Each integration has an environment of its own, with its extra and the packages that its tests use.
 TEST_PACKAGES_arrow := datasets duckdb pandas polars
 TEST_PACKAGES_langchain := langchain-classic langchain-tests
-TEST_PACKAGES_litellm := litellm
+TEST_PACKAGES_litellm := dspy httpx litellm
 EXAMPLE := tests/examples/test_examples.py::test_an_example_prints_what_it_shows
 EXAMPLES_arrow := '$(EXAMPLE)[dataframes]'
 EXAMPLES_mcp := '$(EXAMPLE)[mcp_client]'

@@ -228,7 +228,7 @@ def free_port() -> int:
 def check_command(command: str) -> None:
     """The extras and the targets of make that a command names exist."""
     extras = set(re.findall(r"^([a-z-]+) = \[", PROJECT.read_text("utf-8"), re.MULTILINE))
-    for extra in re.findall(r"pip install '\.\[([\w,]+)\]'", command):
+    for extra in re.findall(r"pip install '\.\[([\w,-]+)\]'", command):
         assert set(extra.split(",")) <= extras, command
     for target in re.findall(r"^make ([\w-]+)", command):
         make = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True)

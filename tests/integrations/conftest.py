@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from askline import Corpus
+from tests.docs.blocks import PageSession, blocks_of, free_port
 
 QUESTION = "Who wrote Emma?"
 TEXTS = [
@@ -53,3 +54,26 @@ def error_without() -> Callable[[str, str], str]:
 
 
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def run_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Run the code blocks of a section of docs/integrations.md, in a folder with an index."""
+    monkeypatch.chdir(tmp_path)
+    with Corpus.open("DIR") as corpus:
+        corpus.add_texts({"emma.txt": "Emma is a novel. Jane Austen wrote Emma in 1815."})
+    session = PageSession(tmp_path, {"8080": str(free_port())})
+
+    def run(heading: str) -> None:
+        page = ROOT / "docs" / "integrations.md"
+        lines = page.read_text("utf-8").splitlines()
+        first = lines.index(f"## {heading}") + 1
+        ends = [at for at, line in enumerate(lines) if line.startswith("## ") and at >= first]
+        last = min([*ends, len(lines)])
+        blocks = [block for block in blocks_of(page) if first < block.line <= last]
+        assert blocks
+        for block in blocks:
+            session.run(block)
+
+    yield run
+    session.close()

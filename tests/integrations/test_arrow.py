@@ -348,3 +348,7 @@ def test_a_missing_package_names_the_install_command() -> None:
         done.stderr
     )
     assert "[arrow]" in done.stderr
+
+
+def test_the_docs_run(run_docs: Callable[[str], None]) -> None:
+    run_docs("Arrow: pandas, polars, DuckDB, datasets")

@@ -150,3 +150,7 @@ def test_a_missing_package_names_the_install_command(
     message = error_without("langchain_core", "askline.integrations.langchain")
     assert "LangChain integration needs more packages. Run: pip install" in message
     assert "[langchain]" in message
+
+
+def test_the_docs_run(run_docs: Callable[[str], None]) -> None:
+    run_docs("LangChain")

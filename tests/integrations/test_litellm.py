@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -72,3 +72,8 @@ def test_infinity_returns_the_documents(base: str) -> None:
     )
     assert found.results[0]["document"]["text"] == DOCUMENTS[2]
     assert len(found.results) == len(DOCUMENTS)
+
+
+def test_the_docs_run(run_docs: Callable[[str], None]) -> None:
+    run_docs("litellm")
+    run_docs("DSPy")

@@ -144,3 +144,7 @@ def test_a_missing_package_names_the_install_command(
     message = error_without("llama_index.core", "askline.integrations.llama_index")
     assert "LlamaIndex integration needs more packages. Run: pip install" in message
     assert "[llama-index]" in message
+
+
+def test_the_docs_run(run_docs: Callable[[str], None]) -> None:
+    run_docs("LlamaIndex")

@@ -82,3 +82,7 @@ def test_a_missing_package_names_the_install_command(
     message = error_without("pyterrier", "askline.integrations.pyterrier")
     assert "PyTerrier integration needs more packages. Run: pip install" in message
     assert "[pyterrier]" in message
+
+
+def test_the_docs_run(run_docs: Callable[[str], None]) -> None:
+    run_docs("PyTerrier")

@@ -63,3 +63,8 @@ def test_a_missing_package_names_the_install_command(
     message = error_without("rerankers", "askline.integrations.rerankers")
     assert "rerankers integration needs more packages. Run: pip install" in message
     assert "[rerankers]" in message
+
+
+def test_the_docs_run(run_docs: Callable[[str], None]) -> None:
+    run_docs("rerankers")
+    run_docs("CrossEncoder")
