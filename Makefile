@@ -13,7 +13,7 @@ SPARK := $(VENV)/spark/.made
 INTEGRATIONS := arrow haystack langchain litellm llama_index mcp pyterrier rerankers
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations test-spark browser java format docs notebook docs-site lock dist reproduce clean
+.PHONY: help demo check test lint types fast unit fuzz test-clients test-integrations test-spark browser proxy java format docs notebook docs-site lock dist reproduce clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s  %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,7 +47,7 @@ types: $(DEV)
 fast: $(DEV)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m 'not slow' -n auto
 
-unit: $(DEV) browser
+unit: $(DEV) browser proxy
 	$(BIN)/python -m pytest
 
 # The tests of the web page need chromium. It is installed only as root on Debian.
@@ -59,6 +59,17 @@ browser:
 		echo "Installed chromium for the tests of the web page."; \
 	else \
 		echo "chromium is missing and cannot be installed here: the tests of the web page are skipped."; \
+	fi
+
+# The test of several replicas needs haproxy, also installed only as root on Debian.
+proxy:
+	@if command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ]; then \
+		true; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+		(apt-get update -qq && apt-get install -qq -y --no-install-recommends haproxy) >/dev/null 2>&1; then \
+		echo "Installed haproxy for the test of several replicas."; \
+	else \
+		echo "haproxy is missing and cannot be installed here: the test of several replicas is skipped."; \
 	fi
 
 # The test uses one module of langchain-community, which needs only these packages.

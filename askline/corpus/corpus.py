@@ -308,6 +308,19 @@ class Corpus:
         """
         self._phrases.encode(model, on_document)
 
+    def export_passages(self, url: str) -> int:
+        """
+        Write all passages to an index of a search engine, and return their number.
+
+        `url` is `opensearch://HOST/INDEX` or `elasticsearch://HOST/INDEX`. The index is created if
+        it is missing, and passages of earlier exports that are gone are deleted. `connect(url)`
+        searches them there.
+        """
+        from .connectors.passage_loader import load_passages
+
+        with self.snapshot():
+            return load_passages(self._store, url)
+
     def verify(self, *, on_document: Callable[[], None] | None = None) -> VerifyReport:
         """
         Check every document against its checksums, and repair what is damaged.

@@ -92,6 +92,26 @@ def _search_servers(session: PageSession, request: pytest.FixtureRequest) -> Ite
         database.execute("DROP TABLE books")
 
 
+def _shared_store(session: PageSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    """A PostgreSQL server, notes to index, and a server that answers as OpenSearch does."""
+    import psycopg
+
+    address = f"postgresql://postgres@/postgres?host={request.getfixturevalue('postgres')}"
+    (session.folder / "notes").mkdir()
+    (session.folder / "notes" / "emma.txt").write_text("Jane Austen wrote Emma.", "utf-8")
+    with Engine() as engine, psycopg.connect(address, autocommit=True) as database:
+        session.replaced = {
+            **session.replaced,
+            "localhost:9200": f"127.0.0.1:{engine.port}",
+            "postgresql://localhost/library": address,
+        }
+        session.run_sql = lambda text: database.execute(text.encode())
+        yield
+        database.execute("DROP SCHEMA askline CASCADE")
+        database.execute("DROP OWNED BY reader")
+        database.execute("DROP ROLE reader")
+
+
 def _phrases(session: PageSession, _: pytest.FixtureRequest) -> Iterator[None]:
     (session.folder / "PATH").mkdir()
     (session.folder / "PATH" / "emma.txt").write_text("Jane Austen wrote Emma in 1815.", "utf-8")
@@ -198,6 +218,7 @@ _SETUPS: dict[str, Callable[[PageSession, pytest.FixtureRequest], Iterator[None]
     "docs/guides/phrases.md": _phrases,
     "docs/guides/proxy.md": _proxy,
     "docs/guides/search-servers.md": _search_servers,
+    "docs/guides/shared-store.md": _shared_store,
     "docs/guides/service.md": _service,
     "docs/guides/training.md": _training,
 }

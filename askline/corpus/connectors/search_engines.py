@@ -19,6 +19,8 @@ from .server_url import ServerUrl, find_text_field, require_field
 __all__ = [
     "IndexFields",
     "SearchEngineConnector",
+    "open_engine",
+    "search_engine_errors",
 ]
 
 _OPTIONS = {"text", "title", "texts", "timeout", "tls", "ca"}
@@ -74,10 +76,10 @@ class SearchEngineConnector:
             raise InputError(f"{server} must name one index: {server.scheme}://HOST:9200/INDEX.")
         timeout = server.number_option("timeout", _DEFAULT_TIMEOUT_SECONDS, minimum=0.1)
         texts = int(server.number_option("texts", _DEFAULT_TEXTS, minimum=1))
-        own_client = _create_client(server, timeout) if client is None else None
+        own_client = open_engine(server, timeout) if client is None else None
         client = client or own_client
         try:
-            with _search_engine_errors(server, timeout):
+            with search_engine_errors(server, timeout):
                 fields = _find_fields(client, server)
                 size = int(client.count(index=fields.index)["count"])
         except BaseException:
@@ -91,7 +93,7 @@ class SearchEngineConnector:
         check_question(question)
         index = self._fields
         fields = [index.text, *([index.title] if index.title else [])]
-        with _search_engine_errors(self._server, self._timeout):
+        with search_engine_errors(self._server, self._timeout):
             response = self._client.search(
                 index=index.index,
                 body={
@@ -104,6 +106,8 @@ class SearchEngineConnector:
                 },
                 # If a part of the index is unavailable, fail rather than answer differently.
                 allow_partial_search_results=False,
+                # Document frequencies of all shards, so that their scores can be compared.
+                search_type="dfs_query_then_fetch",
             )
         texts = [text for hit in response["hits"]["hits"] if (text := self._read_text(hit))]
         return best_sentences(question, texts, k, self._stemmer)
@@ -174,7 +178,7 @@ def _nested_value(source: Mapping[str, Any], path: str) -> Any:
     return _nested_value(inner, rest) if rest and isinstance(inner, Mapping) else None
 
 
-def _create_client(server: ServerUrl, timeout: float) -> Any:
+def open_engine(server: ServerUrl, timeout: float = _DEFAULT_TIMEOUT_SECONDS) -> Any:
     """A client that uses HTTPS, unless the server is local or the URL says otherwise."""
     ca = server.options.get("ca")
     tls = server.flag_option("tls", bool(ca) or server.host not in _LOCAL_HOSTS)
@@ -206,7 +210,9 @@ def _credentials(server: ServerUrl, prefix: str) -> tuple[str, str] | None:
 
 
 @contextmanager
-def _search_engine_errors(server: ServerUrl, timeout: float) -> Iterator[None]:
+def search_engine_errors(
+    server: ServerUrl, timeout: float = _DEFAULT_TIMEOUT_SECONDS
+) -> Iterator[None]:
     """
     Raise errors of the clients as CorpusError.
 

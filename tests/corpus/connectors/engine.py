@@ -1,7 +1,8 @@
 """
-An HTTP server that answers three requests of the search engines with the bodies they document.
+An HTTP server that answers requests of the search engines with the bodies they document.
 
-Field capabilities, count and search: https://opensearch.org/docs/latest/api-reference/ and
+Field capabilities, count, search, bulk, delete by query, and the creation of an index:
+https://opensearch.org/docs/latest/api-reference/ and
 https://www.elastic.co/docs/api/doc/elasticsearch/ have the shapes.
 """
 
@@ -36,6 +37,8 @@ class Engine:
     wait: float = 0.0
     failure: tuple[int, dict[str, Any] | str] | None = None
     product: str | None = "Elasticsearch"
+    refused: str | None = None
+    """The id of a document that a bulk request cannot write."""
 
     def __enter__(self) -> Engine:
         engine = self
@@ -44,7 +47,7 @@ class Engine:
             def do_GET(self) -> None:
                 engine._answer(self)
 
-            do_POST = do_GET  # noqa: N815
+            do_POST = do_PUT = do_HEAD = do_GET  # noqa: N815
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -63,12 +66,14 @@ class Engine:
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         url = urlsplit(request.path)
         data = request.rfile.read(int(request.headers.get("Content-Length") or 0))
-        body = json.loads(data) if data else {}
+        is_bulk = url.path.endswith("/_bulk")
+        lines = [json.loads(line) for line in data.splitlines()] if is_bulk else []
+        body = {"lines": lines} if is_bulk else json.loads(data) if data else {}
         self.asked.append(
             Asked(url.path, parse_qs(url.query), body, request.headers.get("Authorization"))
         )
         time.sleep(self.wait)
-        status, content = self.failure or self._content(url.path, body)
+        status, content = self.failure or self._content(request.command, url.path, body)
         plain = isinstance(content, str)
         data = str(content).encode() if plain else json.dumps(content).encode()
         try:
@@ -78,15 +83,25 @@ class Engine:
             if self.product:
                 request.send_header("X-Elastic-Product", self.product)
             request.end_headers()
-            request.wfile.write(data)
+            if request.command != "HEAD":
+                request.wfile.write(data)
         except OSError:
             pass  # the client did not wait
 
-    def _content(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _content(self, method: str, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         pattern, _, verb = path.strip("/").partition("/")
+        if method == "PUT" and not verb:
+            self.indexes[pattern] = {}
+            return 200, {"acknowledged": True, "shards_acknowledged": True, "index": pattern}
         names = [name for name in self.indexes if name.startswith(pattern.rstrip("*"))]
         if not names or (pattern not in names and not pattern.endswith("*")):
             return 404, missing(pattern)
+        if method == "HEAD" or verb == "_refresh":
+            return 200, {"_shards": SHARDS}
+        if verb == "_bulk":
+            return 200, self._write_lines(pattern, body["lines"])
+        if verb == "_delete_by_query":
+            return 200, self._delete(pattern, body["query"]["bool"]["must_not"]["term"])
         if verb == "_field_caps":
             return 200, {"indices": names, "fields": self._fields()}
         documents = [(name, *item) for name in names for item in self.indexes[name].items()]
@@ -102,6 +117,28 @@ class Engine:
             "_shards": SHARDS,
             "hits": {"max_score": 9.5 if hits else None, "hits": hits},
         }
+
+    def _write_lines(self, index: str, lines: list[dict[str, Any]]) -> dict[str, Any]:
+        items = []
+        for action, source in zip(lines[::2], lines[1::2], strict=True):
+            name = action["index"]["_id"]
+            item: dict[str, Any] = {"_index": index, "_id": name, "status": 201}
+            if name == self.refused:
+                cause = {"type": "mapper_parsing_exception", "reason": "failed to parse"}
+                item |= {"status": 400, "error": cause}
+            else:
+                self.indexes[index][name] = source
+            items.append({"index": item})
+        errors = any("error" in item["index"] for item in items)
+        return {"took": 3, "errors": errors, "items": items}
+
+    def _delete(self, index: str, kept: dict[str, str]) -> dict[str, Any]:
+        ((name, value),) = kept.items()
+        stored = self.indexes[index]
+        gone = [key for key, source in stored.items() if source.get(name) != value]
+        for key in gone:
+            del stored[key]
+        return {"took": 3, "deleted": len(gone), "failures": []}
 
     def _fields(self) -> dict[str, Any]:
         return {

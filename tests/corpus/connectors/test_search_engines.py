@@ -78,7 +78,10 @@ def test_the_requests_are_the_documented_ones(server: str, engine: Engine) -> No
     assert (fields.options or fields.body) in ({"fields": ["*"]}, {"fields": "*"})
     assert (count.path, count.body) == ("/books/_count", {})
     assert search.path == "/books/_search"
-    assert search.options == {"allow_partial_search_results": ["false"]}
+    assert search.options == {
+        "allow_partial_search_results": ["false"],
+        "search_type": ["dfs_query_then_fetch"],
+    }
     assert search.body == {
         "query": {
             "multi_match": {"query": QUESTION, "fields": ["body", "title"], "type": "most_fields"}
