@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from importlib import import_module
 from typing import IO, Any
 
 import click
@@ -20,32 +21,58 @@ from click.shell_completion import get_completion_class
 
 from .. import __version__
 from ..errors import AsklineError, InputError, LanguageWarning, MissingExtraError
-from .ask import ask, demo
-from .cache import cache
-from .compare import compare
 from .config import config_path, read_config
-from .data import data
-from .eval import eval_
-from .export import export
-from .index import index
-from .mcp import mcp
-from .rank import rank, rankers
-from .serve import serve
-from .status import status
 from .terminal import COLOR_CHOICES, Color, environment_color, set_color
-from .train_cascade import cascade, context, reader
-from .train_light import light_commands
-from .train_phrases import extractor, phrases
-from .train_transformer import transformer
-from .tune import tune
 
 __all__ = ["cli", "main"]
 
-train = click.Group(
-    "train",
-    [*light_commands(), transformer, cascade, context, reader, extractor, phrases],
-    help="Train a network and write it as a model folder.",
-)
+# The commands of each section of the help, as `module` or `module:function`. A module is imported
+# when its command is used, so that a question does not wait for the options of all trainings.
+_SECTIONS: dict[str, dict[str, str]] = {
+    "Answer questions": {
+        "demo": "ask:demo",
+        "ask": "ask",
+        "index": "index",
+        "status": "status",
+        "cache": "cache",
+        "serve": "serve",
+        "mcp": "mcp",
+    },
+    "Rank and evaluate": {
+        "rank": "rank",
+        "rankers": "rank:rankers",
+        "eval": "eval:eval_",
+        "compare": "compare",
+        "data": "data",
+    },
+    "Train": {"train": "", "tune": "tune", "export": "export"},
+    "Shell": {"completion": ""},
+}
+_COMMANDS = {name: place for section in _SECTIONS.values() for name, place in section.items()}
+
+
+def _load_command(name: str) -> click.Command:
+    """Import a command."""
+    if name == "completion":
+        return completion
+    if name == "train":
+        return _train_group()
+    module, _, function = _COMMANDS[name].partition(":")
+    command: click.Command = getattr(import_module(f"{__name__}.{module}"), function or name)
+    return command
+
+
+def _train_group() -> click.Group:
+    from .train_cascade import cascade, context, reader
+    from .train_light import light_commands
+    from .train_phrases import extractor, phrases
+    from .train_transformer import transformer
+
+    return click.Group(
+        "train",
+        [*light_commands(), transformer, cascade, context, reader, extractor, phrases],
+        help="Train a network and write it as a model folder.",
+    )
 
 
 @click.command()
@@ -66,14 +93,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     assert script is not None  # click supports these three shells
     group = ctx.find_root().command
     click.echo(script(group, {}, "askline", "_ASKLINE_COMPLETE").source())
-
-
-_SECTIONS: dict[str, tuple[click.Command, ...]] = {
-    "Answer questions": (demo, ask, index, status, cache, serve, mcp),
-    "Rank and evaluate": (rank, rankers, eval_, compare, data),
-    "Train": (train, tune, export),
-    "Shell": (completion,),
-}
 
 
 class _FailureError(click.ClickException):
@@ -101,7 +120,36 @@ class _Interruption(click.ClickException):
 
 
 class _Group(click.Group):
-    """Turns errors into one message without a traceback, and lists commands in sections."""
+    """
+    Turns errors into one message without a traceback, and lists commands in sections.
+
+    A command is imported when it is used; `commands` imports all of them.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._loaded: dict[str, click.Command] = {}
+        super().__init__(*args, **kwargs)
+
+    @property
+    def commands(self) -> MutableMapping[str, click.Command]:
+        for name in _COMMANDS:
+            self._load(name)
+        return self._loaded
+
+    @commands.setter
+    def commands(self, commands: MutableMapping[str, click.Command]) -> None:
+        self._loaded.update(commands)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        return self._load(cmd_name) if cmd_name in _COMMANDS else None
+
+    def _load(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            self._loaded[name] = _load_command(name)
+        return self._loaded[name]
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
@@ -129,13 +177,13 @@ class _Group(click.Group):
         ctx: click.Context,  # noqa: ARG002
         formatter: click.HelpFormatter,
     ) -> None:
-        width = max(map(len, self.commands))
-        for title, commands in _SECTIONS.items():
+        width = max(map(len, _COMMANDS))
+        for title, names in _SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(
                     [
                         ((command.name or "").ljust(width), command.get_short_help_str(100))
-                        for command in commands
+                        for command in map(self._load, names)
                     ]
                 )
 
@@ -187,11 +235,6 @@ def cli(ctx: click.Context, color: Color | None) -> None:
     settings = {"folder": config.index, "top": config.top, "threshold": config.threshold}
     given = {name: value for name, value in settings.items() if value is not None}
     ctx.default_map = {"ask": given}
-
-
-for _commands in _SECTIONS.values():
-    for _command in _commands:
-        cli.add_command(_command)
 
 
 def main() -> None:

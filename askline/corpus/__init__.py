@@ -1,9 +1,15 @@
-"""A corpus of documents: the store, the indexes derived from it, retrieval, and `ask`."""
+"""
+A corpus of documents: the store, the indexes derived from it, retrieval, and `ask`.
+
+Connectors and the building of shards are imported when they are first used.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .ask import answer
-from .connectors import Connector, connect
 from .corpus import Corpus
 from .results import (
     AddReport,
@@ -21,8 +27,19 @@ from .results import (
     VerifyReport,
 )
 from .retrieval import HasNeighbors, HasPassages, Retriever
-from .shard_building import build_shards, finish_shards, write_shard
 from .shards import ShardInfo
+
+if TYPE_CHECKING:
+    from .connectors import Connector, connect
+    from .shard_building import build_shards, finish_shards, write_shard
+
+_LATER = {
+    "Connector": "connectors",
+    "connect": "connectors",
+    "build_shards": "shard_building",
+    "finish_shards": "shard_building",
+    "write_shard": "shard_building",
+}
 
 __all__ = [
     "AddReport",
@@ -50,3 +67,10 @@ __all__ = [
     "finish_shards",
     "write_shard",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    return value
