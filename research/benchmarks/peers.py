@@ -5,9 +5,10 @@ askline beside other rerankers: the same questions, candidates and cores, in one
 
 --model is a cross-encoder in Hugging Face's format, --onnx its graph, which is quantized to int8
 if the package onnx is installed. Quality is measured on the WikiQA test questions; time on some of
-them padded to 20, 100, 400 and 1,300 candidates. All systems rank each question in turn, so that
-other load affects all of them. A system whose package is not installed is skipped and named. Each
-part takes about six minutes on two cores and is merged into research/results/peers.json.
+them padded to 20, 100, 400, 1,300 and 5,000 candidates. All systems rank each question in turn, so
+that other load affects all of them. A system whose package is not installed is skipped and named.
+Each part takes about six minutes on two cores and is merged into research/results/peers.json.
+`--plot FILE` draws the times.
 """
 
 from __future__ import annotations
@@ -106,6 +107,20 @@ def flashrank_scores(path: Path, folder: Path) -> Scores:
     return scores
 
 
+def fastembed_scores(path: Path, folder: Path, threads: int) -> Scores:
+    """The TextCrossEncoder of fastembed with these weights, and its default batch size of 64."""
+    name = "Xenova/ms-marco-MiniLM-L-12-v2"  # same shape as our encoder
+    home = Path(mkdtemp())
+    (home / "onnx").mkdir()
+    copy(path, home / "onnx" / "model.onnx")
+    for file in ("config", "tokenizer", "tokenizer_config", "special_tokens_map"):
+        copy(folder / f"{file}.json", home)
+    model: Any = import_module("fastembed.rerank.cross_encoder").TextCrossEncoder(
+        name, threads=threads, specific_model_path=str(home)
+    )
+    return lambda question, candidates: list(model.rerank(question, list(candidates)))
+
+
 def onnx_pass(path: Path, threads: int) -> Scores:
     """The same method as FlashRank: ONNX Runtime, int8, one pass padded to the longest pair."""
     import onnxruntime
@@ -151,7 +166,13 @@ Row = dict[str, Any]
 SET = "wikiqa:test"
 _WEIGHTS = {"torch": "*.safetensors", "onnx": "*.onnx", "openvino": "*.bin"}
 SHIPPED = Path(askline.__file__).parent / "models" / "shipped"
-QUESTIONS = {20: (12, 60.0), 100: (6, 140.0), 400: (3, 170.0), 1_300: (3, 60.0)}
+QUESTIONS = {
+    20: (12, 60.0),
+    100: (6, 140.0),
+    400: (3, 170.0),
+    1_300: (3, 60.0),
+    5_000: (2, 60.0),
+}
 """Maximum number of timed questions by candidates, and seconds after which none is started."""
 _EVERY = 12
 """A second system with the same weights ranks every twelfth question."""
@@ -241,6 +262,7 @@ def systems(options: argparse.Namespace) -> tuple[list[System], dict[str, str]]:
         found += _float_peers(options, left_out)
     if options.onnx:
         found.append(_int8_peer(options, left_out))
+        found += _fastembed(options, left_out)
     return found, left_out
 
 
@@ -294,6 +316,17 @@ def _int8_peer(options: argparse.Namespace, left_out: dict[str, str]) -> System:
         name = f"ONNX Runtime, {kind}, one padded pass"
         scores = onnx_pass(path, options.threads)
     return System(name, scores, path.stat().st_size / 1e6, most=options.most)
+
+
+def _fastembed(options: argparse.Namespace, left_out: dict[str, str]) -> Iterator[System]:
+    """Both precisions: it downloads float32 graphs, and its int8 ones are for other encoders."""
+    if not options.model or find_spec("fastembed") is None:
+        left_out["fastembed"] = "not installed" if options.model else "needs --model"
+        return
+    for path, kind in dict([(options.onnx, "float32"), quantised(options.onnx)]).items():
+        scores = fastembed_scores(path, options.model, options.threads)
+        size = path.stat().st_size / 1e6
+        yield System(f"fastembed, {kind}", scores, size, most=options.most)
 
 
 def _megabytes(folder: Path, pattern: str = "*") -> float:
@@ -353,13 +386,32 @@ def main() -> None:
         figures["quality"] = measure_quality(found, options)
     if options.only != "quality":
         figures |= {"load before": load, "rows": measure_time(found, options)}
+    if options.plot:
+        _plot(figures["rows"], options.plot)
     packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "optimum")
-    others = ("openvino", "FlashRank", "rerankers", "bm25s")
+    others = ("openvino", "FlashRank", "rerankers", "fastembed", "bm25s")
     print(f"Skipped: {left_out}\nSaved to {common.save('peers', figures, *packages, *others)}")
+
+
+def _plot(rows: Sequence[Row], path: Path) -> None:
+    """Milliseconds against candidates, both axes logarithmic."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 5))
+    axes = figure.subplots()
+    for name in dict.fromkeys(row["system"] for row in rows):
+        own = [row for row in rows if row["system"] == name]
+        counts = [row["candidates"] for row in own]
+        axes.loglog(counts, [row["ms p50"] for row in own], marker="o", label=name)
+    axes.set_xlabel("candidates")
+    axes.set_ylabel("milliseconds")
+    axes.legend(fontsize="small")
+    figure.savefig(path, bbox_inches="tight")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("--plot", type=Path, help="draw the times into this file")
     parser.add_argument("--data", type=Path, required=True, help="folder of the datasets")
     parser.add_argument(
         "--cascade",
