@@ -4,7 +4,8 @@ The worker processes of the service and the queue of jobs for them.
 A job goes to the worker with the fewest jobs. The queue has a maximum length, and a job has a
 maximum time. A job whose client has gone, or whose time is up, is removed from the queue or
 cancelled in its worker. A worker that ends is replaced, and its jobs are tried once more by another
-worker, except those that write. A worker that stops answering pings is ended.
+worker, except those that write. A worker that stops answering pings is ended; its replacement
+starts before, as soon as it seems to hang, so that its jobs wait less.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ seconds, because a web process that is itself delayed sends none.
 """
 _UNANSWERED_SECONDS = _PING_SECONDS * _MAX_UNANSWERED_PINGS
 _RESPONSIVE_PINGS = 4
-"""A worker with so many unanswered pings gets no jobs."""
+"""A worker with so many unanswered pings gets no jobs, and a replacement is started."""
 _MAX_ATTEMPTS = 2
 _MAX_RESTART_PAUSE = 5.0  # seconds
 _THREAD_VARIABLES = (
@@ -260,19 +261,29 @@ class WorkerPool:
             heartbeat = asyncio.create_task(self._check_heartbeat(worker))
             try:
                 await worker.receive_replies(self._complete)
+            except asyncio.CancelledError:
+                worker.drop_replacement()
+                raise
             finally:
                 heartbeat.cancel()
             self._remove(worker)
-            worker = None
+            worker = await worker.take_replacement()
 
     async def _check_heartbeat(self, worker: _WorkerProcess) -> None:
-        """Send pings, and end the worker once too many of them are unanswered."""
+        """
+        Send pings, and end the worker once too many of them are unanswered.
+
+        Half-way there, a replacement is started. It is dropped if the worker answers again.
+        """
         while worker.unanswered_pings < _MAX_UNANSWERED_PINGS:
             was_responsive = worker.is_responsive
             worker.send_ping()
             await asyncio.sleep(_PING_SECONDS)
             if worker.is_responsive and not was_responsive:
+                worker.drop_replacement()
                 self._dispatch()
+            elif was_responsive and not worker.is_responsive:
+                worker.start_replacement(self._config, threads=self._threads)
         _log.error("A worker has not answered for %g s and is ended.", _UNANSWERED_SECONDS)
         worker.kill()
 
@@ -337,6 +348,7 @@ class _WorkerProcess:
         """The jobs without a reply, in the order in which the worker executes them."""
         self._last_number = 0
         self._last_ping = self._last_answered_ping = 0
+        self._replacement: asyncio.Task[_WorkerProcess] | None = None
 
     @classmethod
     async def start(cls, config: WorkerConfig, *, threads: int) -> _WorkerProcess:
@@ -384,6 +396,29 @@ class _WorkerProcess:
     def send_ping(self) -> None:
         self._last_ping += 1
         self._send(PingRequest(self._last_ping))
+
+    def start_replacement(self, config: WorkerConfig, *, threads: int) -> None:
+        """Start the process that takes over if this one does not answer any more."""
+        if self._replacement is None:
+            self._replacement = asyncio.create_task(self.start(config, threads=threads))
+
+    def drop_replacement(self) -> None:
+        """End the replacement, whether it has started or not."""
+        replacement, self._replacement = self._replacement, None
+        if replacement is None or replacement.cancel():
+            return
+        if not replacement.cancelled() and replacement.exception() is None:
+            replacement.result().kill()
+
+    async def take_replacement(self) -> _WorkerProcess | None:
+        """The replacement, once it has started; None if there is none or it cannot start."""
+        replacement, self._replacement = self._replacement, None
+        if replacement is None:
+            return None
+        try:
+            return await replacement
+        except AsklineError:
+            return None  # the supervisor tries again and reports it
 
     def kill(self) -> None:
         """End the process, whatever it is doing."""

@@ -215,6 +215,23 @@ def test_a_stopped_worker_is_replaced_within_ten_seconds(
         assert server.workers() != [worker]
 
 
+def test_a_worker_that_answers_again_is_kept_and_its_replacement_ended(plugins: Path) -> None:
+    with Server("--model", "slow", "--workers", "1", plugins=plugins) as server:
+        (worker,) = server.workers()
+        os.kill(worker, signal.SIGSTOP)
+        for _ in eventually():
+            if len(server.workers()) == 2:  # before the stopped one is ended
+                break
+        assert worker in server.workers()
+        os.kill(worker, signal.SIGCONT)
+        for _ in eventually():
+            if server.workers() == [worker]:
+                break
+        assert _post(server, 0).status_code == 200
+        assert server.workers() == [worker]
+        assert server.metric("askline_worker_restarts_total") == 0
+
+
 def test_a_request_has_a_time_limit(plugins: Path, threads: ThreadPoolExecutor) -> None:
     options = ("--model", "slow", "--workers", "1", "--max-seconds", "0.5")
     with Server(*options, plugins=plugins) as server:
