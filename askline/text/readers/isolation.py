@@ -406,6 +406,8 @@ class _ReaderProcess:
         self._limits = limits
         self._deadline: float | None = None
         self._overdue = False
+        # A process that is killed as it answers must not be blamed on the file that comes next.
+        self._lock = threading.Lock()
         self._process = process
 
     def wait_until_ready(self) -> None:
@@ -438,10 +440,10 @@ class _ReaderProcess:
         return list(replies)
 
     def kill_if_overdue(self, now: float) -> None:
-        deadline = self._deadline
-        if deadline is not None and now > deadline:
-            self._overdue = True
-            self.kill()
+        with self._lock:
+            if self._deadline is not None and now > self._deadline:
+                self._overdue = True
+                self.kill()
 
     def kill(self) -> None:
         self._process.kill()
@@ -456,11 +458,15 @@ class _ReaderProcess:
 
     @contextlib.contextmanager
     def _time_limit(self, seconds: float) -> Iterator[None]:
+        """Raises _ReaderEndedError if the process was killed for it, even if it has answered."""
         self._deadline = time.monotonic() + seconds
         try:
             yield
         finally:
-            self._deadline = None
+            with self._lock:
+                self._deadline = None
+        if self._overdue:
+            raise self._ended()
 
     def _ended(self) -> _ReaderEndedError:
         if self._overdue:
