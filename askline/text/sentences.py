@@ -106,6 +106,8 @@ _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
 _SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
 _SPACE_LOOKAROUND = 1000  # characters searched for a full stop with a space behind it
+_PREFIX_LOOKAROUND = 150  # characters searched for other names with the same prefix
+_NAME_AHEAD = re.compile(r"[,:] \w+\.\w")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
 _WORD_LOOKBACK = 24  # characters read before a mark: longer than any abbreviation
 _QUOTE_LOOKBACK = 1000  # characters searched for an open quote; the limit keeps the time linear
@@ -134,7 +136,8 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
                 cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
                 _append(spans, text, start, cut)
                 start = cut
-        _append(spans, text, start, end)
+        if not text[start:end].isspace():  # what is left is mostly the end of a line
+            _append(spans, text, start, end)
     return spans
 
 
@@ -152,16 +155,17 @@ def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
     before = text[max(start, at - _WORD_LOOKBACK) : at].split()
     if "." in before[-1] or (len(before) < 2 and at - start <= _WORD_LOOKBACK):
         return False
-    around = max(at - _SPACE_LOOKAROUND, 0), at + _SPACE_LOOKAROUND
-    if text.count(f" {before[-1]}.", *around) > 1:  # a prefix: `text.A, text.H`
+    near = max(at - _PREFIX_LOOKAROUND, 0), at + _PREFIX_LOOKAROUND
+    if text.count(f" {before[-1]}.", *near) > 1:  # a prefix: `text.A, text.H`
         return False
     word = _NEXT_WORD.match(text, match.end())
     if word is None:
         return True
     starts_sentence = word[0].lower() in SENTENCE_STARTS
-    if text[word.end()] in ",:" and not (starts_sentence and len(word[0]) > 2):
+    if _NAME_AHEAD.match(text, word.end()):
         return False
-    return (starts_sentence and len(word[0]) > 1) or not _SPACED_END.search(text, *around)
+    around = max(at - _SPACE_LOOKAROUND, 0), at + _SPACE_LOOKAROUND
+    return starts_sentence or not _SPACED_END.search(text, *around)
 
 
 def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> None:
@@ -230,9 +234,9 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     lower = following[:1].islower() and not caseless
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
-    if mark[:2] in ("..", "…") and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
-        return False  # `"ALTER TABLE ... RENAME"`
     if mark != "." and kind != "name":
+        if mark[0] in ".…" and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
+            return False  # `"ALTER TABLE ... RENAME"`
         return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)
     if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":
         return False
@@ -245,7 +249,10 @@ def _last_word(text: str, start: int, at: int) -> str:
     """The word directly before a mark; empty after a space, a quote or a bracket."""
     if at == start or not text[at - 1].isalnum():
         return ""
-    found = _LAST_WORD.search(text[max(start, at - _WORD_LOOKBACK) : at].split()[-1])
+    last = text[max(start, at - _WORD_LOOKBACK) : at].split()[-1]
+    if last.isalnum():  # the most frequent case
+        return last
+    found = _LAST_WORD.search(last)
     return found[0] if found else ""
 
 

@@ -91,6 +91,7 @@ QUESTION_LEVEL = 7
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 _SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(_SENTENCE_KINDS)}
 _TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
 _MAX_ROW_CHARACTERS = 500
 """The cells of a longer row are split as text: tables are also used for page layout."""
@@ -165,8 +166,7 @@ class SentenceContext(NamedTuple):
     """The sentence with a colon that introduces the list or table; empty if there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceSpan:
+class SentenceSpan(NamedTuple):
     """A unit of the text: `text[start:end]` is never empty and has no white space at either end."""
 
     start: int
@@ -244,12 +244,18 @@ class Sentences:
         self._kinds = bytearray()
         self._contexts = [SentenceContext()]
         self._context_of = array("I")
-        for span in spans:
-            self._bounds.extend((span.start, span.end))
-            self._kinds.append(_SENTENCE_KINDS.index(span.kind))
-            if span.context is not self._contexts[-1]:
-                self._contexts.append(span.context)
-            self._context_of.append(len(self._contexts) - 1)
+        last, number = self._contexts[0], 0
+        # Looked up once, because this loop runs for every sentence that is indexed.
+        add_bound, add_kind = self._bounds.append, self._kinds.append
+        add_context = self._context_of.append
+        for start, end, kind, context in spans:
+            add_bound(start)
+            add_bound(end)
+            add_kind(_KIND_NUMBERS[kind])
+            if context is not last:
+                self._contexts.append(context)
+                last, number = context, number + 1
+            add_context(number)
 
     def __len__(self) -> int:
         return len(self._kinds)

@@ -56,9 +56,10 @@ _SIGN_OFF = re.compile(
     r"[-–—~ ]*[A-Z]\w{0,20}(?:[ ][A-Z](?:\w{0,20}|\.)){0,2}\s*"
 )
 """A name alone, at the end of a message."""
-_CODE_LINE = re.compile(
-    r"[^\n]*(?:[{};]|\*/)[ \t]*\Z|\t*\S+[ \t]*=[ \t]*\S+,?\Z|\s*#(?:include|define) "
-)
+_MAX_SIGN_OFF_CHARACTERS = 200
+_ASSIGNMENT = re.compile(r"[ \t]{0,99}[\w.\[\]>*-]{1,80}[ \t]{0,20}=[ \t]{0,20}[^\s=]{1,80}\Z")
+_CODE_ENDS = ("{", "}", ";", "*/")
+_CODE_STARTS = ("#include ", "#define ", "#if ", "#ifdef ")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _MAX_HEADER_CHARACTERS = 2_000
 _PGP = re.compile(r"-----(BEGIN|END) PGP (?P<what>[A-Z ]+)-----|Hash: \S+\s*\Z")
@@ -135,7 +136,7 @@ class _Mail:
                     prose = _SUBJECT_TAGS.sub("", subject)
                 prose = prose[len(found[0]) :] if (found := _GREETING.match(prose)) else prose
                 paragraphs = _PARAGRAPH_END.split(prose.rstrip())
-                if len(paragraphs) > 1 and _SIGN_OFF.fullmatch(paragraphs[-1]):
+                if len(paragraphs) > 1 and _is_sign_off(paragraphs[-1]):
                     paragraphs.pop()
                 for paragraph in paragraphs:
                     kind: BlockKind = "code" if _is_code(paragraph) else "text"
@@ -220,10 +221,24 @@ def _split_patch(text: str) -> tuple[str, str]:
     return (text, "") if found is None else (text[: found.start()], text[found.start() :])
 
 
+def _is_sign_off(paragraph: str) -> bool:
+    is_short = len(paragraph) < _MAX_SIGN_OFF_CHARACTERS
+    return is_short and _SIGN_OFF.fullmatch(paragraph) is not None
+
+
 def _is_code(paragraph: str) -> bool:
-    """Whether at least half of the lines end like those of a program."""
-    lines = paragraph.strip().split("\n")
-    return 2 * sum(_CODE_LINE.match(line) is not None for line in lines) >= len(lines)
+    """Whether at least half of the lines look like those of a program."""
+    lines = paragraph.strip("\n").split("\n")
+    return 2 * sum(map(_is_code_line, lines)) >= len(lines)
+
+
+def _is_code_line(line: str) -> bool:
+    bare = line.rstrip()
+    return (
+        bare.endswith(_CODE_ENDS)
+        or bare.startswith(_CODE_STARTS)
+        or (len(bare) < _MAX_SIGN_OFF_CHARACTERS and _ASSIGNMENT.match(bare) is not None)
+    )
 
 
 def _drop_attribution(kept: list[str]) -> None:

@@ -10,6 +10,7 @@ import re
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 __all__ = [
     "Segments",
@@ -156,6 +157,10 @@ class TextBuilder:
 
 def line_starts(text: str) -> array[int]:
     """The offset of each line. Lines end at \\n, \\r\\n or a single \\r, as in text editors."""
+    if "\r" not in text:  # several times as fast as the pattern
+        starts = array("I", accumulate([len(line) + 1 for line in text.split("\n")], initial=0))
+        starts.pop()
+        return starts
     starts = array("I", (0,))
     starts.extend(match.end() for match in _LINE_END.finditer(text))
     return starts
