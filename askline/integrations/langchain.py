@@ -127,8 +127,6 @@ class AsklineRetriever(BaseRetriever):
         corpus = loaded_corpus(self.index, self.ranker)
         answers = corpus.ask(query, top_k=self.k if k is None else k)
         chosen = answers.above_threshold if self.answers_only else answers.answers
-        if self.answers_only and not answers.answered:
-            return []
         return [_document(answer, answers, corpus) for answer in chosen]
 
     async def _aget_relevant_documents(

@@ -26,7 +26,6 @@ try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.bridge.pydantic import Field
     from llama_index.core.callbacks import CallbackManager
-    from llama_index.core.instrumentation import get_dispatcher
     from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
     from llama_index.core.postprocessor.types import BaseNodePostprocessor
     from llama_index.core.schema import (
@@ -37,6 +36,7 @@ try:
         RelatedNodeInfo,
         TextNode,
     )
+    from llama_index_instrumentation import get_dispatcher
 except ImportError as error:
     raise MissingExtraError("The LlamaIndex integration", "llama-index") from error
 

@@ -344,9 +344,7 @@ def test_the_batch_function_over_a_corpus_pickles_by_its_folder(index: Path) -> 
 def test_a_missing_package_names_the_install_command() -> None:
     code = "import sys; sys.modules['pyarrow'] = None\nimport askline.integrations.arrow"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "MissingExtraError: The Arrow integration needs more packages. Run: pip install" in (
-        done.stderr
-    )
+    assert "MissingExtraError: The Arrow integration needs more packages. Run: " in (done.stderr)
     assert "[arrow]" in done.stderr
 
 

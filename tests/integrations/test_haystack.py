@@ -148,7 +148,7 @@ def test_a_missing_package_names_the_install_command(
     error_without: Callable[[str, str], str],
 ) -> None:
     message = error_without("haystack", "haystack_integrations.components.rankers.askline")
-    assert "Haystack integration needs more packages. Run: pip install" in message
+    assert "Haystack integration needs more packages. Run: " in message
     assert "[haystack]" in message
 
 

@@ -148,7 +148,7 @@ def test_a_missing_package_names_the_install_command(
     error_without: Callable[[str, str], str],
 ) -> None:
     message = error_without("langchain_core", "askline.integrations.langchain")
-    assert "LangChain integration needs more packages. Run: pip install" in message
+    assert "LangChain integration needs more packages. Run: " in message
     assert "[langchain]" in message
 
 

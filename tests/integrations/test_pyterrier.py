@@ -80,7 +80,7 @@ def test_a_missing_package_names_the_install_command(
     error_without: Callable[[str, str], str],
 ) -> None:
     message = error_without("pyterrier", "askline.integrations.pyterrier")
-    assert "PyTerrier integration needs more packages. Run: pip install" in message
+    assert "PyTerrier integration needs more packages. Run: " in message
     assert "[pyterrier]" in message
 
 

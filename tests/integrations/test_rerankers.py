@@ -61,7 +61,7 @@ def test_a_missing_package_names_the_install_command(
     error_without: Callable[[str, str], str],
 ) -> None:
     message = error_without("rerankers", "askline.integrations.rerankers")
-    assert "rerankers integration needs more packages. Run: pip install" in message
+    assert "rerankers integration needs more packages. Run: " in message
     assert "[rerankers]" in message
 
 
