@@ -107,7 +107,7 @@ _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
 _SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
 _SPACE_LOOKAROUND = 1000  # characters searched for a full stop with a space behind it
 _PREFIX_LOOKAROUND = 150  # characters searched for other names with the same prefix
-_NAME_AHEAD = re.compile(r"[,:] \w+\.\w")
+_NAME_AHEAD = re.compile(r", \w+\.\w")
 _NEXT_WORD = re.compile(r"[^\W\d_]+")
 _WORD_LOOKBACK = 24  # characters read before a mark: longer than any abbreviation
 _QUOTE_LOOKBACK = 1000  # characters searched for an open quote; the limit keeps the time linear
@@ -146,14 +146,14 @@ def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
     Whether a mark without white space behind it ends a sentence.
 
     Inside a name with full stops it does not: `java.util.Map is` and `text.A, text.H` have three
-    names. Nor does it behind the first word of a sentence. If the text has spaces behind other full
-    stops, it does only before a word that often starts a sentence.
+    names. Nor does it behind the first words of a sentence. If the text has spaces behind other
+    full stops, it does only before a word that often starts a sentence.
     """
     at = match.start()
     if text[at] != "." or match.end() == len(text) or not text[at - 1].isalpha():
         return True
     before = text[max(start, at - _WORD_LOOKBACK) : at].split()
-    if "." in before[-1] or (len(before) < 2 and at - start <= _WORD_LOOKBACK):
+    if "." in before[-1] or (len(before) < 3 and at - start <= _WORD_LOOKBACK):
         return False
     near = max(at - _PREFIX_LOOKAROUND, 0), at + _PREFIX_LOOKAROUND
     if text.count(f" {before[-1]}.", *near) > 1:  # a prefix: `text.A, text.H`
@@ -162,7 +162,7 @@ def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
     if word is None:
         return True
     starts_sentence = word[0].lower() in SENTENCE_STARTS
-    if _NAME_AHEAD.match(text, word.end()):
+    if text[word.end()] == ":" or _NAME_AHEAD.match(text, word.end()):
         return False
     around = max(at - _SPACE_LOOKAROUND, 0), at + _SPACE_LOOKAROUND
     return starts_sentence or not _SPACED_END.search(text, *around)

@@ -189,6 +189,8 @@ def test_windows_of_text_without_spaces() -> None:
         "The elements are form.Properties, office.EventListeners.",
         "The elements occur in anim.Par: anim.Animate, anim.Set.",
         "text.Deletion is an element.",
+        "The following elements occur in number.Boolean: No element is allowed.",
+        "an element.Element instance that is shown.",
     ],
 )
 def test_dotted_names_are_not_cut(text: str) -> None:

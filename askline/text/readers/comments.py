@@ -19,7 +19,9 @@ __all__ = [
 ]
 
 _LETTER = re.compile(r"[^\W_]")
-_WORDS = re.compile(r"[^\W\d_]{2,}[^\w/\\.]+(?:\w+\W+){0,3}?[^\W\d_]{2,}|[\u3040-\u9fff]{4}")
+_WORDS = re.compile(
+    r"(?<![^\W\d_])[^\W\d_]{2,}[^\w/\\.]+(?:\w+\W+){0,3}?[^\W\d_]{2,}|[\u3040-\u9fff]{4}"
+)
 _PROSE = re.compile(r"(?:\b[^\W\d_]{2,}[,.]?\s+){4}|\{@")
 _SECTION = re.compile(
     r"(?:Args|Arguments|Parameters|Params|Other Parameters|Keyword Args|Returns?|Raises|Yields"

@@ -105,6 +105,8 @@ _CONNECTIVE = re.compile(
 )
 """One such word between two examples of code, an emoticon, or the number of a note or a page."""
 _CONNECTIVE_CHARACTERS = 12
+_NUMBER = re.compile(r"\s*[A-Z]?\d{1,4}(?:\.\d{1,4}){0,5}\.?\s*")
+"""The number of a row, which says nothing alone."""
 _CODE_OR_HEADING = frozenset(_BLOCK_KINDS.index(kind) for kind in ("code", "heading"))
 _LETTER = re.compile(r"[^\W_]")
 _BULLET = re.compile(r"(?:[-*+•‣▪◦–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
@@ -458,8 +460,9 @@ class _Splitter:
                 and self._is_short(row[first])
             ):
                 first += 1
-        if first:
+        if first > 1 or (first and not _NUMBER.fullmatch(self._text, *row[0][:2])):
             yield from self._whole(row[0].start, row[first - 1].end, "row" if first > 1 else "cell")
+        if first:
             self._update_context(" ".join(self._text[row[0].start : row[0].end].split()))
         for block in row[first:]:
             if self._says_nothing(block):

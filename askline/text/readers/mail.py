@@ -35,7 +35,9 @@ _ATTRIBUTION = re.compile(
     r"[^\n]{0,80}:\s*\Z",
     re.DOTALL,
 )
-_SHORT_ATTRIBUTION = re.compile(r".{2,120}\b(?:wrote|writes):\s*\Z")
+_SHORT_ATTRIBUTION = re.compile(
+    r".{2,120}\b(?:wrote|writes):\s*\Z|Excerpts from .{4,120} message of .{4,60}:\s*\Z"
+)
 _REPLY_HEADER = re.compile(
     r"-{2,}[ ]?(?:Original|Forwarded|Ursprüngliche)[^\n]*-{2,}|_{20,}\s*\Z|From:[ \t].*@"
 )
@@ -53,7 +55,7 @@ _TRAILER = re.compile(
 _GREETING = re.compile(r"\s*(?:Hi|Hello|Hey|Dear)(?:[ ][\w.-]{1,20}){0,3}[,!.:]?[ \t]*\n")
 _SIGN_OFF = re.compile(
     r"\s*(?:(?:[Tt]hanks|[Cc]heers|(?:[Bb]est |[Kk]ind )?[Rr]egards|[Bb]est)[,.!]?\s+)?"
-    r"[-–—~ ]*[A-Z]\w{0,20}(?:[ ][A-Z](?:\w{0,20}|\.)){0,2}\s*"
+    r"(?:[-–—~ ]*[A-Z]|[-–—~][ ]?[a-z])\w{0,20}(?:[ ][A-Z](?:\w{0,20}|\.)){0,2}\s*"
 )
 """A name alone, at the end of a message."""
 _MAX_SIGN_OFF_CHARACTERS = 200

@@ -362,3 +362,9 @@ def test_a_tag_with_a_long_name_takes_linear_time(tmp_path: Path) -> None:
     document = read(tmp_path, "a.xml", source)
     assert time.process_time() - started < 5
     assert shown(document)[0][1].startswith("Text is here.")
+
+
+def test_a_comment_of_one_long_word_takes_linear_time(tmp_path: Path) -> None:
+    started = time.process_time()
+    read(tmp_path, "a.properties", f"# {'a' * 40_000}=#\nport = 8080\n")
+    assert time.process_time() - started < 2

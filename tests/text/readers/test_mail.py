@@ -106,6 +106,7 @@ def test_mailbox_has_one_part_per_message(tmp_path: Path) -> None:
          "-----BEGIN PGP SIGNATURE-----\nabc\n-----END PGP SIGNATURE-----", "Text."),
         ("John Doe wrote:\n\n> quoted\n\nReply.", "Reply."),
         ("Hi Ann,\n\n LK> quoted\n LK> more\n\nReply.\n\n-Carl", "Reply."),
+        ("Excerpts from Ann's message of Mon May 4 10:00:\n> quoted\n\nReply.\n\n-ann", "Reply."),
         ("Reply.\n\nSigned-off-by: A B <a@b.c>\nCc: x <y@z.org>\n\nThanks,\nAnn Lee", "Reply."),
     ],
 )  # fmt: skip
