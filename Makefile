@@ -141,6 +141,7 @@ $(SPARK): pyproject.toml requirements/spark.txt
 
 test-spark: java $(SPARK) ## Test the integration with Spark on a local cluster: about five minutes
 	$(VENV)/spark/bin/python -m pytest -q tests/integrations/test_spark.py
+	$(VENV)/spark/bin/python -m pytest -q tests/examples/test_examples.py -k spark_rank
 
 format: $(DEV) ## Fix and format the code
 	$(BIN)/ruff check --fix .

@@ -16,8 +16,9 @@ RESULTS = ROOT / "research" / "results"
 TARGET = ROOT / "research" / "results.md"
 README = ROOT / "README.md"
 PEERS = ROOT / "research" / "notes" / "peers.md"
+SCALING = ROOT / "docs" / "guides" / "scaling.md"
 
-BEGIN = "<!-- made from research/results/peers.json by make docs -->"
+BEGIN = "<!-- made from research/results/{name}.json by make docs -->"
 END = "<!-- end of what make docs makes -->"
 _COUNTS = (20, 100, 400, 1_300)
 _README_COUNT = 100
@@ -63,13 +64,26 @@ def peers_table(results: ResultFiles) -> str:
     return _markdown(heads, rows)
 
 
-def with_table(text: str, table: str) -> str:
+def scaling_table(results: ResultFiles) -> str:
+    """The plan for large uses; empty if the benchmark has not been run."""
+    found = results.at("scaling_costs", "plan")
+    if not found:
+        return ""
+    plan: dict[str, Row] = found[0]
+    names = ("100 GB", "a billion sentences")
+    heads = ["", *(f"{name} of text" if "GB" in name else name for name in names)]
+    rows = [[key, *(f"{plan[name][key]:,}" for name in names)] for key in plan[names[0]]]
+    return _markdown(heads, rows)
+
+
+def with_table(text: str, table: str, name: str = "peers") -> str:
     """The page with a new table between its two marks; unchanged without table or marks."""
-    before, begin, rest = text.partition(BEGIN)
+    mark = BEGIN.format(name=name)
+    before, begin, rest = text.partition(mark)
     _, end, after = rest.partition(END)
     if not (table and begin and end):
         return text
-    return f"{before}{BEGIN}\n\n{table}\n{END}{after}"
+    return f"{before}{mark}\n\n{table}\n{END}{after}"
 
 
 def _markdown(heads: list[str], rows: list[list[str]]) -> str:
@@ -109,3 +123,5 @@ if __name__ == "__main__":
     TARGET.write_text(page(RESULTS), encoding="utf-8")
     for path, table in ((README, readme_table(results)), (PEERS, peers_table(results))):
         path.write_text(with_table(path.read_text("utf-8"), table), encoding="utf-8")
+    scaling = with_table(SCALING.read_text("utf-8"), scaling_table(results), "scaling_costs")
+    SCALING.write_text(scaling, encoding="utf-8")

@@ -17,7 +17,15 @@ from typing import Any
 
 import pytest
 
-from research.make_results import PEERS, README, peers_table, readme_table, with_table
+from research.make_results import (
+    PEERS,
+    README,
+    SCALING,
+    peers_table,
+    readme_table,
+    scaling_table,
+    with_table,
+)
 from research.tables import ResultFiles, page, published
 
 ROOT = Path(__file__).parent.parent
@@ -107,15 +115,21 @@ def test_the_page_of_results_is_made_from_the_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "table"), [(README, readme_table), (PEERS, peers_table)], ids=["readme", "peers"]
+    ("path", "table", "name"),
+    [
+        (README, readme_table, "peers"),
+        (PEERS, peers_table, "peers"),
+        (SCALING, scaling_table, "scaling_costs"),
+    ],
+    ids=["readme", "peers", "scaling"],
 )
-def test_the_tables_of_peers_are_made_from_the_files(
-    path: Path, table: Callable[[ResultFiles], str]
+def test_tables_between_marks_are_made_from_the_files(
+    path: Path, table: Callable[[ResultFiles], str], name: str
 ) -> None:
     text = path.read_text("utf-8")
     made = table(ResultFiles(ROOT / "research" / "results"))
     assert made
-    assert with_table(text, made) == text, "run: make docs"
+    assert with_table(text, made, name) == text, "run: make docs"
 
 
 @pytest.mark.parametrize(

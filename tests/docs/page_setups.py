@@ -21,6 +21,9 @@ INTEGRATIONS = ROOT / "docs" / "integrations.md"
 """Its blocks need packages of their own: `make test-integrations` runs them."""
 NOT_RUN = {
     "from flashrank import": "FlashRank downloads its model from a model hub",
+    "from askline.integrations.spark import": "make test-spark runs Spark, which needs Java",
+    "import dask\n": "a recipe for a library that is not installed",
+    "import ray\n": "a recipe for a library that is not installed",
 }
 """How a block starts, and why it is not run."""
 

@@ -62,6 +62,13 @@ OUTPUT: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             r"  It was built on the rock in 1698, .*",
         ),
     ),
+    "spark_rank": (
+        ("pyspark",),
+        (
+            r"0: \d\.\d+ Books are lent for four weeks\.",
+            r"1: \d\.\d+ A lost card costs five euros\.",
+        ),
+    ),
     "streaming": (
         ("fastapi", "uvicorn", "prometheus_client"),
         (

@@ -183,7 +183,7 @@ def test_the_readme_table_has_few_systems_and_one_list_length(peers: ResultFiles
 
 
 def test_a_table_is_replaced_between_its_marks(peers: ResultFiles, tmp_path: Path) -> None:
-    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    page = f"before\n{BEGIN.format(name='peers')}\nold\n{END}\nafter\n"
     made = with_table(page, peers_table(peers))
     assert "| bm25s |" in made
     assert "old" not in made
