@@ -92,7 +92,7 @@ def main() -> None:
 
 def draw(rows: list[dict[str, Any]]) -> str:
     """The 99th percentile by the number of shards, as SVG; both axes are logarithmic."""
-    width, height, left, bottom, top, right = 560, 340, 60, 50, 20, 130
+    width, height, left, bottom, top, right = 600, 340, 60, 50, 20, 170
     highest = 40.0
 
     def x(shards: float) -> float:
