@@ -186,7 +186,7 @@ def _write(target: Path, name: str, fill: Callable[[Corpus], AddReport]) -> _Bui
         return _BuiltShard(known, None)
     temporary = target / f"{_TEMPORARY_PREFIX}{name}-{secrets.token_hex(4)}"
     try:
-        target.mkdir(parents=True, exist_ok=True)
+        _prepare(target)
         with Corpus.open(temporary, ranker=None) as corpus:
             report = fill(corpus)
             status, identity = corpus.status(), corpus._store.identity

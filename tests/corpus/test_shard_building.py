@@ -213,3 +213,5 @@ def test_bad_arguments_are_errors(tmp_path: Path, files: Path) -> None:
         pass
     with pytest.raises(CorpusError, match="an index without shards"):
         build_shards(files, tmp_path / "plain", shards=2)
+    with pytest.raises(CorpusError, match="an index without shards"):
+        write_shard(tmp_path / "plain", 0, [("a", "One lamp.")])
