@@ -49,8 +49,7 @@ defaults
     retry-on conn-failure empty-response junk-response response-timeout 503
 frontend service
     bind 127.0.0.1:{port}
-    acl reads path /v1/ask /v1/rerank /v2/rerank /rerank /score
-    http-request disable-l7-retry if !METH_GET !reads
+    http-request disable-l7-retry if {{ path_beg /v1/documents }} !METH_GET
     default_backend replicas
 backend replicas
     balance roundrobin
