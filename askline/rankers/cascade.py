@@ -221,14 +221,14 @@ class Cascade(Ranker):
     def find_spans(self, question: str, texts: Sequence[str]) -> list[Span | None]:
         """What the reader points at inside each text, at full depth; None without a reader."""
         own = self.for_language(detect_language([question, *texts]))
-        if isinstance(own, Cascade) and own is not self:
-            return own.find_spans(question, texts)
+        if own is not self:
+            return own.find_spans(question, texts) if own is not None else [None] * len(texts)
         return self.encoder.begin(question, texts).read(np.arange(len(texts)))
 
     def find_request_spans(self, request: Request) -> list[Span | None]:
         """What the reader points at inside each text, read in its passage if there is one."""
         own = self.for_language(detect_language([request.question, *request.texts]))
-        if isinstance(own, Cascade) and own is not self:
+        if own is not None and own is not self:
             return own.find_request_spans(request)
         if request.context is None or self.context is None:
             return self.find_spans(request.question, request.texts)

@@ -1,8 +1,8 @@
 """
 Write the French cascade as a model folder in int8, and calibrate it on held-out PIAF articles.
 
-    ASKLINE_DATA=DIR python -m research.recipes.french.folder write WEIGHTS... --tokenizer FILE \\
-        --out FOLDER
+    ASKLINE_DATA=DIR python -m research.recipes.french.folder write --run WEIGHTS... \\
+        [--run WEIGHTS...] --tokenizer FILE --out FOLDER
     ASKLINE_DATA=DIR python -m research.recipes.french.folder calibrate FOLDER
 
 One encoder reads pairs and passages, so there is no adapter. The scales of its inputs are fitted to
@@ -241,7 +241,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("write")
-    one.add_argument("weights", nargs="+", type=Path, help="safetensors files of one run")
+    one.add_argument(
+        "--run",
+        nargs="+",
+        type=Path,
+        action="append",
+        required=True,
+        help="safetensors files of one run; several runs are averaged",
+    )
     one.add_argument("--tokenizer", type=Path, required=True)
     one.add_argument("--out", type=Path, required=True)
     two = commands.add_parser("calibrate")
@@ -250,7 +257,8 @@ def main() -> None:
     two.add_argument("--budget", type=float, default=17_500, help="mean token-layers in context")
     options = parser.parse_args()
     if options.command == "write":
-        write(read_weights(options.weights), options.tokenizer, options.out, "# cascade-fr\n")
+        tensors = average([read_weights(paths) for paths in options.run])
+        write(tensors, options.tokenizer, options.out, "# cascade-fr\n")
     else:
         calibrate(options.folder, options.most, options.budget)
 

@@ -14,7 +14,7 @@ and to read passages. A step has three parts:
   English cascade on the translation;
 - pairs: the same losses without a reader, beside the English cascade on the translated pair.
 
-What the teacher adds fades until 85 % of the time. With `--init`, there is no teacher. The learning
+What the teacher adds fades to 0.4 of its weight. With `--init`, there is no teacher. The learning
 rate falls with the time, so that a run ends when its minutes are over.
 """
 
@@ -525,8 +525,7 @@ def train(trainer: Trainer, options: argparse.Namespace) -> Iterator[str]:
         factor = min(progress / 0.04, (1 - progress) / 0.96)
         for group in optimizer.param_groups:
             group["lr"] = group["peak"] * max(factor, 0.005)
-        share = max(0.0, 1 - progress / 0.85) if trainer.teachers else 0.0
-        share = share if share > 0.05 else 0.0
+        share = max(0.4, 1 - 0.7 * progress) if trainer.teachers else 0.0
         if share:
             torch.autograd.backward(share * trainer.parallel_loss(options.parallel))
         passages = trainer.draw(options.passages)
