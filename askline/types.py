@@ -137,8 +137,10 @@ class StageReport:
     """None for a stage without encoder layers."""
     calibrated: bool = False
     """Whether the scores of this stage are probabilities."""
-    context_depth: int | None = None
-    """The encoder layer after which passages were scored in context; None for other stages."""
+    depth: int | None = None
+    """The encoder layer after which this stage scored; None for a stage without encoder layers."""
+    in_context: bool = False
+    """Whether the sentences of passages were scored in context."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,10 +55,10 @@ def answer(
     """
     The best `top_k` answers out of `retrieved` sentences.
 
-    A ranker that reads passages ranks all sentences of the passages of the retrieved sentences, in
-    context. Any other ranker gets the retrieved sentences of a document next to each other and in
-    their order, documents with the best sentence first, each sentence with its title context
-    (`add_title_context`). `sentence_ranking.py` has the rules.
+    A ranker that reads passages reads the retrieved sentences alone, then the passages of the best
+    in context, and ranks by both readings. Any other ranker gets the retrieved sentences of a
+    document next to each other and in their order, documents with the best sentence first. A
+    sentence alone has its title context (`add_title_context`). `sentence_ranking.py` has the rules.
 
     The order is that of the sum of the ranker's score and `blend` times the retrieval score. The
     score of a calibrated ranker counts as log odds, and the probability of an answer is that of the
@@ -119,8 +119,7 @@ def answers_from(
     sentences = list(ranked.sentences)
     for place, (hit, *_) in enumerate(groups):
         phrase = _phrase_of(hit, sentences[hit.index], threshold)
-        was_read = ranked.stages[hit.stage].context_depth is not None
-        if place == 0 and ranker is not None and not was_read:
+        if place == 0 and ranker is not None and hit.index not in ranked.in_context:
             phrase = read_phrase(ranker, question, sentences[hit.index])
         if phrase is not None:
             sentences[hit.index] = replace(sentences[hit.index], phrase=phrase)

@@ -1,10 +1,9 @@
 """
 From retrieved sentences to ranked ones, with the probability that the order follows.
 
-A ranker that reads passages gets the passages of the retrieved sentences, and ranks all their
-sentences in context; it may then read the best of them once more, alone. Any other ranker, and any
-retriever that knows no passages, has the retrieved sentences ranked one by one, each with its title
-context.
+A ranker that reads passages reads the retrieved sentences alone, each with its title context, and
+then the passages of the best of them in context. Any other ranker, and any retriever that knows no
+passages, has the retrieved sentences ranked one by one only.
 
 The score of a sentence that a calibrated stage has ranked is the log odds of an answer, from the
 ranker's score and the retrieval score, and its probability is that of these log odds.
@@ -14,13 +13,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..rankers.base import Ranker
 from ..rankers.languages import warn_of_language
-from ..rankers.probability import UNCALIBRATED, AnswerCalibration, log_odds, probability_of
+from ..rankers.probability import AnswerCalibration, log_odds, probability_of
 from ..text.language import detect_language
 from ..text.words import split_words
 from ..types import Hit, Passage, Ranking, StageReport
@@ -32,18 +31,22 @@ from .title_context import add_title_context, title_path
 
 __all__ = [
     "LOG_ODDS_BLEND",
-    "ChosenPassages",
     "RankedSentences",
-    "choose_passages",
     "in_document_order",
+    "most_promising",
+    "passage_key",
     "rank_sentences",
+    "sentence_key",
+    "standard_by_score",
+    "whole_passage",
 ]
 
 LOG_ODDS_BLEND = 0.5
 """Factor of `blend` for a calibrated ranker (research/results/corpus_blend.json)."""
 _TYPICAL_RETRIEVAL = 1.25  # standard score of a best answer, which leaves its probability as it is
 _FITTED_LIST = 100  # retrieved sentences when the probabilities of passages were fitted
-_FIRST_STAGE_WEIGHT = 0.5  # of the first stage beside retrieval, in the choice of passages
+_FIRST_STAGE_WEIGHT = 0.5  # of the first stage beside retrieval, in the choice of sentences
+_UNFITTED = AnswerCalibration(retrieval=LOG_ODDS_BLEND, bias=-LOG_ODDS_BLEND * _TYPICAL_RETRIEVAL)
 
 
 class RankedSentences(NamedTuple):
@@ -58,6 +61,10 @@ class RankedSentences(NamedTuple):
     """The position in `stages` of the ranker's first stage."""
     threshold: float | None = None
     """The probability below which a sentence is not an answer; None if not calibrated."""
+    context_stage: int = 0
+    """The position in `stages` of the first stage that read passages."""
+    in_context: Sequence[int] = ()
+    """The sentences that were read in context, as the ranker got them."""
 
 
 def rank_sentences(
@@ -73,8 +80,7 @@ def rank_sentences(
         hits = tuple(Hit(at, each.score) for at, each in enumerate(sentences))
         return RankedSentences(sentences, hits, (report,))
     if ranker.context is not None and isinstance(retriever, HasPassages) and sentences:
-        chosen = choose_passages(question, retriever, sentences, ranker, ranker.context.enter)
-        return _rank_passages(question, sentences, chosen, ranker, blend, report)
+        return _ContextRanking(question, retriever, sentences, ranker, blend, report).run()
     sentences = in_document_order(sentences)
     texts = [each.text for each in add_title_context(question, sentences)]
     ranking = ranker.trace(question, texts)
@@ -154,61 +160,204 @@ def _falling_probabilities(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     return tuple(made)
 
 
-# --- Passages ---
+# --- Sentences alone, then passages in context ---
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenPassages:
-    """The passages that the ranker reads, most promising first, and the sentences of the others."""
-
-    passages: list[list[RetrievedSentence]]
-    others: list[RetrievedSentence]
-    """Most promising first."""
-    stages: tuple[StageReport, ...]
-
-
-def choose_passages(
-    question: str,
-    retriever: HasPassages,
-    sentences: Sequence[RetrievedSentence],
-    ranker: Ranker,
-    most: int,
-) -> ChosenPassages:
+def most_promising(
+    question: str, sentences: Sequence[RetrievedSentence], first: Ranker | None
+) -> list[RetrievedSentence]:
     """
-    The passages of the retrieved sentences, at most `most` of them.
+    The retrieved sentences, most promising first.
 
-    A passage is as promising as its best retrieved sentence, by the sum of two standard scores:
-    that of the retrieval and that of the first stage of a pipeline.
+    By the sum of two standard scores: that of the retrieval and that of the first stage of a
+    pipeline, if there is one.
     """
-    start = time.perf_counter()
     promise = standard_scores([each.score for each in sentences]) or [0.0] * len(sentences)
-    first, stages = ranker.first_stage, tuple[StageReport, ...]()
-    if first is not None and sentences:
+    if first is not None:
         texts = [each.text for each in add_title_context(question, sentences)]
         scores = standard_scores(first.score(question, texts).tolist())
         for at, score in enumerate(scores or ()):
             promise[at] += _FIRST_STAGE_WEIGHT * score
-    by_promise = sorted(range(len(sentences)), key=lambda at: -promise[at])
-    passages: dict[tuple[object, ...], list[RetrievedSentence]] = {}
-    others = list[RetrievedSentence]()
-    for sentence in (sentences[at] for at in by_promise):
-        place = sentence.passage or (sentence.ordinal, sentence.ordinal)  # without one, alone
-        key = (sentence.document, place, sentence.row)
-        if key in passages:
-            passages[key].append(sentence)
-        elif len(passages) < most:
-            passages[key] = [sentence]
-        else:
-            others.append(sentence)
-    whole = [_whole_passage(retriever, found) for found in passages.values()]
-    if first is not None:
-        count, seconds = sum(map(len, passages.values())), time.perf_counter() - start
-        report = StageReport(f"{first} % {most} passages", len(sentences), count, seconds)
-        stages = (report,)
-    return ChosenPassages(whole, others, stages)
+    return [sentences[at] for at in sorted(range(len(sentences)), key=lambda at: -promise[at])]
 
 
-def _whole_passage(
+class _ContextRanking:
+    """
+    One question to a ranker that reads single sentences and passages.
+
+    A passage shows what a sentence is about, and alone it must carry the answer itself: the two
+    readings make different mistakes. Reading alone compares sentences of many passages, so it
+    comes first; the passages of the best sentences are then read in context.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        retriever: HasPassages,
+        retrieved: Sequence[RetrievedSentence],
+        ranker: Ranker,
+        blend: float,
+        report: StageReport,
+    ) -> None:
+        assert ranker.context is not None
+        self._question, self._retriever, self._ranker = question, retriever, ranker
+        self._settings, self._ask = ranker.context, ranker.context.ask
+        self._stages = [report]
+        standard = standard_by_score([each.score for each in retrieved])
+        # A sentence that was not retrieved counts as the worst one that was.
+        self._lowest = min(each.score for each in retrieved)
+        self._retrieval = {score: blend * value for score, value in standard.items()}
+        start = time.perf_counter()
+        promising = most_promising(question, retrieved, ranker.first_stage)
+        self._sentences = promising[: self._ask.sentences]
+        """Those that are read alone; sentences that are only read in context follow."""
+        self._others = promising[self._ask.sentences :]
+        if ranker.first_stage is not None:
+            name = f"{ranker.first_stage} % {self._ask.sentences}"
+            seconds, kept = time.perf_counter() - start, len(self._sentences)
+            self._stages.append(StageReport(name, len(retrieved), kept, seconds))
+        self._alone: dict[int, float] = {}
+        """By sentence, the log odds alone at the last depth."""
+        self._context: dict[int, Hit] = {}
+        """By sentence, what the ranker found in the passage."""
+
+    def run(self) -> RankedSentences:
+        first = len(self._stages)
+        alone = self._read_alone()
+        context_stage = len(self._stages)
+        in_context = self._read_in_context(self._best_passages(alone))
+        self._read_more_alone(in_context)
+        hits = self._final_hits()
+        ranked = {hit.index for hit in hits}
+        hits += [replace(hit, stage=hit.stage + first) for hit in alone if hit.index not in ranked]
+        hits += self._context_only({hit.index for hit in hits})
+        repeats = _repetition_check(self._question)
+        hits = [hit for hit in hits if not repeats(self._sentences[hit.index].text)]
+        count = len(self._sentences)
+        hits += [Hit(count + at, one.score, first - 1) for at, one in enumerate(self._others)]
+        threshold = self._ask.threshold
+        return RankedSentences(
+            [*self._sentences, *self._others],
+            _falling_probabilities(hits),
+            tuple(self._stages),
+            first,
+            self._ranker.threshold if threshold is None else threshold,
+            context_stage,
+            in_context,
+        )
+
+    def _read_alone(self) -> list[Hit]:
+        """The sentences that were read alone, with the probability that this reading gives them."""
+        ranker = self._ranker.alone
+        assert ranker is not None
+        ranking = ranker.trace(self._question, self._texts(range(len(self._sentences))))
+        self._stages += ranking.stages
+        deepest = max((hit.stage for hit in ranking.hits if hit.probability is not None), default=0)
+        is_last = deepest == len(ranking.stages) - 1
+        hits = list[Hit]()
+        for hit in ranking.hits:
+            if hit.probability is not None:
+                alone, depth = log_odds(hit.score), ranking.stages[hit.stage].depth
+                weights = self._ask.answer.get(depth or 0, _UNFITTED)
+                odds = weights.log_odds(alone, self._retrieval_of(hit.index))
+                if hit.stage == deepest and is_last:
+                    self._alone[hit.index] = alone
+                hit = replace(hit, score=odds, probability=probability_of(odds))
+            hits.append(hit)
+        return hits
+
+    def _best_passages(self, alone: Sequence[Hit]) -> list[list[int]]:
+        """The passages of the best sentences, each by its sentences in their order."""
+        best = sorted(
+            (hit for hit in alone if hit.probability is not None), key=lambda hit: -hit.score
+        )
+        keys = dict.fromkeys(passage_key(self._sentences[hit.index]) for hit in best)
+        passages = {key: list[RetrievedSentence]() for key in list(keys)[: self._ask.passages]}
+        for each in (*self._sentences, *self._others):
+            if (key := passage_key(each)) in passages:
+                passages[key].append(each)
+        number = {sentence_key(each): at for at, each in enumerate(self._sentences)}
+        found = list[list[int]]()
+        for own in passages.values():
+            rows = list[int]()
+            for each in whole_passage(self._retriever, own):
+                at = number.setdefault(sentence_key(each), len(self._sentences))
+                if at == len(self._sentences):
+                    self._sentences.append(replace(each, score=max(each.score, self._lowest)))
+                rows.append(at)
+            found.append(rows)
+        added = set(map(sentence_key, self._sentences))
+        self._others = [each for each in self._others if sentence_key(each) not in added]
+        return found
+
+    def _read_in_context(self, passages: Sequence[Sequence[int]]) -> list[int]:
+        """Read these passages; the sentences that were read, as the ranker got them."""
+        if not passages:
+            return []
+        documents = [
+            Passage(
+                [self._sentences[at].text[:MAX_SENTENCE_CHARACTERS] for at in own],
+                title_path(self._sentences[own[0]]),
+            )
+            for own in passages
+        ]
+        rows = [at for own in passages for at in own]
+        ranking = self._ranker.trace(self._question, documents)
+        self._context = {
+            rows[hit.index]: replace(
+                hit, index=rows[hit.index], stage=len(self._stages) + hit.stage
+            )
+            for hit in ranking.hits
+            if hit.probability is not None
+        }
+        self._stages += ranking.stages
+        return rows if len(self._context) == len(rows) else []
+
+    def _read_more_alone(self, in_context: Sequence[int]) -> None:
+        """Read the best sentences in context alone too, if there is time left."""
+        ranker = self._ranker.full_depth
+        new = [at for at in in_context if at not in self._alone]
+        new = sorted(new, key=lambda at: -self._context[at].score)[: self._ask.more]
+        if ranker is None or not new or not self._alone:
+            return
+        ranking = ranker.trace(self._question, self._texts(new))
+        self._stages += ranking.stages
+        self._alone |= {new[hit.index]: log_odds(hit.score) for hit in ranking.hits}
+
+    def _final_hits(self) -> list[Hit]:
+        """The sentences that were read alone to the last depth, by both readings."""
+        last, hits = len(self._stages) - 1, list[Hit]()
+        for at, alone in self._alone.items():
+            found = self._context.get(at)
+            context = log_odds(found.score) if found is not None else None
+            odds = self._ask.both.log_odds(alone, context, self._retrieval_of(at))
+            span = found.span if found is not None else None
+            hits.append(Hit(at, odds, last, probability_of(odds), span=span))
+        return sorted(hits, key=lambda hit: -hit.score)  # stable
+
+    def _context_only(self, known: set[int]) -> list[Hit]:
+        """Sentences that were not retrieved, by the reading in context."""
+        new = [hit for at, hit in self._context.items() if at not in known]
+        return sorted(new, key=lambda hit: -hit.score)  # stable
+
+    def _retrieval_of(self, at: int) -> float:
+        return self._retrieval[self._sentences[at].score]
+
+    def _texts(self, rows: Sequence[int]) -> list[str]:
+        found = add_title_context(self._question, [self._sentences[at] for at in rows])
+        return [each.text for each in found]
+
+
+def passage_key(sentence: RetrievedSentence) -> tuple[object, ...]:
+    place = sentence.passage or (sentence.ordinal, sentence.ordinal)  # without one, alone
+    return sentence.document, place, sentence.row
+
+
+def sentence_key(sentence: RetrievedSentence) -> tuple[object, ...]:
+    return sentence.document, sentence.ordinal, sentence.row
+
+
+def whole_passage(
     retriever: HasPassages, found: Sequence[RetrievedSentence]
 ) -> list[RetrievedSentence]:
     """
@@ -235,105 +384,7 @@ def _whole_passage(
     return [made[ordinal] for ordinal in sorted(made)]
 
 
-def _rank_passages(
-    question: str,
-    retrieved: Sequence[RetrievedSentence],
-    chosen: ChosenPassages,
-    ranker: Ranker,
-    blend: float,
-    report: StageReport,
-) -> RankedSentences:
-    """Rank the sentences of the chosen passages; those of the others follow."""
-    settings = ranker.context
-    assert settings is not None
-    # A sentence that was not retrieved counts as the worst one that was.
-    lowest = min(each.score for each in retrieved)
-    sentences = [
-        replace(each, score=max(each.score, lowest))
-        for passage in chosen.passages
-        for each in passage
-    ]
-    documents = [
-        Passage([each.text[:MAX_SENTENCE_CHARACTERS] for each in passage], title_path(passage[0]))
-        for passage in chosen.passages
-    ]
-    ranking = ranker.trace(question, documents)
-    stages = (report, *chosen.stages, *ranking.stages)
-    first = 1 + len(chosen.stages)
-    repeats = _repetition_check(question)
-    standard = _standard_by_score([each.score for each in retrieved])
-    hits = list[Hit]()
-    for hit in ranking.hits:
-        if repeats(sentences[hit.index].text):
-            continue
-        depth = ranking.stages[hit.stage].context_depth
-        if depth is not None and hit.probability is not None:
-            calibration = settings.calibration.get(depth, UNCALIBRATED)
-            weights = settings.answer.get(depth) or AnswerCalibration(
-                calibration.scale,
-                LOG_ODDS_BLEND,
-                calibration.shift - blend * LOG_ODDS_BLEND * _TYPICAL_RETRIEVAL,
-            )
-            logit = calibration.logit(hit.probability)
-            score = weights.log_odds(logit, blend * standard[sentences[hit.index].score])
-            hit = replace(hit, score=score, probability=probability_of(score))
-        hits.append(replace(hit, stage=hit.stage + first))
-    hits.sort(key=lambda hit: (-hit.stage, hit.probability is None, -hit.score))  # stable
-    alone = _read_alone(question, hits, sentences, standard, ranker, blend, stages)
-    if alone is not None:
-        hits, stages = alone
-    rest = [
-        Hit(len(sentences) + at, each.score, first - 1) for at, each in enumerate(chosen.others)
-    ]
-    return RankedSentences(
-        [*sentences, *chosen.others],
-        _falling_probabilities([*hits, *rest]),
-        stages,
-        first,
-        ranker.threshold if settings.threshold is None else settings.threshold,
-    )
-
-
-def _read_alone(
-    question: str,
-    hits: Sequence[Hit],
-    sentences: Sequence[RetrievedSentence],
-    standard: Mapping[float, float],
-    ranker: Ranker,
-    blend: float,
-    stages: tuple[StageReport, ...],
-) -> tuple[list[Hit], tuple[StageReport, ...]] | None:
-    """
-    Read the best sentences once more, alone, and rank them by both readings.
-
-    A passage shows what a sentence is about, and alone it must carry the answer itself: the two
-    readings make different mistakes. None if the folder does not ask for it, or for want of time.
-    """
-    settings, full_depth = ranker.context, ranker.full_depth
-    if settings is None or settings.alone is None or full_depth is None or not hits:
-        return None
-    depth = stages[hits[0].stage].context_depth
-    if depth is None or depth not in settings.answer:
-        return None
-    best = [hit for hit in hits if hit.stage == hits[0].stage and hit.probability is not None]
-    best = best[: settings.alone.count]
-    texts = [
-        each.text for each in add_title_context(question, [sentences[hit.index] for hit in best])
-    ]
-    ranking = full_depth.trace(question, texts)
-    weights, own = settings.answer[depth], list[Hit]()
-    for found in ranking.hits:
-        hit = best[found.index]
-        retrieval = blend * standard[sentences[hit.index].score]
-        in_context = (hit.score - weights.retrieval * retrieval - weights.bias) / weights.logit
-        score = settings.alone.log_odds(in_context, log_odds(found.score), retrieval)
-        own.append(replace(hit, score=score, probability=probability_of(score), stage=len(stages)))
-    own.sort(key=lambda hit: -hit.score)
-    report = replace(ranking.stages[-1], context_depth=depth)
-    return [*own, *hits[len(best) :]], (*stages, report)
-
-
-def _standard_by_score(scores: Sequence[float]) -> dict[float, float]:
+def standard_by_score(scores: Sequence[float]) -> dict[float, float]:
     """
     The standard score of each score; 0 for all if one of them is not finite.
 

@@ -141,6 +141,11 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         return self.context is not None
 
     @property
+    def alone(self) -> Ranker | None:
+        """The same ranker for single sentences in `Corpus.ask`; None if it reads no passages."""
+        return None
+
+    @property
     def full_depth(self) -> Ranker | None:
         """The same ranker at full depth for sentences alone; None if it does not read passages."""
         return None
@@ -486,6 +491,10 @@ class _Composite(Ranker):
     @property
     def context(self) -> ContextSettings | None:
         return self.last.context
+
+    @property
+    def alone(self) -> Ranker | None:
+        return self.last.alone
 
     @property
     def full_depth(self) -> Ranker | None:

@@ -143,7 +143,7 @@ class Cascade(Ranker):
             read_calibration(opened.config),
             read_threshold(opened.config),
             options,
-            _context_settings(opened, options),
+            _context_settings(encoder, opened, options),
         )
 
     @property
@@ -168,8 +168,10 @@ class Cascade(Ranker):
             found = _load_shipped(self.options._replace(language=language))
         except ModelError:  # a copy of askline without this model
             return self
-        is_full_depth = self.context is None and self.encoder.context_depths
-        return found.full_depth if is_full_depth else found
+        if self.context is None and self.encoder.context_depths:
+            is_full_depth = self.schedule == self.full_depth.schedule
+            return found.full_depth if is_full_depth else found.alone
+        return found
 
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
         """Pairs of all requests share batches; there is a report per classifier."""
@@ -209,6 +211,11 @@ class Cascade(Ranker):
 
     def _in_context(self, request: Request) -> bool:
         return self.context is not None and request.context is not None
+
+    @property
+    def alone(self) -> Cascade:
+        schedule = self.context.ask.schedule if self.context is not None else None
+        return replace(self, schedule=schedule or self.schedule, context=None)
 
     @property
     def full_depth(self) -> Cascade:
@@ -439,7 +446,14 @@ class _CascadeState:
         name, skipped = self._cascade.spec_at(step.depth), entered - len(reached)
         self._reports.append(
             StageReport(
-                name, entered, len(self.left), now - self._since, skipped, cost, calibrated=True
+                name,
+                entered,
+                len(self.left),
+                now - self._since,
+                skipped,
+                cost,
+                calibrated=True,
+                depth=step.depth,
             )
         )
         self._since = now
@@ -447,7 +461,9 @@ class _CascadeState:
     def _skip(self, step: Step) -> None:
         """Report a classifier that was not begun: none of the planned candidates was scored."""
         name, count = self._cascade.spec_at(step.depth), self._planned
-        self._reports.append(StageReport(name, count, step.keep, 0.0, skipped=count))
+        self._reports.append(
+            StageReport(name, count, step.keep, 0.0, skipped=count, depth=step.depth)
+        )
 
 
 class _Admitted(NamedTuple):
@@ -574,12 +590,16 @@ def _choose_schedule(
     return TunedSchedule.from_config(used, tuned)
 
 
-def _context_settings(opened: ModelFolder, options: CascadeOptions) -> ContextSettings | None:
+def _context_settings(
+    encoder: LayerwiseEncoder, opened: ModelFolder, options: CascadeOptions
+) -> ContextSettings | None:
     entry = opened.config.get("context")
     if not entry:
         return None
     config = ContextConfig.from_entry(entry)
-    settings = ContextSettings.from_config(config)
+    settings = ContextSettings.from_config(config, encoder.depths)
+    if options.alpha is not None or options.keeps or options.depth:  # instead of the folder's own
+        settings = replace(settings, ask=replace(settings.ask, schedule=None))
     used = _depths_up_to(config.depths, options.depth)
     if options.alpha is not None:
         return replace(settings, schedule=DropFraction(used, options.alpha))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,23 +24,73 @@ from ..types import Cost, Hit, Ranking, Span, StageReport
 from .deadline import Stop
 from .probability import (
     UNCALIBRATED,
-    AloneCalibration,
     AnswerCalibration,
     LogitCalibration,
-    read_alone_calibration,
+    TwoReadings,
     read_answer_calibration,
     read_calibration,
     read_threshold,
+    read_two_readings,
 )
 from .requests import PassageTexts, Request
 from .schedule import KeepCounts, Schedule, Step
 
-__all__ = ["ContextSettings", "PassageBatch", "passage_sizes"]
+__all__ = ["AskSettings", "ContextSettings", "PassageBatch", "passage_sizes"]
 
 IntArray = NDArray[np.int64]
 
-DEFAULT_ENTER = 16
-"""Passages that `Corpus.ask` ranks in context, if the folder does not say how many."""
+
+@dataclass(frozen=True, slots=True)
+class AskSettings:
+    """
+    How `Corpus.ask` reads what was retrieved: sentences alone first, then passages in context.
+
+    All sentences are read alone by a cascade. The passages of the best are read in context. The
+    order of the answers follows both readings and the retrieval.
+    """
+
+    sentences: int = 60
+    """How many of the retrieved sentences are read alone, the most promising ones."""
+    schedule: Schedule | None = None
+    """How many sentences are kept at each depth; None: as in `rank`."""
+    passages: int = 2
+    """How many passages are read in context."""
+    more: int = 3
+    """How many more sentences of these passages are read alone to the last depth."""
+    answer: Mapping[int, AnswerCalibration] = field(default_factory=dict)
+    """By depth, the log odds of a sentence that was read alone up to it."""
+    both: TwoReadings = field(default_factory=TwoReadings)
+    """The log odds of a sentence that was read alone to the last depth."""
+    threshold: float | None = None
+    """The probability below which there is no answer; None: that of the ranker."""
+
+    @classmethod
+    def from_config(cls, entry: Mapping[str, Any], depths: Sequence[int]) -> AskSettings:
+        """Read the entry `ask` of a context; `depths` are those of single sentences."""
+        try:
+            counts = {
+                name: int(entry[name])
+                for name in ("sentences", "passages", "more")
+                if name in entry
+            }
+            for name, count in counts.items():
+                if count < (name != "more"):
+                    raise ValueError(f"{name} must be positive, got {count}")
+            keeps = tuple(Step(int(depth), int(keep)) for depth, keep in entry["keeps"].items())
+            schedule = KeepCounts(tuple(depths), keeps)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ModelError(
+                'ask must have the form {"sentences": 60, "keeps": {"2": 30}, "passages": 2, '
+                f'"more": 3, "answer": {{…}}, "both": {{…}}}}, with depths out of {list(depths)}: '
+                f"{error}"
+            ) from error
+        return cls(
+            **counts,
+            schedule=schedule,
+            answer=read_answer_calibration(entry.get("answer") or {}),
+            both=read_two_readings(entry.get("both") or {}),
+            threshold=read_threshold(entry) if "threshold" in entry else None,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,42 +99,26 @@ class ContextSettings:
 
     schedule: Schedule
     """How many passages are kept at each depth, by the number of passages."""
-    enter: int = DEFAULT_ENTER
-    """How many passages `Corpus.ask` ranks in context."""
     calibration: Mapping[int, LogitCalibration] = field(default_factory=dict)
     """By depth; for a depth without one, the probability is the sigmoid of the logit."""
-    answer: Mapping[int, AnswerCalibration] = field(default_factory=dict)
-    """By depth, the probability of an answer from its logit and its retrieval score."""
-    threshold: float | None = None
-    """The probability below which `Corpus.ask` has no answer; None: that of the ranker."""
-    alone: AloneCalibration | None = None
-    """How `Corpus.ask` reads the best sentences once more, alone; None if it does not."""
+    ask: AskSettings = field(default_factory=AskSettings)
 
     @classmethod
-    def from_config(cls, context: ContextConfig) -> ContextSettings:
-        """Read `schedule`, `calibration`, `answer`, `threshold` and `alone`; each may be absent."""
-        schedule, entries = context.ranking.get("schedule") or {}, context.ranking
+    def from_config(cls, context: ContextConfig, depths: Sequence[int]) -> ContextSettings:
+        """Read `keeps`, `calibration` and `ask`; each may be absent."""
+        entries = context.ranking
         try:
-            enter = int(schedule.get("enter", DEFAULT_ENTER))
-            keeps = tuple(
-                Step(int(depth), int(keep)) for depth, keep in schedule.get("keeps", {}).items()
-            )
-            if enter < 1:
-                raise ValueError(f"enter must be at least 1, got {enter}")
+            found = (entries.get("keeps") or {}).items()
+            keeps = tuple(Step(int(depth), int(keep)) for depth, keep in found)
             counts = KeepCounts(context.depths, keeps)
         except (AttributeError, TypeError, ValueError) as error:
             raise ModelError(
-                'The schedule of a context must have the form {"enter": 16, "keeps": {"4": 8}}, '
+                'keeps of a context must have the form {"4": 8}, '
                 f"with depths out of {list(context.depths)}: {error}"
             ) from error
-        return cls(
-            counts,
-            enter,
-            read_calibration(entries),
-            read_answer_calibration(entries),
-            read_threshold(entries) if "threshold" in entries else None,
-            read_alone_calibration(entries),
-        )
+        asking = entries.get("ask")
+        ask = AskSettings.from_config(asking, depths) if asking else AskSettings()
+        return cls(counts, read_calibration(entries), ask)
 
     def probabilities(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Calibrated probabilities from the logits of the classifier at `depth`."""
@@ -224,7 +259,7 @@ class _PassageState:
             return
         name, count = self._spec_at(step.depth), int(np.isin(self._owner, self.left).sum())
         self._reports.append(
-            StageReport(name, count, count, 0.0, skipped=count, context_depth=step.depth)
+            StageReport(name, count, count, 0.0, skipped=count, depth=step.depth, in_context=True)
         )
 
     def fully_read(self) -> IntArray:
@@ -307,7 +342,8 @@ class _PassageState:
                 entered - seen,
                 cost,
                 calibrated=True,
-                context_depth=step.depth,
+                depth=step.depth,
+                in_context=True,
             )
         )
         self._since = now

@@ -14,15 +14,15 @@ from ..errors import ModelError
 
 __all__ = [
     "UNCALIBRATED",
-    "AloneCalibration",
     "AnswerCalibration",
     "LogitCalibration",
+    "TwoReadings",
     "log_odds",
     "probability_of",
-    "read_alone_calibration",
     "read_answer_calibration",
     "read_calibration",
     "read_threshold",
+    "read_two_readings",
 ]
 
 _THRESHOLD = 0.5
@@ -53,57 +53,38 @@ UNCALIBRATED = LogitCalibration()
 @dataclass(frozen=True, slots=True)
 class AnswerCalibration:
     """
-    The log odds of an answer of a corpus: `logit * l + retrieval * r + bias`.
+    The log odds of an answer of a corpus: `alone * a + retrieval * r + bias`.
 
-    `l` is the logit of a classifier, `r` the standard score of the retrieval among the sentences
-    that were retrieved for the question.
+    `a` are the log odds of the sentence read alone, `r` is the standard score of the retrieval
+    among the sentences that were retrieved for the question.
     """
 
-    logit: float = 1.0
+    alone: float = 1.0
     retrieval: float = 0.0
     bias: float = 0.0
 
-    def log_odds(self, logit: float, retrieval: float) -> float:
-        return self.logit * logit + self.retrieval * retrieval + self.bias
+    def log_odds(self, alone: float, retrieval: float) -> float:
+        return self.alone * alone + self.retrieval * retrieval + self.bias
 
 
 @dataclass(frozen=True, slots=True)
-class AloneCalibration:
+class TwoReadings:
     """
-    The log odds of a sentence that was read in its passage and then alone.
+    The log odds of a sentence that was read alone and, if its passage was chosen, in context.
 
-    `context * c + alone * a + retrieval * r + bias`: the logit in context, the log odds of the
-    sentence alone, and the standard score of the retrieval.
+    `alone * a + retrieval * r + bias`, and `context * c + in_context` if it was read in context:
+    `c` are the log odds of the last classifier in context.
     """
 
-    count: int
-    """How many sentences are read alone: the best ones in context."""
-    context: float
-    alone: float
-    retrieval: float
-    bias: float
+    alone: float = 0.7
+    context: float = 0.3
+    in_context: float = 0.0
+    retrieval: float = 0.0
+    bias: float = 0.0
 
-    def log_odds(self, context: float, alone: float, retrieval: float) -> float:
-        odds = self.context * context + self.alone * alone
-        return odds + self.retrieval * retrieval + self.bias
-
-
-def read_alone_calibration(config: Mapping[str, Any]) -> AloneCalibration | None:
-    """From `{"alone": {"count": 10, "context": 0.2, "alone": 0.6, …}}`; None if absent."""
-    found = config.get("alone")
-    if found is None:
-        return None
-    try:
-        weights = _floats({name: value for name, value in found.items() if name != "count"})
-        made = AloneCalibration(int(found["count"]), **weights)
-        if made.count < 1 or min(made.context, made.alone, made.retrieval) < 0:
-            raise ValueError("count must be positive and no weight negative")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ModelError(
-            'alone must have the form {"count": 10, "context": 0.2, "alone": 0.6, '
-            f'"retrieval": 0.4, "bias": -2.0}}, got {found!r} ({error}).'
-        ) from error
-    return made
+    def log_odds(self, alone: float, context: float | None, retrieval: float) -> float:
+        odds = self.alone * alone + self.retrieval * retrieval + self.bias
+        return odds if context is None else odds + self.context * context + self.in_context
 
 
 def probability_of(odds: float) -> float:
@@ -135,17 +116,30 @@ def read_calibration(config: Mapping[str, Any]) -> dict[int, LogitCalibration]:
     return scalings
 
 
-def read_answer_calibration(config: Mapping[str, Any]) -> dict[int, AnswerCalibration]:
-    """By depth, from `{"answer": {"12": {"logit": 0.9, "retrieval": 0.4, "bias": -0.2}}}`."""
-    found = config.get("answer") or {}
+def read_answer_calibration(found: Mapping[str, Any]) -> dict[int, AnswerCalibration]:
+    """By depth, from `{"10": {"alone": 0.9, "retrieval": 0.4, "bias": -0.2}}`."""
     try:
         made = {int(depth): AnswerCalibration(**_floats(line)) for depth, line in found.items()}
-        if not all(line.logit > 0 and line.retrieval >= 0 for line in made.values()):
-            raise ValueError("logit must be positive and retrieval not negative")
+        if not all(line.alone > 0 and line.retrieval >= 0 for line in made.values()):
+            raise ValueError("alone must be positive and retrieval not negative")
     except (AttributeError, TypeError, ValueError) as error:
         raise ModelError(
-            'answer must have the form {"12": {"logit": 0.9, "retrieval": 0.4, "bias": -0.2}}, '
+            'answer must have the form {"10": {"alone": 0.9, "retrieval": 0.4, "bias": -0.2}}, '
             f"got {found!r} ({error})."
+        ) from error
+    return made
+
+
+def read_two_readings(found: Mapping[str, Any]) -> TwoReadings:
+    """From `{"alone": 0.6, "context": 0.2, "in_context": 1.0, "retrieval": 0.2, "bias": -3.0}`."""
+    try:
+        made = TwoReadings(**_floats(found))
+        if made.alone <= 0 or min(made.context, made.retrieval) < 0:
+            raise ValueError("alone must be positive, context and retrieval not negative")
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ModelError(
+            'both must have the form {"alone": 0.6, "context": 0.2, "in_context": 1.0, '
+            f'"retrieval": 0.2, "bias": -3.0}}, got {found!r} ({error}).'
         ) from error
     return made
 

@@ -243,8 +243,7 @@ def _response(
     for each in answers:
         each.above_threshold = reaches_threshold(each.probability, threshold, first)
     best = next((each for each in answers if each.above_threshold), None)
-    was_read = best is not None and stages[best.stage].context_depth is not None
-    if best is not None and not was_read:
+    if best is not None and best.phrase is None:
         passage = _Passage(best.text, **best.source.model_dump())
         phrase = read_phrase(ranker, job.question, passage)
         if phrase is not None:
@@ -335,17 +334,17 @@ def _candidates(
 def _ranked_candidates(ranked: RankedSentences, recorder: StageRecorder) -> list[CandidateSchema]:
     """Return every ranked sentence in the order of the answers. Retrieval is stage 0."""
     by_score = sorted(range(len(ranked.sentences)), key=lambda at: -ranked.sentences[at].score)
-    recorded = recorder.stage_scores()
     scores = {
-        index: [
-            StageScore(0, ranked.sentences[index].score, rank),
-            *(
-                replace(own, stage=own.stage + ranked.ranker_stage)
-                for own in recorded.get(index, [])
-            ),
-        ]
+        index: [StageScore(0, ranked.sentences[index].score, rank)]
         for rank, index in enumerate(by_score, start=1)
     }
+    for index, own in recorder.scores_alone().items():
+        scores[index] += [replace(each, stage=each.stage + ranked.ranker_stage) for each in own]
+    first = ranked.context_stage or ranked.ranker_stage
+    is_out_of_time = ranked.context_stage and not ranked.in_context
+    for at, own in ({} if is_out_of_time else recorder.stage_scores()).items():
+        index = ranked.in_context[at] if ranked.in_context else at
+        scores[index] += [replace(each, stage=each.stage + first) for each in own]
     order = [hit.index for hit in ranked.hits]
     return _candidates([_passage(each) for each in ranked.sentences], order, scores)
 

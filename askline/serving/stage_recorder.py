@@ -54,6 +54,7 @@ class StageRecorder(Ranker):
         self._ranker = self._with_recorders(ranker)
         self._wrapped = ranker
         self._time_is_up = time_is_up
+        self._alone: StageRecorder | None = None
         self.ranking = Ranking((), ())
 
     def run_batch(self, requests: Sequence[Request], stop: Stop | None) -> list[Ranking]:
@@ -76,6 +77,10 @@ class StageRecorder(Ranker):
             first_stage += recorder.stages
         return scores
 
+    def scores_alone(self) -> dict[int, list[StageScore]]:
+        """As `stage_scores`, of the sentences that `alone` has ranked; empty if it has not."""
+        return {} if self._alone is None else self._alone.stage_scores()
+
     def __str__(self) -> str:
         return str(self._wrapped)
 
@@ -86,6 +91,13 @@ class StageRecorder(Ranker):
     @property
     def first_stage(self) -> Ranker | None:
         return self._wrapped.first_stage
+
+    @property
+    def alone(self) -> Ranker | None:
+        """A recorder of its own, with the same deadline."""
+        ranker = self._wrapped.alone
+        self._alone = None if ranker is None else StageRecorder(ranker, self._time_is_up)
+        return self._alone
 
     @property
     def full_depth(self) -> Ranker | None:

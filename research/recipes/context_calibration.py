@@ -1,38 +1,45 @@
 """
-Fit how a cascade ranks passages in `Corpus.ask`: schedule, probabilities and threshold.
+Fit how `Corpus.ask` combines a cascade's readings: schedule, probabilities and threshold.
 
     ASKLINE_DATA=DIR python -m research.recipes.context_calibration collect FOLDER \\
         --corpus DIR --indexes DIR --out FILE
     python -m research.recipes.context_calibration fit FOLDER --scores FILE
 
-`collect` asks questions of dev sets over corpora, as `Corpus.ask` does, and keeps the logits of all
-sentences at all depths: held-out SQuADShifts paragraphs with unanswerable variants of their
-questions, WikiQA dev, and the dev half of the document questions, with keyword queries and
-misspellings among them. `fit` chooses how many passages enter and stay at each depth within a
-budget of token-layers, fits the probability of an answer from the logit and the retrieval score by
-logistic regression, and chooses the threshold. It writes all of them to FOLDER/config.json.
+`collect` asks questions of dev sets over corpora, as `Corpus.ask` does, and keeps the logits of the
+retrieved sentences alone and of their passages in context, at all depths: held-out SQuADShifts
+paragraphs with unanswerable variants of their questions, WikiQA dev, and the dev half of the
+document questions, with keyword queries and misspellings among them. `fit` compares schedules by
+cross-validation, fits the weights of both readings and of the retrieval for the best one within a
+budget of token-layers, and chooses the threshold. It writes all of them to FOLDER/config.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise, product
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize
 
 from askline import Corpus, data, load
 from askline.corpus.results import RetrievedSentence
-from askline.corpus.retrieval import HasPassages, standard_scores
-from askline.corpus.sentence_ranking import choose_passages
+from askline.corpus.retrieval import HasPassages
+from askline.corpus.sentence_ranking import (
+    most_promising,
+    passage_key,
+    sentence_key,
+    standard_by_score,
+    whole_passage,
+)
 from askline.corpus.title_context import add_title_context, title_path
 from askline.rankers.base import Ranker
 from askline.rankers.cascade import Cascade
-from askline.rankers.probability import log_odds
 from askline.training.cascade.context_examples import paragraph_passages
 from askline.training.cascade.question_variants import add_unanswerable, add_variants
 from askline.types import Passage
@@ -41,10 +48,14 @@ from research.benchmarks.corpus_library import library
 from research.document_questions.questions import is_right, load_questions
 
 FloatArray = NDArray[np.float64]
-ENTER = 20
+IntArray = NDArray[np.int64]
 RETRIEVED = 100
-READ_ALONE = 24
-COUNT_ALONE = 10
+COLLECTED = 24
+"""Passages per question whose logits in context are kept."""
+MORE = 3
+POINT = 0.1
+"""Weight of the pointwise loss beside the listwise one: the first is for probabilities."""
+FOLDS = 4
 SEED = 5
 IsGold = Callable[[RetrievedSentence], bool]
 
@@ -60,16 +71,19 @@ class Task(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """All sentences of the passages that entered, for one question."""
+    """The readings of one question. Sentences are those retrieved, most promising first."""
 
     source: str
     answerable: bool
-    passage: NDArray[np.int64]  # (sentences,)
-    tokens: NDArray[np.int64]  # (passages,)
-    logits: FloatArray  # (depths, sentences)
+    alone: FloatArray  # (depths, sentences) log odds read alone
+    tokens: IntArray  # (sentences,)
     retrieval: FloatArray  # (sentences,) standard scores
     gold: NDArray[np.bool_]  # (sentences,)
-    alone: FloatArray  # (sentences,) log odds read alone; NaN but for the best ones in context
+    passage: IntArray  # (sentences,) the number of the passage, by the first sentence of each
+    context: FloatArray  # (sentences,) log odds in context at the last depth; NaN if not collected
+    passage_tokens: IntArray  # (collected passages,)
+    unretrieved: FloatArray  # (others,) log odds in context of the passages' other sentences
+    owners: IntArray  # (others,) their passages
 
 
 def squadshifts_tasks(most: int) -> Iterator[Task]:
@@ -124,46 +138,69 @@ def document_tasks(corpora: Path, indexes: Path) -> Iterator[Task]:
         )
 
 
-def score(task: Task, ranker: Ranker, encoder: Any) -> Scored | None:
+def score(task: Task, ranker: Ranker, cascade: Cascade) -> Scored | None:
     """What `Corpus.ask` would see; None if nothing is retrieved."""
-    retriever = task.corpus.retriever()
+    retriever, encoder = task.corpus.retriever(), cascade.encoder
     assert isinstance(retriever, HasPassages)
+    assert cascade.context is not None
     found = retriever.retrieve(task.question, RETRIEVED)
     if not found:
         return None
-    chosen = choose_passages(task.question, retriever, found, ranker, ENTER)
-    passages = [Passage([each.text for each in own], title_path(own[0])) for own in chosen.passages]
-    run = encoder.begin_passages([(task.question, passages)])
-    rows = np.arange(len(passages))
-    logits = np.stack([run.advance(rows, depth) for depth in encoder.context_depths])
-    sentences = [each for own in chosen.passages for each in own]
-    best = np.argsort(-logits[-1], kind="stable")[:READ_ALONE]
-    texts = add_title_context(task.question, [sentences[at] for at in best.tolist()])
-    pairs = [(task.question, each.text) for each in texts]
-    alone = np.full(len(sentences), np.nan)
-    alone[best] = [log_odds(value) for value in ranker.predict(pairs).tolist()]
-    known = [each.score for each in found]
-    standard = dict(zip(known, standard_scores(known) or [0.0] * len(known), strict=True))
-    lowest = min(known)
+    standard = standard_by_score([each.score for each in found])
+    found = most_promising(task.question, found, ranker.first_stage)
+    texts = [each.text for each in add_title_context(task.question, found)]
+    run, rows = encoder.begin(task.question, texts), np.arange(len(texts))
+    alone = [
+        odds_of(cascade.probabilities(depth, run.advance(rows, depth))) for depth in encoder.depths
+    ]
+    numbers: dict[tuple[object, ...], int] = {}
+    passage = [numbers.setdefault(passage_key(each), len(numbers)) for each in found]
+    chosen = [
+        whole_passage(
+            retriever, [each for each, own in zip(found, passage, strict=True) if own == at]
+        )
+        for at in range(min(COLLECTED, len(numbers)))
+    ]
+    windows = encoder.begin_passages(
+        [(task.question, [Passage([e.text for e in own], title_path(own[0])) for own in chosen])]
+    )
+    depth = encoder.context_depths[-1]
+    logits = windows.advance(np.arange(len(chosen)), depth)
+    odds = odds_of(cascade.context.probabilities(depth, logits)).tolist()
+    inside = dict(zip([sentence_key(e) for own in chosen for e in own], odds, strict=True))
+    owners = [at for at, own in enumerate(chosen) for _ in own]
+    keys = [sentence_key(each) for each in found]
+    others = [
+        (value, own)
+        for (key, value), own in zip(inside.items(), owners, strict=True)
+        if key not in keys
+    ]
     return Scored(
         task.source,
         task.answerable,
-        np.repeat(rows, [len(own) for own in chosen.passages]),
+        np.array(alone),
         np.asarray(run.tokens),
-        logits.astype(np.float64),
-        np.array([standard[max(each.score, lowest)] for each in sentences]),
-        np.array([task.is_gold(each) for each in sentences]),
-        alone,
+        np.array([standard[each.score] for each in found]),
+        np.array([task.is_gold(each) for each in found]),
+        np.array(passage),
+        np.array([inside.get(key, np.nan) for key in keys]),
+        np.asarray(windows.tokens),
+        np.array([value for value, _ in others], np.float64),
+        np.array([own for _, own in others], np.int64),
     )
 
 
+def odds_of(probabilities: FloatArray) -> FloatArray:
+    inside = np.clip(probabilities, 1e-12, 1 - 1e-12)
+    return np.asarray(np.log(inside / (1 - inside)))
+
+
 def collect(folder: str, corpora: Path, indexes: Path, out: Path, most: int) -> None:
-    ranker = load(f"cosinet % 100 >> cascade({folder!r})")
-    encoder = Cascade.load(folder).encoder
+    ranker, cascade = load(f"cosinet % 100 >> cascade({folder!r})"), Cascade.load(folder)
     scored: list[Scored] = []
     tasks = (*document_tasks(corpora, indexes), *wikiqa_tasks(), *squadshifts_tasks(most))
     for number, task in enumerate(tasks, 1):
-        found = score(task, ranker, encoder)
+        found = score(task, ranker, cascade)
         if found is not None:
             scored.append(found)
         if number % 25 == 0:
@@ -172,12 +209,15 @@ def collect(folder: str, corpora: Path, indexes: Path, out: Path, most: int) -> 
     save_scored(scored, out)
 
 
+_ARRAYS = Scored._fields[2:]
+
+
 def save_scored(scored: Sequence[Scored], path: Path) -> None:
     arrays: dict[str, Any] = {
         "source": np.array([each.source for each in scored]),
         "answerable": np.array([each.answerable for each in scored]),
     }
-    for name in ("passage", "tokens", "logits", "retrieval", "gold", "alone"):
+    for name in _ARRAYS:
         arrays |= {f"{name}.{at}": getattr(each, name) for at, each in enumerate(scored)}
     np.savez_compressed(path, **arrays)
 
@@ -185,80 +225,234 @@ def save_scored(scored: Sequence[Scored], path: Path) -> None:
 def load_scored(path: Path) -> list[Scored]:
     with np.load(path) as found:
         return [
-            Scored(
-                str(source),
-                bool(answerable),
-                *(found[f"{name}.{at}"] for name in ("passage", "tokens", "logits")),
-                *(found[f"{name}.{at}"] for name in ("retrieval", "gold", "alone")),
-            )
+            Scored(str(source), bool(answerable), *(found[f"{name}.{at}"] for name in _ARRAYS))
             for at, (source, answerable) in enumerate(
                 zip(found["source"], found["answerable"], strict=True)
             )
         ]
 
 
-class Weights(NamedTuple):
-    """Log odds = logit * each logit + retrieval * each standard score + bias."""
+class Plan(NamedTuple):
+    """The sentences that are read alone, how many stay after some depths, and the passages."""
 
-    logit: float
-    retrieval: float
-    bias: float
-
-    def odds(self, logits: FloatArray, retrieval: FloatArray) -> FloatArray:
-        found: FloatArray = self.logit * logits + self.retrieval * retrieval + self.bias
-        return found
+    sentences: int
+    keeps: tuple[tuple[int, int], ...]
+    """Depths and numbers; those left go to the last depth."""
+    passages: int
 
 
-def fit_weights(scored: Sequence[Scored], row: int, *, alone: bool = False) -> Weights:
-    """
-    Logistic regression over all sentences; every source counts the same.
+class Readings(NamedTuple):
+    """What a plan reads of one question."""
 
-    With `alone`, from the logit without the retrieval score, as for `rank`.
-    """
-    columns = np.concatenate(
+    first: dict[int, IntArray]
+    """By depth, the sentences whose reading alone ended there."""
+    features: FloatArray  # (finalists, 5): alone, context, in context, retrieval, 1
+    gold: NDArray[np.bool_]  # (finalists,)
+    cost: float
+    """Token-layers."""
+
+
+Answer = Mapping[int, FloatArray]
+"""By depth, the weights of the log odds alone, of the retrieval, and the bias."""
+
+
+def fit_answer(scored: Sequence[Scored], depths: Sequence[int], plan: Plan) -> Answer:
+    """Logistic regression over all sentences; every source counts the same."""
+    sizes = Counter[str]()
+    for own in scored:
+        sizes[own.source] += len(own.gold)
+    weight = np.concatenate([np.full(len(own.gold), 1 / sizes[own.source]) for own in scored])
+    labels = np.concatenate([own.gold for own in scored]).astype(float)
+    made = {}
+    for depth in (*dict(plan.keeps), depths[-1]):
+        row = depths.index(depth)
+        columns = np.concatenate(
+            [np.stack([o.alone[row], o.retrieval, np.ones(len(o.gold))]) for o in scored], axis=1
+        )
+        made[depth] = logistic_regression(columns, labels, weight)
+    return made
+
+
+def read(own: Scored, depths: Sequence[int], layers: int, plan: Plan, answer: Answer) -> Readings:
+    """As `Corpus.ask` does it."""
+    left, cost, depth_before = np.arange(len(own.gold))[: plan.sentences], 0.0, 0
+    odds, first = np.full(len(own.gold), -np.inf), dict[int, IntArray]()
+    for depth, keep in (*plan.keeps, (depths[-1], len(left))):
+        cost += (depth - depth_before) * float(own.tokens[left].sum())
+        row, weights, depth_before = depths.index(depth), answer[depth], depth
+        odds[left] = weights @ np.stack(
+            [own.alone[row, left], own.retrieval[left], np.ones(len(left))]
+        )
+        order = left[np.argsort(-own.alone[row, left], kind="stable")]
+        first[depth], left = order, order[:keep]
+    best = list(dict.fromkeys(own.passage[np.argsort(-odds, kind="stable")].tolist()))
+    chosen = [at for at in best[: plan.passages] if at < len(own.passage_tokens)]
+    cost += layers * float(own.passage_tokens[chosen].sum())
+    inside = np.isin(own.passage, chosen)
+    new = [
+        (value, at)
+        for at, value in enumerate(own.context.tolist())
+        if inside[at] and at not in left
+    ]
+    new += [(value, -1) for value in own.unretrieved[np.isin(own.owners, chosen)].tolist()]
+    more = [at for _, at in sorted(new, reverse=True)[:MORE]]
+    finalists = np.array([*left.tolist(), *(at for at in more if at >= 0)])
+    mean = float(own.tokens.mean())  # of sentences that were not retrieved
+    cost += depth_before * sum(float(own.tokens[at]) if at >= 0 else mean for at in more)
+    known = inside[finalists] & ~np.isnan(own.context[finalists])
+    features = np.stack(
         [
-            np.stack([own.logits[row], own.retrieval * (not alone), np.ones(len(own.gold))])
-            for own in scored
+            own.alone[depths.index(depth_before), finalists],
+            np.where(known, np.nan_to_num(own.context[finalists]), 0.0),
+            known.astype(float),
+            own.retrieval[finalists],
+            np.ones(len(finalists)),
         ],
         axis=1,
     )
-    labels = np.concatenate([own.gold for own in scored]).astype(float)
-    sizes = {
-        name: sum(len(own.gold) for own in scored if own.source == name) for name in sources(scored)
+    return Readings(first, features, own.gold[finalists], cost)
+
+
+def fit_both(scored: Sequence[Scored], readings: Sequence[Readings]) -> FloatArray:
+    """
+    Weights of the features of the finalists.
+
+    The loss is the softmax over the finalists of a question, which decides the order, plus `POINT`
+    times the binary cross-entropy, which makes probabilities. Every source counts the same.
+    """
+    counts = Counter(own.source for own in scored)
+    total = len(counts)
+
+    def loss(weights: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = 0.0, np.zeros_like(weights)
+        for own, found in zip(scored, readings, strict=True):
+            share, gold, x = 1 / counts[own.source] / total, found.gold, found.features
+            odds = x @ weights
+            if gold.any() and not gold.all():
+                shares = np.exp(odds - odds.max())
+                value -= share * float(np.log(shares[gold].sum() / shares.sum()))
+                gradient -= share * (
+                    (shares * gold) @ x / shares[gold].sum() - shares @ x / shares.sum()
+                )
+            value += POINT * share * float((np.logaddexp(0, odds) - gold * odds).sum())
+            probability = 0.5 * (1 + np.tanh(0.5 * odds))
+            gradient += POINT * share * ((probability - gold) @ x)
+        small = 1e-3 * np.array([1, 1, 1, 1, 0])
+        return value + float(small @ weights**2), gradient + 2 * small * weights
+
+    return np.asarray(minimize(loss, np.zeros(5), jac=True).x)
+
+
+def measure(
+    scored: Sequence[Scored], depths: Sequence[int], layers: int, plan: Plan
+) -> dict[str, float]:
+    """Right answers at 1, 3 and 5, and token-layers, by cross-validation."""
+    found: dict[str, list[float]] = {}
+    order = np.random.default_rng(0).permutation(len(scored))
+    for fold in range(FOLDS):
+        held_out = set(order[fold::FOLDS].tolist())
+        fitted = [own for at, own in enumerate(scored) if at not in held_out]
+        answer = fit_answer(fitted, depths, plan)
+        both = fit_both(fitted, [read(own, depths, layers, plan, answer) for own in fitted])
+        for own in (scored[at] for at in held_out):
+            readings = read(own, depths, layers, plan, answer)
+            ranked = readings.gold[np.argsort(-(readings.features @ both), kind="stable")]
+            found.setdefault(f"{own.source} token-layers", []).append(readings.cost)
+            if own.answerable:
+                for at in (1, 3, 5):
+                    found.setdefault(f"{own.source} right@{at}", []).append(
+                        float(ranked[:at].any())
+                    )
+    return {
+        name: round(float(np.mean(values)) * (1 if "layers" in name else 100), 2)
+        for name, values in sorted(found.items())
     }
-    weight = np.concatenate([np.full(len(own.gold), 1 / sizes[own.source]) for own in scored])
-    return Weights(*(float(value) for value in logistic_regression(columns, labels, weight)))
 
 
-def sources(scored: Sequence[Scored]) -> list[str]:
-    return sorted({own.source for own in scored})
-
-
-def fit_alone(scored: Sequence[Scored]) -> FloatArray:
-    """Logistic regression over the sentences that were read alone too: four weights."""
-    chosen = [np.flatnonzero(~np.isnan(own.alone)) for own in scored]
-    columns = np.concatenate(
-        [alone_columns(own, rows) for own, rows in zip(scored, chosen, strict=True)], axis=1
+PLANS = tuple(
+    Plan(sentences, keeps, passages)
+    for (sentences, keeps), passages in product(
+        (
+            (40, ((4, 12),)),
+            (60, ((2, 30), (4, 14))),
+            (60, ((3, 20), (6, 10))),
+            (80, ((2, 36), (4, 16))),
+            (100, ((2, 40), (4, 20), (8, 10))),
+        ),
+        (2, 3),
     )
-    labels = np.concatenate([own.gold[rows] for own, rows in zip(scored, chosen, strict=True)])
-    counts = {
-        name: sum(len(rows) for own, rows in zip(scored, chosen, strict=True) if own.source == name)
-        for name in sources(scored)
+)
+
+
+def choose_plan(
+    scored: Sequence[Scored], depths: Sequence[int], layers: int, budget: float
+) -> Plan:
+    """The plan within the budget with the best mean of right@1 and right@3 over the sources."""
+    best: tuple[float, Plan] | None = None
+    for plan in PLANS:
+        row = measure(scored, depths, layers, plan)
+        print(plan, row, flush=True)
+        cost = np.mean([value for name, value in row.items() if "layers" in name])
+        value = float(np.mean([own for name, own in row.items() if name.endswith(("@1", "@3"))]))
+        if cost <= budget and (best is None or value > best[0]):
+            best = value, plan
+    assert best is not None
+    return best[1]
+
+
+def fit(folder: Path, scores: Path, budget: float) -> None:
+    scored = load_scored(scores)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    depths, layers = config["depths"], config["context"]["depths"][-1]
+    for source, count in Counter(own.source for own in scored).items():
+        own = [each for each in scored if each.source == source]
+        answerable = [each.gold.any() for each in own if each.answerable]
+        print(source, count, "questions; gold retrieved:", f"{np.mean(answerable):.3f}")
+    plan = choose_plan(scored, depths, layers, budget)
+    answer = fit_answer(scored, depths, plan)
+    readings = [read(own, depths, layers, plan, answer) for own in scored]
+    both = fit_both(scored, readings)
+    names = ("alone", "context", "in_context", "retrieval", "bias")
+    config["context"]["ask"] = {
+        "sentences": plan.sentences,
+        "keeps": {str(depth): keep for depth, keep in plan.keeps},
+        "passages": plan.passages,
+        "more": MORE,
+        "answer": {
+            str(depth): dict(zip(("alone", "retrieval", "bias"), own.tolist(), strict=True))
+            for depth, own in answer.items()
+        },
+        "both": dict(zip(names, both.tolist(), strict=True)),
+        "threshold": fit_threshold(scored, readings, both),
     }
-    weight = np.concatenate(
-        [
-            np.full(len(rows), 1 / counts[own.source])
-            for own, rows in zip(scored, chosen, strict=True)
-        ]
-    )
-    return logistic_regression(columns, labels.astype(float), weight)
+    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(config["context"]["ask"]))
 
 
-def alone_columns(own: Scored, rows: NDArray[np.int64]) -> FloatArray:
-    """(4, sentences): in context, alone, retrieval, 1."""
-    return np.stack(
-        [own.logits[-1, rows], own.alone[rows], own.retrieval[rows], np.ones(len(rows))]
-    )
+def fit_threshold(
+    scored: Sequence[Scored], readings: Sequence[Readings], both: FloatArray
+) -> float:
+    """
+    The lowest threshold that refuses 80 % of the unanswerable questions of every source.
+
+    If it refuses more than 8 % of the right first answers, the highest that does not.
+    """
+    best: dict[str, tuple[list[float], list[float], list[float]]] = {}
+    for own, found in zip(scored, readings, strict=True):
+        odds = found.features @ both
+        probability = float(0.5 * (1 + np.tanh(0.5 * odds.max())))
+        right, wrong, none = best.setdefault(own.source, ([], [], []))
+        if not own.answerable:
+            none.append(probability)
+        else:
+            (right if found.gold[odds.argmax()] else wrong).append(probability)
+    allowed = [float(np.quantile(right, 0.08)) for right, _, _ in best.values()]
+    needed = [float(np.quantile(none, 0.8)) for _, _, none in best.values() if none]
+    threshold = min(max(needed), min(allowed)) if needed else min(allowed)
+    for name, groups in best.items():
+        shares = [float((np.array(each) < threshold).mean()) if each else 0.0 for each in groups]
+        print(name, "refused: right {:.3f}, wrong {:.3f}, unanswerable {:.3f}".format(*shares))
+    return round(threshold, 4)
 
 
 def logistic_regression(columns: FloatArray, labels: FloatArray, weight: FloatArray) -> FloatArray:
@@ -274,197 +468,6 @@ def logistic_regression(columns: FloatArray, labels: FloatArray, weight: FloatAr
     return weights
 
 
-class Plan(NamedTuple):
-    """Passages that enter, and that are kept after some depths."""
-
-    enter: int
-    keeps: tuple[tuple[int, int], ...]
-
-
-def run_plan(
-    own: Scored, plan: Plan, depths: Sequence[int], weights: Sequence[Weights]
-) -> tuple[NDArray[np.int64], FloatArray, float]:
-    """The sentences in order, their log odds, and the token-layers."""
-    left = np.arange(min(plan.enter, len(own.tokens)))
-    cost, depth_before = 0.0, 0
-    order: list[NDArray[np.int64]] = []
-    odds = np.full(len(own.gold), -np.inf)
-    steps = [*plan.keeps, (depths[-1], len(own.tokens))]
-    for depth, keep in steps:
-        row = depths.index(depth)
-        cost += (depth - depth_before) * float(own.tokens[left].sum())
-        depth_before = depth
-        inside = np.flatnonzero(np.isin(own.passage, left))
-        odds[inside] = weights[row].odds(own.logits[row, inside], own.retrieval[inside])
-        best = np.array([own.logits[row][own.passage == each].max() for each in left])
-        ranked = left[np.argsort(-best, kind="stable")]
-        dropped = ranked[keep:]
-        gone = np.flatnonzero(np.isin(own.passage, dropped))
-        order.insert(0, gone[np.argsort(-odds[gone], kind="stable")])
-        left = np.sort(ranked[:keep])
-    inside = np.flatnonzero(np.isin(own.passage, left))
-    order.insert(0, inside[np.argsort(-odds[inside], kind="stable")])
-    return np.concatenate(order), odds, cost
-
-
-def read_alone(
-    own: Scored, order: NDArray[np.int64], odds: FloatArray, weights: FloatArray
-) -> tuple[NDArray[np.int64], FloatArray]:
-    """The order and the log odds after the first sentences were read alone."""
-    best = np.array([at for at in order[:COUNT_ALONE].tolist() if not np.isnan(own.alone[at])])
-    if not len(best):
-        return order, odds
-    odds = odds.copy()
-    odds[best] = weights @ alone_columns(own, best)
-    others = order[~np.isin(order, best)]
-    return np.concatenate([best[np.argsort(-odds[best], kind="stable")], others]), odds
-
-
-def measure(
-    scored: Sequence[Scored],
-    plan: Plan,
-    depths: Sequence[int],
-    weights: Sequence[Weights],
-    alone: FloatArray | None = None,
-) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
-    for own in scored:
-        order, odds, cost = run_plan(own, plan, depths, weights)
-        if alone is not None:
-            order, _ = read_alone(own, order, odds, alone)
-        found.setdefault("token-layers", []).append(cost)
-        if own.answerable:
-            for at in (1, 3, 5):
-                right = float(own.gold[order[:at]].any())
-                found.setdefault(f"{own.source} right@{at}", []).append(right)
-    return {
-        name: round(float(np.mean(values)) * (1 if "layers" in name else 100), 2)
-        for name, values in found.items()
-    }
-
-
-def choose_plan(
-    scored: Sequence[Scored],
-    depths: Sequence[int],
-    weights: Sequence[Weights],
-    alone: FloatArray,
-    budget: float,
-) -> tuple[Plan, dict[str, float]]:
-    """The plan within the budget with the best mean of right@1 and right@3 over the sources."""
-    best: tuple[float, Plan, dict[str, float]] | None = None
-    for enter, two, four, eight in product(
-        (8, 10, 12, 14, 16, 20), (0, 5, 6, 8, 10, 12), (0, 4, 5, 6, 8), (0, 2, 3, 4)
-    ):
-        keeps = tuple((depth, keep) for depth, keep in ((2, two), (4, four), (8, eight)) if keep)
-        falling = [enter, *(keep for _, keep in keeps)]
-        if any(after >= before for before, after in pairwise(falling)):
-            continue
-        plan = Plan(enter, keeps)
-        row = measure(scored, plan, depths, weights, alone)
-        if row["token-layers"] > budget:
-            continue
-        value = float(
-            np.mean([value for name, value in row.items() if name.endswith(("@1", "@3"))])
-        )
-        if best is None or value > best[0]:
-            best = value, plan, row
-    assert best is not None
-    return best[1], best[2]
-
-
-def fit(folder: Path, scores: Path, budget: float) -> None:
-    scored = load_scored(scores)
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    depths = config["context"]["depths"]
-    weights = [fit_weights(scored, row) for row in range(len(depths))]
-    alone = [fit_weights(scored, row, alone=True) for row in range(len(depths))]
-    for source in sources(scored):
-        own = [each for each in scored if each.source == source]
-        print(
-            source,
-            len(own),
-            "questions,",
-            sum(each.answerable for each in own),
-            "answerable,",
-            sum(each.gold.any() for each in own),
-            "with gold among the passages",
-        )
-    print("all passages to the end:", measure(scored, Plan(ENTER, ()), depths, weights))
-    both = fit_alone(scored)
-    plan, row = choose_plan(scored, depths, weights, both, budget)
-    print("without reading alone:", measure(scored, plan, depths, weights))
-    print("chosen:", plan, row, both)
-    threshold = fit_threshold(scored, plan, depths, weights, both)
-    ranking = {
-        "schedule": {
-            "enter": plan.enter,
-            "keeps": {str(depth): keep for depth, keep in plan.keeps},
-        },
-        "calibration": {
-            str(depth): {"scale": own.logit, "shift": own.bias}
-            for depth, own in zip(depths, alone, strict=True)
-        },
-        "answer": {str(depth): own._asdict() for depth, own in zip(depths, weights, strict=True)},
-        "threshold": threshold,
-        "alone": {
-            "count": COUNT_ALONE,
-            **{
-                name: float(value)
-                for name, value in zip(("context", "alone", "retrieval", "bias"), both, strict=True)
-            },
-        },
-    }
-    config["context"] |= ranking
-    (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    print(json.dumps(ranking))
-
-
-def fit_threshold(
-    scored: Sequence[Scored],
-    plan: Plan,
-    depths: Sequence[int],
-    weights: Sequence[Weights],
-    alone: FloatArray,
-) -> float:
-    """
-    The lowest threshold that refuses 80 % of the unanswerable questions of every source.
-
-    If it refuses more than 8 % of the right first answers, the highest that does not.
-    """
-    best = {name: ([], [], []) for name in sources(scored)}  # type: dict[str, Any]
-    for own in scored:
-        order, odds, _ = run_plan(own, plan, depths, weights)
-        order, odds = read_alone(own, order, odds, alone)
-        probability = 0.5 * (1 + np.tanh(0.5 * odds[order[:5]].max()))
-        right, wrong, none = best[own.source]
-        if not own.answerable:
-            none.append(probability)
-        elif own.gold[order[0]]:
-            right.append(probability)
-        else:
-            wrong.append(probability)
-    needed, allowed = [], []
-    for name, (right, _, none) in best.items():
-        allowed.append(float(np.quantile(right, 0.08)))
-        if none:
-            needed.append(float(np.quantile(none, 0.8)))
-        print(
-            name,
-            "8 % of right first answers below",
-            round(allowed[-1], 4),
-            "80 % of the unanswerable below",
-            round(needed[-1], 4) if none else None,
-        )
-    threshold = min(max(needed), min(allowed)) if needed else min(allowed)
-    for name, (right, wrong, none) in best.items():
-        shares = [
-            float((np.array(each) < threshold).mean()) if each else 0.0
-            for each in (right, wrong, none)
-        ]
-        print(name, "refused: right {:.3f}, wrong {:.3f}, unanswerable {:.3f}".format(*shares))
-    return round(threshold, 4)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
@@ -477,7 +480,7 @@ def main() -> None:
     two = commands.add_parser("fit")
     two.add_argument("folder", type=Path)
     two.add_argument("--scores", type=Path, required=True)
-    two.add_argument("--budget", type=float, default=17_500, help="mean token-layers in context")
+    two.add_argument("--budget", type=float, default=18_000, help="mean token-layers")
     options = parser.parse_args()
     if options.command == "collect":
         collect(options.folder, options.corpus, options.indexes, options.out, options.most)

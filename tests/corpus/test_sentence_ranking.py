@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,9 +19,9 @@ from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun, PassageRun
 from askline.engine.numpy_ops import FloatArray, IntArray
 from askline.rankers import Cascade
 from askline.rankers.base import Ranker
-from askline.rankers.context_cascade import ContextSettings
+from askline.rankers.context_cascade import AskSettings, ContextSettings
 from askline.rankers.deadline import Stop
-from askline.rankers.probability import AloneCalibration, AnswerCalibration, LogitCalibration
+from askline.rankers.probability import LogitCalibration, TwoReadings
 from askline.rankers.schedule import KeepCounts, Step
 from askline.text.words import split_words
 from askline.types import Passage, Span
@@ -85,30 +86,59 @@ class PassageWords(PassageRun):
 
 
 @dataclass
+class SentenceWords(LayerwiseRun):
+    """The logit of a sentence alone: long question words in it, plus 1 with the word week."""
+
+    question: set[str]
+    candidates: Sequence[str]
+
+    @property
+    def tokens(self) -> IntArray:
+        return np.full(len(self.candidates), 10, np.int64)
+
+    def advance(
+        self,
+        rows: IntArray,
+        depth: int,
+        *,
+        stop: Stop | None = None,
+        waiting: IntArray | None = None,
+    ) -> FloatArray:
+        words = [{*split_words(self.candidates[row])} for row in rows.tolist()]
+        return np.array([len(own & self.question) + ("week" in own) for own in words], "f4") - 2
+
+
+@dataclass
 class PassageWordEncoder(LayerwiseEncoder):
     log: list[list[Passage]] = field(default_factory=list)
+    alone: list[list[str]] = field(default_factory=list)
     depths: tuple[int, ...] = (1, 2)
     context_depths: tuple[int, ...] = (1, 2)
     reads_in_context: bool = True
 
     def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
-        raise AssertionError("sentences must be read in their passages")
+        self.alone.append(list(candidates))
+        return SentenceWords(_long_words(question), candidates)
 
     def begin_passages(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> PassageWords:
         ((question, passages),) = requests
         self.log.append(list(passages))
-        long = {word for word in split_words(question) if len(word) > 3}
-        return PassageWords(self, long, passages)
+        return PassageWords(self, _long_words(question), passages)
+
+
+def _long_words(question: str) -> set[str]:
+    return {word for word in split_words(question) if len(word) > 3}
 
 
 def _cascade(
-    enter: int = 8,
-    threshold: float | None = None,
+    passages: int = 8,
     calibration: dict[int, LogitCalibration] | None = None,
-    weights: dict[int, AnswerCalibration] | None = None,
+    both: TwoReadings = TwoReadings(alone=0.2, context=1.0),  # noqa: B008
+    **ask: Any,
 ) -> Cascade:
-    schedule = KeepCounts((1, 2), (Step(1, 2),))
-    context = ContextSettings(schedule, enter, calibration or {}, weights or {}, threshold)
+    schedule = KeepCounts((1, 2), (Step(1, 8),))
+    settings = AskSettings(passages=passages, both=both, **ask)
+    context = ContextSettings(schedule, calibration or {}, settings)
     return Cascade(PassageWordEncoder(), KeepCounts((1, 2)), context=context)
 
 
@@ -121,6 +151,7 @@ def corpus(tmp_path: Path) -> Iterator[Corpus]:
 
 
 QUESTION = "How long is the first line?"
+COUNTRY = "How long is the line across the whole country?"
 
 
 def test_a_sentence_is_found_by_its_passage(corpus: Corpus) -> None:
@@ -170,14 +201,15 @@ def test_the_order_follows_the_probability(corpus: Corpus) -> None:
 
 
 @pytest.mark.parametrize("blend", [0.0, 1.0, 2.0])
-def test_the_folder_says_how_retrieval_counts(corpus: Corpus, blend: float) -> None:
+def test_the_folder_says_how_readings_and_retrieval_count(corpus: Corpus, blend: float) -> None:
     ranker = _cascade(
         calibration={2: LogitCalibration(0.5, -1.0)},
-        weights={2: AnswerCalibration(0.7, 0.3, -0.1)},
+        both=TwoReadings(alone=0.7, context=0.4, in_context=0.2, retrieval=0.3, bias=-0.1),
+        passages=1,
     )
     retriever = corpus.retriever()
-    found = retriever.retrieve(QUESTION, 100)
-    ranked = rank_sentences(QUESTION, retriever, ranker, retrieved=100, blend=blend)
+    found = retriever.retrieve(COUNTRY, 100)
+    ranked = rank_sentences(COUNTRY, retriever, ranker, retrieved=100, blend=blend)
     scores = {ranked.sentences[hit.index].text: hit.score for hit in ranked.hits}
     standard = standard_scores([each.score for each in found])
     assert standard is not None
@@ -185,67 +217,67 @@ def test_the_folder_says_how_retrieval_counts(corpus: Corpus, blend: float) -> N
     missing = math.sqrt(2 * math.log(100)) - math.sqrt(2 * math.log(len(found)))
     standard = [score + missing for score in standard]
     retrieval = {each.text: score for each, score in zip(found, standard, strict=True)}
-    for text, logit in (
-        ("It measures 9,289 kilometres.", 2 + 6 - 2),
-        ("Trains need a week for it.", 2 - 2),
+    in_context = {ranked.sentences[at].text for at in ranked.in_context}
+    assert "The first line crosses the whole country." in in_context
+    assert "The second line is short." not in in_context
+    for text, alone, context in (
+        ("The first line crosses the whole country.", 3 - 2, 3 - 2),
+        ("It measures 9,289 kilometres.", 1 - 2, 3 + 6 - 2),  # the heading has the word line
+        ("The second line is short.", 1 - 2, None),
     ):
         own = retrieval.get(text, min(standard))
-        assert scores[text] == pytest.approx(0.7 * logit + 0.3 * blend * own - 0.1, abs=1e-5)
+        expected = 0.7 * alone + 0.3 * blend * own - 0.1
+        if context is not None:
+            expected += 0.4 * (0.5 * context - 1.0) + 0.2
+        assert scores[text] == pytest.approx(expected, abs=1e-5), text
 
 
-@dataclass
-class WeekRun(LayerwiseRun):
-    """Read alone, only a sentence with the word week answers."""
-
-    candidates: Sequence[str]
-
-    @property
-    def tokens(self) -> IntArray:
-        return np.full(len(self.candidates), 10, np.int64)
-
-    def advance(
-        self,
-        rows: IntArray,
-        depth: int,
-        *,
-        stop: Stop | None = None,
-        waiting: IntArray | None = None,
-    ) -> FloatArray:
-        return np.array([5.0 if "week" in self.candidates[row] else -5.0 for row in rows], "f4")
-
-
-@dataclass
-class AloneEncoder(PassageWordEncoder):
-    def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:
-        return WeekRun(candidates)
-
-
-@pytest.mark.parametrize("count", [1, 4])
-def test_the_best_sentences_are_read_once_more_alone(corpus: Corpus, count: int) -> None:
-    before = _cascade(weights={2: AnswerCalibration(1.0, 0.0, 0.0)})
-    assert before.context is not None
-    alone = AloneCalibration(count, context=1.0, alone=2.0, retrieval=0.0, bias=-1.0)
-    context = replace(before.context, alone=alone)
-    ranker = replace(before, encoder=AloneEncoder(), context=context)
-    first, then = (answer(QUESTION, corpus.retriever(), own, top_k=20) for own in (before, ranker))
-    assert len(first.answers) == len(then.answers)
-    own = [each for each in then.answers if each.stage == len(then.stages) - 1]
-    assert len(own) == count
-    assert {each.text for each in own} == {each.text for each in first.answers[:count]}
-    scores = {each.text: each.score for each in first.answers}
-    for each in own:
-        read = 10.0 if "week" in each.text else -10.0
-        assert each.score == pytest.approx(scores[each.text] + read - 1, abs=1e-3)
-    if count == 4:
-        assert own[0].text == "Trains need a week for it."
-    shown = [each.probability for each in then.answers if each.probability is not None]
+@pytest.mark.parametrize("more", [0, 1, 3])
+def test_the_best_sentences_in_context_are_read_alone_too(corpus: Corpus, more: int) -> None:
+    ranker = _cascade(sentences=1, passages=1, more=more)
+    found = answer(COUNTRY, corpus.retriever(), ranker, top_k=20)
+    assert isinstance(ranker.encoder, PassageWordEncoder)
+    first, *later = ranker.encoder.alone
+    assert len(first) == 1
+    ((passage,),) = ranker.encoder.log
+    assert len(passage.sentences) == 3
+    expected = min(more, 2)  # one of the three has been read alone already
+    assert [len(texts) for texts in later] == ([expected] if expected else [])
+    read = [each for each in found.answers if each.stage == len(found.stages) - 1]
+    # Without a further reading, the last stage is that of the passages, which have decided more.
+    assert len(read) == (1 + expected if more else 3)
+    if more:
+        assert found.stages[-1].depth == 2
+        cost = found.stages[-1].cost
+        assert cost is not None
+        assert cost.token_layers == 2 * 10 * expected
+        assert read[0].text == "It measures 9,289 kilometres."
+    shown = [each.probability for each in found.answers if each.probability is not None]
     assert shown == sorted(shown, reverse=True)
-    cost = then.stages[-1].cost
-    assert cost is not None
-    assert cost.token_layers == 20 * count
 
 
-def test_the_threshold_of_the_context_replaces_that_of_the_ranker(corpus: Corpus) -> None:
+def test_only_the_most_promising_sentences_are_read_alone(corpus: Corpus) -> None:
+    ranker = _cascade(sentences=2, passages=1, more=0)
+    found = answer(QUESTION, corpus.retriever(), ranker, top_k=50)
+    assert isinstance(ranker.encoder, PassageWordEncoder)
+    assert [len(texts) for texts in ranker.encoder.alone] == [2]
+    ((passage,),) = ranker.encoder.log
+    unread = [each for each in found.answers if each.probability is None]
+    assert unread
+    assert all(each.stage == 0 for each in unread)
+    assert not {each.text for each in unread} & {*passage.sentences}
+    places = [(each.document, each.start) for each in found.answers]
+    assert len(places) == len(set(places))
+
+
+def test_the_schedule_of_asking_is_that_of_the_folder(corpus: Corpus) -> None:
+    ranker = _cascade(schedule=KeepCounts((1, 2), (Step(1, 3),)), more=0)
+    found = answer(QUESTION, corpus.retriever(), ranker, top_k=50)
+    alone = [stage for stage in found.stages if stage.depth and not stage.in_context]
+    assert [(stage.depth, stage.kept) for stage in alone] == [(1, 3), (2, 3)]
+
+
+def test_the_threshold_of_asking_replaces_that_of_the_ranker(corpus: Corpus) -> None:
     assert answer(QUESTION, corpus.retriever(), _cascade()).threshold == 0.5
     assert answer(QUESTION, corpus.retriever(), _cascade(threshold=0.2)).threshold == 0.2
     own = answer(QUESTION, corpus.retriever(), _cascade(threshold=0.2), threshold=0.9)
@@ -260,16 +292,15 @@ def test_a_sentence_that_repeats_the_question_is_read_and_not_answered(corpus: C
     assert QUESTION not in [each.text for each in found.answers]
 
 
-def test_only_the_most_promising_passages_are_read(corpus: Corpus) -> None:
-    ranker = _cascade(enter=1)
-    found = answer(QUESTION, corpus.retriever(), ranker, top_k=50)
+def test_only_the_passages_of_the_best_sentences_are_read(corpus: Corpus) -> None:
+    ranker = _cascade(passages=1)
+    found = answer(COUNTRY, corpus.retriever(), ranker, top_k=50)
     assert isinstance(ranker.encoder, PassageWordEncoder)
     ((passage,),) = ranker.encoder.log
-    read = [each for each in found.answers if each.text in passage.sentences]
+    assert passage.title == "Railways > Line 1"
     others = [each for each in found.answers if each.text not in passage.sentences]
-    assert list(found.answers) == [*read, *others]
     assert others
-    assert all(each.probability is None and each.stage == 0 for each in others)
+    assert all(each.probability is not None for each in others)  # they were read alone
 
 
 class _Last(Ranker):
@@ -280,11 +311,11 @@ class _Last(Ranker):
 
 
 def test_the_first_stage_of_a_pipeline_helps_to_choose(corpus: Corpus) -> None:
-    ranker = _Last() % 100 >> _cascade(enter=1)
+    ranker = _Last() % 100 >> _cascade(sentences=1, passages=1)
     question = "How many kilometres does it measure?"  # retrieval finds two lines alike
     found = answer(question, corpus.retriever(), ranker, top_k=50)
     assert found.answers[0].heading == "Line 2"
-    assert [stage.ranker for stage in found.stages][1] == "_Last % 1 passages"
+    assert [stage.ranker for stage in found.stages][1] == "_Last % 1"
     assert found.answers[0].stage == len(found.stages) - 1
     assert {each.stage for each in found.answers[2:]} == {1}
 
@@ -304,8 +335,11 @@ class _NoPassages:
 
 
 def test_without_passages_sentences_are_read_one_by_one() -> None:
-    with pytest.raises(AssertionError, match="must be read in their passages"):
-        answer(QUESTION, _NoPassages(), _cascade())
+    ranker = _cascade()
+    answer(QUESTION, _NoPassages(), ranker)
+    assert isinstance(ranker.encoder, PassageWordEncoder)
+    assert ranker.encoder.log == []
+    assert ranker.encoder.alone[0] == ["It measures 9,289 kilometres."]
 
 
 def test_nothing_found_is_no_answer(corpus: Corpus) -> None:

@@ -17,7 +17,7 @@ from askline.models.cascade_config import ContextConfig
 from askline.rankers import Cascade
 from askline.rankers.base import Ranker
 from askline.rankers.deadline import Deadline, Throughput
-from askline.rankers.probability import AnswerCalibration, LogitCalibration
+from askline.rankers.probability import AnswerCalibration, LogitCalibration, TwoReadings
 from askline.rankers.requests import read_request
 from askline.rankers.schedule import DropFraction, KeepCounts, Step
 from askline.serving.stage_recorder import StageRecorder
@@ -30,9 +30,15 @@ from ..engine.tiny_contexts import MARKER, PASSAGES, context_config, int8_folder
 TEXTS = [sentence for passage in PASSAGES for sentence in passage.sentences]
 OWNER = [number for number, passage in enumerate(PASSAGES) for _ in passage.sentences]
 RANKING: dict[str, Any] = {
-    "schedule": {"enter": 5, "keeps": {"1": 4, "2": 2}},
+    "keeps": {"1": 4, "2": 2},
     "calibration": {"3": {"scale": 0.5, "shift": -1.0}},
-    "answer": {"3": {"logit": 0.7, "retrieval": 0.3, "bias": -0.1}},
+    "ask": {
+        "sentences": 5,
+        "keeps": {"1": 4},
+        "answer": {"3": {"alone": 0.7, "retrieval": 0.3, "bias": -0.1}},
+        "both": {"alone": 0.6, "context": 0.2, "in_context": 1, "retrieval": 0.3, "bias": -1},
+        "threshold": 0.2,
+    },
 }
 
 
@@ -60,10 +66,20 @@ def _logits(cascade: Cascade, depth: int) -> Any:
 def test_the_settings_come_with_the_folder(cascade: Cascade) -> None:
     assert cascade.context is not None
     assert cascade.context.schedule == KeepCounts((1, 2, 3), (Step(1, 4), Step(2, 2)))
-    assert cascade.context.enter == 5
     assert cascade.context.calibration == {3: LogitCalibration(0.5, -1.0)}
-    assert cascade.context.answer == {3: AnswerCalibration(0.7, 0.3, -0.1)}
+    ask = cascade.context.ask
+    assert (ask.sentences, ask.passages, ask.more, ask.threshold) == (5, 2, 3, 0.2)
+    assert ask.answer == {3: AnswerCalibration(0.7, 0.3, -0.1)}
+    assert ask.both == TwoReadings(0.6, 0.2, 1.0, 0.3, -1.0)
+    assert cascade.alone.schedule == KeepCounts((1, 3), (Step(1, 4),))
+    assert cascade.alone.context is None
     assert cascade.reads_passages
+
+
+def test_options_choose_the_schedule_of_sentences_alone(folder: Path) -> None:
+    for options in ({"alpha": 0.5}, {"keeps": "1:3"}, {"depth": 2}):
+        cascade = Cascade.load(folder, **options)  # type: ignore[arg-type]
+        assert cascade.alone.schedule == cascade.schedule
 
 
 def test_passages_leave_by_their_best_sentence(cascade: Cascade) -> None:
@@ -83,7 +99,8 @@ def test_passages_leave_by_their_best_sentence(cascade: Cascade) -> None:
     for hit in ranking.hits:
         assert hit.stage == expected_stage[OWNER[hit.index]]
         depth = (1, 2, 3)[hit.stage]
-        assert ranking.stages[hit.stage].context_depth == depth
+        assert ranking.stages[hit.stage].depth == depth
+        assert ranking.stages[hit.stage].in_context
         logit = _logits(cascade, depth)[hit.index]
         assert cascade.context is not None
         wanted = cascade.context.probabilities(depth, logit)
@@ -180,12 +197,16 @@ def test_options_choose_the_schedule_of_passages(
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ({"schedule": {"enter": 0}}, "enter must be at least 1, got 0"),
-        ({"schedule": {"keeps": {"4": 3}}}, "The schedule of a context must have the form"),
-        ({"schedule": [1]}, "The schedule of a context must have the form"),
+        ({"keeps": {"4": 3}}, "keeps of a context must have the form"),
+        ({"keeps": [1]}, "keeps of a context must have the form"),
         ({"calibration": {"1": 2}}, "calibration must have the form"),
-        ({"answer": {"3": {"logit": -1}}}, "logit must be positive"),
-        ({"answer": {"3": {"weight": 1}}}, "answer must have the form"),
+        ({"ask": {"keeps": {}, "sentences": 0}}, "sentences must be positive, got 0"),
+        ({"ask": {"sentences": 5}}, "ask must have the form"),
+        ({"ask": {"keeps": {"9": 3}}}, "ask must have the form"),
+        ({"ask": {"keeps": {}, "answer": {"3": {"alone": -1}}}}, "alone must be positive"),
+        ({"ask": {"keeps": {}, "answer": {"3": {"weight": 1}}}}, "answer must have the form"),
+        ({"ask": {"keeps": {}, "both": {"alone": 0}}}, "alone must be positive"),
+        ({"ask": {"keeps": {}, "both": {"x": 1}}}, "both must have the form"),
     ],
     ids=str,
 )
