@@ -78,7 +78,7 @@ def test_the_settings_come_with_the_folder(cascade: Cascade) -> None:
 
 def test_options_choose_the_schedule_of_sentences_alone(folder: Path) -> None:
     for options in ({"alpha": 0.5}, {"keeps": "1:3"}, {"depth": 2}):
-        cascade = Cascade.load(folder, **options)  # type: ignore[arg-type]
+        cascade = Cascade.load(folder, **options)
         assert cascade.alone.schedule == cascade.schedule
 
 
@@ -283,9 +283,9 @@ def test_a_passage_among_strings_is_refused_with_its_place() -> None:
     with pytest.raises(InputError, match="Document 1 must be a Passage like the others, got str"):
         ranker.rank(QUESTION, [PASSAGES[0], "It appeared in 1815."])
     with pytest.raises(InputError, match="The title of passage 0 must be a string, got int"):
-        ranker.rank(QUESTION, [Passage(["a"], 3)])  # type: ignore[arg-type]
+        ranker.rank(QUESTION, [Passage(["a"], 3)])
     with pytest.raises(InputError, match="got one Passage. Put it in a list"):
-        ranker.rank(QUESTION, PASSAGES[0])  # type: ignore[arg-type]
+        ranker.rank(QUESTION, PASSAGES[0])
 
 
 @pytest.mark.slow
