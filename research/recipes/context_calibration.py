@@ -390,6 +390,8 @@ def choose_plan(
     """The plan within the budget with the best mean of right@1 and right@3 over the sources."""
     best: tuple[float, Plan] | None = None
     for plan in PLANS:
+        if not {depth for depth, _ in plan.keeps} <= set(depths):
+            continue
         row = measure(scored, depths, layers, plan)
         print(plan, row, flush=True)
         cost = np.mean([value for name, value in row.items() if "layers" in name])

@@ -283,9 +283,9 @@ def test_a_passage_among_strings_is_refused_with_its_place() -> None:
     with pytest.raises(InputError, match="Document 1 must be a Passage like the others, got str"):
         ranker.rank(QUESTION, [PASSAGES[0], "It appeared in 1815."])
     with pytest.raises(InputError, match="The title of passage 0 must be a string, got int"):
-        ranker.rank(QUESTION, [Passage(["a"], 3)])
+        ranker.rank(QUESTION, [Passage(["a"], 3)])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="got one Passage. Put it in a list"):
-        ranker.rank(QUESTION, PASSAGES[0])
+        ranker.rank(QUESTION, PASSAGES[0])  # type: ignore[arg-type]
 
 
 @pytest.mark.slow

@@ -195,10 +195,10 @@ def _pair_threshold(cascade: Cascade, passages: Sequence[TrainingPassage]) -> fl
 
 def _collect(folder: Path, out: Path, most: int) -> None:
     ranker = load(f"cosinet % 100 >> cascade({str(folder)!r})")
-    encoder = Cascade.load(folder).encoder
+    cascade = Cascade.load(folder)
     scored = []
     for task in _tasks(most):
-        found = context_calibration.score(task, ranker, encoder)
+        found = context_calibration.score(task, ranker, cascade)
         if found is not None:
             scored.append(found)
     context_calibration.save_scored(scored, out)
@@ -254,7 +254,7 @@ def main() -> None:
     two = commands.add_parser("calibrate")
     two.add_argument("folder", type=Path)
     two.add_argument("--most", type=int, default=400, help="answerable questions of the fit")
-    two.add_argument("--budget", type=float, default=17_500, help="mean token-layers in context")
+    two.add_argument("--budget", type=float, default=18_000, help="mean token-layers")
     options = parser.parse_args()
     if options.command == "write":
         tensors = average([read_weights(paths) for paths in options.run])
