@@ -79,6 +79,7 @@ def _search_servers(session: PageSession, request: pytest.FixtureRequest) -> Ite
     address = f"postgresql://postgres@/postgres?host={request.getfixturevalue('postgres')}"
     with Engine() as engine, psycopg.connect(address, autocommit=True) as database:
         engine.indexes["books"] = {name: dict(book) for name, book in _BOOKS.items()}
+        database.execute("DROP TABLE IF EXISTS books CASCADE")  # of other tests
         database.execute("CREATE TABLE books (id text PRIMARY KEY, title text, body text)")
         for name, book in _BOOKS.items():
             row = (name, book["title"], book["body"])

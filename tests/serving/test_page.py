@@ -229,7 +229,7 @@ def test_a_key_is_asked_for_and_used(browser: Browser) -> None:
 def test_the_reference_needs_no_script(browser: Browser, shown: Server) -> None:
     page = browser.new_context(java_script_enabled=False, **LOOKS["light"]).new_page()
     page.goto(f"{shown.base}/docs")
-    expect(page.get_by_role("heading", name="POST /v1/ask")).to_be_visible()
+    expect(page.get_by_role("heading", name="POST /v1/ask", exact=True)).to_be_visible()
     page.context.close()
 
 
