@@ -45,7 +45,7 @@ def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
         "> Its first lighthouse was lit in 1698.",
         "  A storm took it in 1703.",
     ]
-    assert "  “1698” · notes/rock.txt:2 · likely (" in result.stdout
+    assert "  “1698” · notes/rock.txt:2 · sure (" in result.stdout
     assert re.fullmatch(
         r"\d answers? in \d+\.\d\d s from 4 sentences(, after \d+\.\d s to load)?\n", result.stderr
     )
@@ -76,7 +76,7 @@ def test_ask_explain_lists_the_stages(run: Run) -> None:
 def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
     result = run("ask", QUESTION, *arguments, stdin=ROCK)
     assert result.exit_code == 0
-    assert "  “1698” · standard input:2 · likely (" in result.stdout
+    assert "  “1698” · standard input:2 · sure (" in result.stdout
 
 
 @pytest.mark.slow
