@@ -186,7 +186,7 @@ def _ask_index(
         )
     response = _response(job, ranker, answers, found.stages, start, found.threshold)
     if isinstance(index, Corpus):
-        # The path of a shard on this machine stays in the log of the service.
+        # The problem itself may name a path of the server, which clients must not see.
         response.missing_shards = [
             MissingShardSchema(name=each.name, problem="It is missing or damaged.")
             for each in index.missing_shards
