@@ -3,9 +3,9 @@ What fine-tuning the shipped `cosinet` on a small set gains there, and what it l
 
     python -m research.benchmarks.fine_tuning
 
-Fine-tunes on the 873 answerable questions of WikiQA train with the settings of `askline train cosinet
---init cosinet`, three seeds, and measures WikiQA dev, the same padded to 200 candidates per question,
-and SelQA dev, a set that was not trained on. One minute on a CPU.
+Fine-tunes on the 873 answerable questions of WikiQA train with the settings of
+`askline train cosinet --init cosinet`, three seeds, and measures WikiQA dev, the same padded to 200
+candidates per question, and SelQA dev, a set that was not trained on. One minute on a CPU.
 """
 
 from __future__ import annotations
