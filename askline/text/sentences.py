@@ -28,7 +28,7 @@ AbbreviationKind = Literal["never", "maybe", "name", "number"]
 # Never end a sentence: a name or an explanation follows.
 _NEVER = """
     mr mrs ms dr prof gen col sgt capt cpt lt rev hon sen rep gov pres brig adm maj cmdr cpl pvt
-    supt messrs mx ss e.g i.e cf viz vs mm mme mmes mlle mlles mgr mtre
+    supt messrs mx ss e.g i.e cf viz vs ps p.s nb n.b mm mme mmes mlle mlles mgr mtre
 """
 # May end a sentence: they do if the next word is in SENTENCE_STARTS.
 _MAYBE = """
