@@ -413,8 +413,8 @@ def _is_delimiter_row(line: str) -> bool:
     """Whether a line is the one below a table's header, such as `|:--|--:|`."""
     if "-" not in line or line.strip(" \t|:-"):
         return False
-    bare = line.lstrip(" ").rstrip(" \t").removeprefix("|").removesuffix("|")
-    return all(_DASHES.fullmatch(cell.strip(" ")) for cell in bare.split("|"))
+    bare = line.strip(" \t").removeprefix("|").removesuffix("|")
+    return all(_DASHES.fullmatch(cell.strip(" \t")) for cell in bare.split("|"))
 
 
 def _cells(line: str) -> Iterator[LineSpan]:

@@ -4,7 +4,9 @@ Read plain text: the text itself, with underlined lines as headings.
     Installation
     ============
 
-A table of contents is left out. Everything else is left to the sentence splitter, which handles
+A line between two blank lines is a heading too if it is numbered and the text below is indented, or
+if it has a number such as 2.1, or is in capitals, or starts with `Chapter`. A table of contents and
+labels such as `Note` are left out. Everything else is left to the sentence splitter, which handles
 lists, rules and wrapped lines.
 """
 
@@ -33,12 +35,27 @@ _CONTENTS = re.compile(r"[ \t]*(?:table of )?contents:?[ \t]*\r?\n", re.IGNORECA
 _ENTRY = re.compile(
     r"""[ \t\r\n]*
     (?: (?:(?:\d{1,3}\.)*\d{1,3}\.?|[A-Z]\.(?:\d{1,3}\.?)*|[IVX]{1,5}\.
-          |(?:Chapter|Part|Appendix|Section)[ ]\w{1,4}[.:]?) [ \t]+ [^\n]{1,100}
+          |(?:Chapter|Part|Appendix|Section)[ \xa0]\w{1,4}[.:]?) [ \t\xa0]+ (?P<name>[^\n]{1,100})
       | [^\n]{1,100}?[ \t.]{3,}\d{1,4}[ \t\r]* )
-    (?:\n|\Z)""",
+    (?:\n[ \t]{8,}[^\W\d][^\n]{0,80})? (?:\n|\Z)  # a long title has a second line
+    """,
     re.VERBOSE,
 )
 _MIN_ENTRIES = 3
+# The pattern starts with a line break, as above.
+_LONE_LINE = re.compile(
+    r"""\n[ \t]*\r?\n(?P<indent>[ \t]{0,60})(?P<title>
+      (?P<chapter>(?:Chapter|Part|Appendix|Annex|CHAPTER|PART|APPENDIX)[ \xa0][\dA-Z]{1,4}[.:]?
+        [ \t\xa0]+\S[^\n]{0,100}?)
+    | (?P<number>(?:\d{1,2}\.){1,5}(?:\d{1,2})?)[ \t\xa0]+[^\W\d_][^\n]{0,100}?
+    | (?P<capitals>[A-Z][A-Z0-9 ,&/'’()-]{3,59})
+    | (?P<label>Note|Notes|Tip|Warning|Caution|Important|Abstract)
+    )[ \t]*(?=\r?\n[ \t]*\r?\n(?P<next>[ \t]*)(?P<below>\S[^\n]{0,20}))""",
+    re.VERBOSE,
+)
+_WORD_IN_CAPITALS = re.compile(r"[A-Z]{4}")
+_NUMBERED = re.compile(r"(?:\d{1,2}\.){1,5}\d{0,2}[ \t\xa0]")
+_TITLE_ENDS = (".", ",", ";", ":", "!")
 
 
 def read_plain_text(source: str) -> Content:
@@ -47,10 +64,16 @@ def read_plain_text(source: str) -> Content:
     levels: dict[str, int] = {}  # of the marks, in the order in which they first occur
     position = 0
     contents = list(_contents(source))
-    for start, end, rule_end, mark in _titles(source):
+    titles = sorted([*_titles(source), *_lone_titles(source)])
+    for start, end, stop, mark in titles:
+        if start < position or _is_inside(start, contents):
+            continue
         _add_text(blocks, position, start, contents)
-        blocks.add(start, end, "heading", levels.setdefault(mark, len(levels) + 1))
-        position = rule_end
+        if mark:
+            kind, _, number = mark.partition(" ")
+            level = levels.setdefault(kind, len(levels) + 1) + number.rstrip(".").count(".")
+            blocks.add(start, end, "heading", level)
+        position = stop
     _add_text(blocks, position, len(source), contents)
     return Content(source, blocks, "line", line_starts(source))
 
@@ -74,7 +97,9 @@ def _contents(source: str) -> Iterator[tuple[int, int]]:
         if heading is None or start < end:
             continue
         count, end = 0, heading.end()
-        while entry := _ENTRY.match(source, end):
+        first = ""
+        while (entry := _ENTRY.match(source, end)) and entry["name"] != first:
+            first = first or entry["name"] or ""  # again, it is the heading of the first section
             count, end = count + 1, entry.end()
         if count >= _MIN_ENTRIES:
             yield start, end
@@ -88,6 +113,31 @@ def _line_starts_of(source: str, word: str) -> set[int]:
         end = source.find("\n", at)
         at = source.find(word, end) if end >= 0 else -1
     return starts
+
+
+def _is_inside(at: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= at < end for start, end in spans)
+
+
+def _lone_titles(source: str) -> Iterator[tuple[int, int, int, str]]:
+    """Like `_titles`, for headings without a rule; the mark of a label is empty."""
+    for found in _LONE_LINE.finditer(source):
+        title, indent = found["title"], len(found["indent"])
+        start, end = found.span("title")
+        if found["label"]:
+            yield start, end, end, ""
+        elif title.endswith(_TITLE_ENDS) or _COLUMNS.search(title):
+            continue
+        elif found["chapter"]:
+            yield start, end, end, "number 1"  # 2.1 is a section of chapter 2
+        elif found["number"]:
+            # Items of a list that are further apart are numbered too.
+            is_deep = found["number"].rstrip(".").count(".") > 0
+            is_list = _NUMBERED.match(found["below"]) and len(found["next"]) == indent
+            if not is_list and (is_deep or (not indent and found["next"])):
+                yield start, end, end, f"number {found['number']}"
+        elif _WORD_IN_CAPITALS.search(title):
+            yield start, end, end, "capitals"
 
 
 def _titles(source: str) -> Iterator[tuple[int, int, int, str]]:

@@ -143,6 +143,8 @@ class _SlideHandler(XmlHandler):
                 self.paragraphs.append(("text", text))
         elif self._placeholder in _TITLES:
             self.titles.append(text)
+        elif not self._placeholder and len(text) < 2:
+            return  # a letter in a drawing
         elif self._placeholder not in _FURNITURE:
             self.paragraphs.append(("text", text))
 
