@@ -100,12 +100,15 @@ _MARK = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_ENUMERATOR = re.compile(r"\s*[(\[]?(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
+_ENUMERATOR = re.compile(
+    r"\s*(?:(?:Table|Figure|Example)[ \u00a0])?[(\[]?"
+    r"(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z"
+)
 _ENUMERATOR_LOOKBACK = 16
 _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
 _REFERENCE = re.compile(
-    r"[ \t]+(?:\((?=[^)]*[.#]|\d{3})[#v]?\d[\d.,;# –-]{0,20}\)|\[\#?\d{1,6}\])(?=\s|\Z)"
+    r"[ \t]+(?:\((?=[^)]*[.#]|\d{3})[#v]?\d[\d.,;# –-]{0,20}\)|\[\#?\d[\d,\# ]{0,40}\])(?=\s|\Z)"
 )
 _REFERENCE_STARTS = (" (", " [")
 _REMARK = re.compile(r"\([a-zà-ÿ][^()]{0,150}\)[.;]?\Z")

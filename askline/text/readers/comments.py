@@ -139,6 +139,9 @@ def joined_pieces(source: str, spans: Iterable[LineSpan]) -> list[Piece]:
             start = mark.end()
         if end > start:
             pieces.append((source[start:end], start, end))
+    if pieces and pieces[-1][0].endswith("::"):  # an example of code follows
+        text, start, end = pieces[-1]
+        pieces[-1] = text[:-1], start, end - 1
     return pieces
 
 

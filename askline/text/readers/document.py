@@ -454,7 +454,7 @@ class _Splitter:
         In a table with names of columns, the short cells before a long one are one unit, and the
         first cell is the lead-in of the others: it usually is the name of what they describe.
         """
-        first = 0
+        first = int(len(row) > 1 and bool(_NUMBER.fullmatch(self._text, *row[0][:2])))
         if self._columns:
             while first < len(row) and (
                 row[first].end - row[first].start <= _MAX_CELL_CHARACTERS

@@ -299,6 +299,7 @@ class _Page:
             not closes
             and may_be_furniture(name)
             and not self._keep_furniture
+            and not token[0].endswith("/>")  # of XHTML: it has no content
             and is_furniture(name, token[0], self._source, token.end())
         ):
             if name in _BLOCK_ELEMENTS:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from .document import Blocks, Content
-from .offsets import line_starts
+from .document import BlockKind, Blocks, Content
+from .offsets import TextBuilder, line_starts
 
 __all__ = [
     "read_plain_text",
@@ -53,6 +54,13 @@ _LONE_LINE = re.compile(
     )[ \t]*(?=\r?\n[ \t]*\r?\n(?P<next>[ \t]*)(?P<below>\S[^\n]{0,20}))""",
     re.VERBOSE,
 )
+_LINE = re.compile(r"[^\n]+")
+_TABLE = re.compile(
+    r"(?m:^)[ \t]*\+-[-+=]+\+[ \t]*\r?\n(?:[ \t]*[|+][^\n]*[|+][ \t]*(?:\r?\n|\Z))+"
+)
+_TABLE_RULE = re.compile(r"[ \t]*[|+][-+=|:]{3,}[|+][ \t]*\r?(?=\n|\Z)", re.MULTILINE)
+_RULES_OF_A_FRAME = 2  # above and below; the third is behind the header, more are between rows
+_TABLE_CELL = re.compile(r"(?<=\|)[ \t]*(?P<text>[^|\n\s](?:[^|\n]*[^|\n\s])?|)[ \t]*(?=\|)")
 _WORD_IN_CAPITALS = re.compile(r"[A-Z]{4}")
 _NUMBERED = re.compile(r"(?:\d{1,2}\.){1,5}\d{0,2}[ \t\xa0]")
 _TITLE_ENDS = (".", ",", ";", ":", "!")
@@ -75,7 +83,83 @@ def read_plain_text(source: str) -> Content:
             blocks.add(start, end, "heading", level)
         position = stop
     _add_text(blocks, position, len(source), contents)
-    return Content(source, blocks, "line", line_starts(source))
+    tables = _tables(source)
+    if not tables:
+        return Content(source, blocks, "line", line_starts(source))
+    builder, blocks = _with_tables(source, blocks, tables)
+    return Content(builder.text(), blocks, "line", line_starts(source), segments=builder.segments)
+
+
+def _tables(source: str) -> list[tuple[int, int]]:
+    """The spans of tables that are drawn with `+---+` and `|`."""
+    if "+--" not in source:  # much faster than the pattern
+        return []
+    return [found.span() for found in _TABLE.finditer(source) if found[0].count("\n") > 1]
+
+
+def _with_tables(
+    source: str, blocks: Blocks, tables: list[tuple[int, int]]
+) -> tuple[TextBuilder, Blocks]:
+    """The text and its blocks with the cells of tables instead of the drawing."""
+    builder, found = TextBuilder(), Blocks()
+
+    def add(start: int, end: int, kind: BlockKind, level: int = 0) -> None:
+        if source[start:end].strip():
+            begin = builder.length
+            builder.add(source[start:end], start, end)
+            found.add(begin, builder.length, kind, level)
+            builder.insert("\n\n", end)
+
+    for start, end, kind, level in blocks:
+        while tables and tables[0][0] < end:
+            first, last = tables.pop(0)
+            if first >= start:
+                add(start, first, kind, level)
+                _add_table(builder, found, source, first, last)
+                start = last
+        add(start, end, kind, level)
+    return builder, found
+
+
+def _add_table(builder: TextBuilder, blocks: Blocks, source: str, start: int, end: int) -> None:
+    """Append the rows of a table; the lines of a cell are joined by spaces."""
+    rules = len(_TABLE_RULE.findall(source, start, end))
+    kind: BlockKind = "columns" if rules > _RULES_OF_A_FRAME else "table"
+    lines: list[list[tuple[int, int]]] = []  # the cells of each line of the current row
+    for line in _LINE.finditer(source, start, end):
+        is_rule = bool(_TABLE_RULE.match(line[0]))
+        if not is_rule:
+            lines.append([cell.span("text") for cell in _TABLE_CELL.finditer(source, *line.span())])
+        if lines and (is_rule or rules <= _RULES_OF_A_FRAME + 1):
+            for spans in _row_cells(lines):
+                begin = builder.length
+                for first, last in spans:
+                    if builder.length > begin:
+                        builder.insert(" ", first)
+                    builder.add(source[first:last], first, last)
+                blocks.add(begin, builder.length, kind)
+                builder.insert("\n", spans[-1][1])
+                kind = "cell"
+            kind = "row"
+            lines = []
+
+
+def _row_cells(lines: list[list[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
+    """
+    The lines of each cell of a row.
+
+    Cells that do not follow each other in the source, because several have more than one line, are
+    cut into their lines: offsets only increase.
+    """
+    columns = max(map(len, lines))
+    cells = [
+        [line[number] for line in lines if number < len(line) and line[number][0] < line[number][1]]
+        for number in range(columns)
+    ]
+    cells = [cell for cell in cells if cell]
+    if all(left[-1] < right[0] for left, right in pairwise(cells)):
+        return cells
+    return [[span] for line in lines for span in line if span[0] < span[1]]
 
 
 def _add_text(blocks: Blocks, start: int, end: int, left_out: list[tuple[int, int]]) -> None:

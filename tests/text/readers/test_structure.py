@@ -503,3 +503,28 @@ def test_a_named_element_of_xml_data_is_a_section(tmp_path: Path) -> None:
     ]
     assert document.title == "Sun"
     check(document)
+
+
+TABLE = """\
+   +---------------+
+   | Key  | Value  |
+   |------+--------|
+   | oil  | It is  |
+   |      | burnt. |
+   |------+--------|
+   | two  | Other  |
+   | rows | ones   |
+   +---------------+
+"""
+
+
+def test_a_drawn_table_of_plain_text_has_rows(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.txt", f"It is so:\n\n{TABLE}\nThat is all.\n")
+    assert shown(document) == [
+        ("sentence", "It is so:"),
+        ("columns", "Key\nValue"),
+        ("row", "oil\nIt is burnt."),
+        ("row", "two\nOther\nrows\nones"),
+        ("sentence", "That is all."),
+    ]
+    check(document)
