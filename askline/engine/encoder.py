@@ -84,7 +84,7 @@ class OnnxEncoder(LayerwiseEncoder):
         """The encoder of passages; only with a `context` in the config."""
         return ContextEncoder(self.config, self.tensors, self.tokenizer, self.workers)
 
-    @property
+    @cached_property
     def levels(self) -> tuple[int, ...]:
         """
         Per depth, the number of layers that its classifier's input states have passed.
@@ -222,7 +222,7 @@ class EncoderRun(LayerwiseRun):
                 inputs = {"states": session.run(None, inputs)[0]}
             states = inputs["states"]  # (batch, tokens, hidden)
             if is_mean:
-                pooled[batch] = states.mean(axis=1)
+                pooled[batch] = np.add.reduce(states, axis=1) / np.float32(states.shape[1])
             else:
                 pooled[batch] = encoder.session("pooler", depth, depth).run(None, inputs)[0]
             reached[batch] = True
@@ -287,6 +287,8 @@ class EncoderRun(LayerwiseRun):
 
     def _sequences_of(self, rows: IntArray) -> IntArray:
         """The sequences of these candidates."""
+        if len(self._pairs) == len(self._sequences):  # one sequence per candidate
+            return np.sort(rows)
         chosen = np.zeros(len(self._pairs), bool)
         chosen[rows] = True
         return np.flatnonzero(chosen[self._sequences.candidate])
@@ -317,12 +319,15 @@ class EncoderRun(LayerwiseRun):
 
         if len(reached):
             session = self._encoder.session("classifier", depth, depth)
-            batches = np.array_split(reached, -(-len(reached) // _CLASSIFIER_BATCH))
+            parts = -(-len(reached) // _CLASSIFIER_BATCH)
+            batches = np.array_split(reached, parts) if parts > 1 else [reached]
             self._encoder.workers.run_all(batches, classify_batch)
         return logits
 
     def _best_logits(self, logits: FloatArray) -> FloatArray:
         """(sequences,) → (candidates,): the maximum, NaN if a sequence was not reached."""
+        if len(self._pairs) == len(logits):  # one sequence per candidate
+            return logits
         best = np.full(len(self._pairs), -np.inf, np.float32)
         with np.errstate(invalid="ignore"):  # NaN is intended
             np.maximum.at(best, self._sequences.candidate, logits)

@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
@@ -271,8 +271,15 @@ class Cascade(Ranker):
 
     def spec_at(self, depth: int) -> str:
         """The spec text of the classifier at `depth` alone."""
-        options = self.options or CascadeOptions()
-        return str(CascadeOptions(options.folder, depth=depth, language=options.language))
+        if depth not in self._specs:
+            options = self.options or CascadeOptions()
+            own = CascadeOptions(options.folder, depth=depth, language=options.language)
+            self._specs[depth] = str(own)
+        return self._specs[depth]
+
+    @cached_property
+    def _specs(self) -> dict[int, str]:
+        return {}
 
     def __str__(self) -> str:
         return str(self.options or CascadeOptions())
