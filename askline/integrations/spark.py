@@ -218,7 +218,7 @@ def _file_partitions(frame: DataFrame) -> str:
         )
     session = frame.sparkSession
     names = ("maxPartitionBytes", "openCostInBytes", "minPartitionNum", "maxPartitionNum")
-    settings = [session.conf.get(f"spark.sql.files.{name}", "") for name in names]
+    settings = [session.conf.get(f"spark.sql.files.{name}", None) for name in names]
     parallelism = session.sparkContext.defaultParallelism
     described = json.dumps([files, settings, parallelism])
     return hashlib.sha256(described.encode()).hexdigest()
