@@ -23,6 +23,7 @@ __all__ = [
     "identifier_words",
     "identifier_words_flat",
     "normalize",
+    "spaced_words",
     "split_identifiers",
     "split_words",
     "split_words_flat",
@@ -60,6 +61,17 @@ def split_words(text: str) -> list[str]:
     if text.isascii():
         return text.translate(_ASCII_TABLE).split()
     return _WORD.findall(normalize(text))
+
+
+def spaced_words(text: str) -> str:
+    """The words of a text in order, separated by white space; faster than `split_words`."""
+    if text.isascii():
+        return text.translate(_ASCII_TABLE)
+    # Line by line: most lines are pure ASCII, which is split three times as fast.
+    return " ".join(
+        line.translate(_ASCII_TABLE) if line.isascii() else " ".join(_WORD.findall(normalize(line)))
+        for line in text.splitlines()
+    )
 
 
 def split_identifiers(text: str) -> list[str]:

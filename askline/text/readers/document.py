@@ -30,6 +30,7 @@ from .offsets import Segments
 __all__ = [
     "CELL_SEPARATOR",
     "QUESTION_LEVEL",
+    "SENTENCE_KINDS",
     "BlockKind",
     "Blocks",
     "Content",
@@ -82,6 +83,8 @@ in the first row: there it is `columns` if the row is a header with the names of
 `table`. All other cells have the kind `cell`.
 """
 SentenceKind = Literal["sentence", "heading", "code", "cell", "row", "columns"]
+SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
+"""An index stores the position in this tuple."""
 
 CELL_SEPARATOR = " | "
 """Put between the cells of a row that is shown on one line. In the text, each cell is a line."""
@@ -90,8 +93,7 @@ QUESTION_LEVEL = 7
 """The level of a heading below all sections: a question of a FAQ, or a line in bold type."""
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
-_SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
-_KIND_NUMBERS = {kind: number for number, kind in enumerate(_SENTENCE_KINDS)}
+_KIND_NUMBERS = {kind: number for number, kind in enumerate(SENTENCE_KINDS)}
 _TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
 _MAX_ROW_CHARACTERS = 500
 """The cells of a longer row are split as text: tables are also used for page layout."""
@@ -267,7 +269,14 @@ class Sentences:
         for start, end, kind, context in zip(
             bounds, bounds, self._kinds, self._context_of, strict=True
         ):
-            yield SentenceSpan(start, end, _SENTENCE_KINDS[kind], self._contexts[context])
+            yield SentenceSpan(start, end, SENTENCE_KINDS[kind], self._contexts[context])
+
+    def columns(
+        self,
+    ) -> tuple[list[int], list[int], Sequence[int], Sequence[SentenceContext], Sequence[int]]:
+        """Starts, ends, kinds as positions in SENTENCE_KINDS, contexts, and that of each."""
+        starts, ends = self._bounds[0::2].tolist(), self._bounds[1::2].tolist()
+        return starts, ends, self._kinds, self._contexts, self._context_of
 
 
 @dataclass(frozen=True, slots=True)

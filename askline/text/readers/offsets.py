@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 __all__ = [
@@ -70,6 +70,28 @@ class Segments:
         """The span of `text[start:end]` in the original; an empty span stays empty."""
         first = self.start(start)
         return (first, self.end(end)) if end > start else (first, first)
+
+    def spans(self, starts: Sequence[int], ends: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The `span` of each of many parts of the text that are in order and not empty."""
+        firsts: list[int] = []
+        lasts: list[int] = []
+        text, first, last = self._text.tolist(), self._start.tolist(), self._end.tolist()
+        text.append(self._length)
+        at, shift, limit = -1, 0, -1  # the piece, and its shift and end if it is a copy
+        pieces = len(first)
+        for start, end in zip(starts, ends, strict=True):
+            if start >= limit:
+                while at + 1 < pieces and text[at + 1] <= start:
+                    at += 1
+                is_copy = at >= 0 and last[at] - first[at] == text[at + 1] - text[at]
+                shift, limit = (first[at] - text[at], text[at + 1]) if is_copy else (0, -1)
+            if end <= limit:
+                firsts.append(start + shift)
+                lasts.append(end + shift)
+            else:
+                firsts.append(start + shift if start < limit else self.start(start))
+                lasts.append(self.end(end))
+        return firsts, lasts
 
     def pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
         """The pieces of `text[start:end]`: their spans in the text, then in the original."""
