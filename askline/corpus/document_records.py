@@ -24,12 +24,11 @@ from ..text.readers import (
     ReaderPool,
     ReadLimitError,
     ReadLimits,
-    Sentences,
     file_kind,
-    iter_sentences,
     prepare_file,
     read_content,
     read_plain_text,
+    split_document,
 )
 from .results import FileReport
 from .schema import DocumentRecord, FileState
@@ -161,7 +160,7 @@ def text_record(name: str, text: str) -> DocumentRecord:
     document = ParsedDocument(
         name, "text", name, text, digest, "utf-8", content.blocks, content.unit, content.starts
     )
-    prepared = prepare_file(document, Sentences(iter_sentences(document)))
+    prepared = prepare_file(document, split_document(document))
     return _to_record(prepared, name, is_file=False)
 
 

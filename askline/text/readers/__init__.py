@@ -19,6 +19,7 @@ from .document import (
     SentenceSpan,
     TextBlock,
     iter_sentences,
+    split_document,
 )
 from .file_kinds import SUFFIXES, file_kind
 from .files import MAX_FILE_BYTES, read_document, read_documents
@@ -54,4 +55,5 @@ __all__ = [
     "read_document",
     "read_documents",
     "read_plain_text",
+    "split_document",
 ]

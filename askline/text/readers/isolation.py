@@ -40,7 +40,7 @@ from .document import (
     ParsedDocument,
     SentenceContext,
     Sentences,
-    iter_sentences,
+    split_document,
 )
 from .file_kinds import file_kind, sniff
 from .files import MAX_FILE_BYTES, read_document
@@ -113,7 +113,7 @@ def read_content(
     """Read and split a file in this process; raises DataError like `read_document`."""
     document = read_document(path, max_bytes=max_bytes, columns=columns)
     try:
-        return FileContent(document, Sentences(iter_sentences(document)))
+        return FileContent(document, split_document(document))
     except Exception as error:  # see read_document
         message = f"Its text cannot be split into sentences ({type(error).__name__}: {error})."
         raise DataError([Problem(document.path, 0, message)]) from error

@@ -36,16 +36,18 @@ class Segments:
         self._start = array("I")
         self._end = array("I")
         self._length = 0
+        self._copied_to = -1  # the end of the last piece in the original, if it is a copy
 
     def add(self, length: int, start: int, end: int) -> None:
         """Append a piece of `length` characters (at least one) for `original[start:end]`."""
-        copied = end - start == length
-        if copied and self._text and self._end[-1] == start and self._is_copy(-1):
+        is_copy = end - start == length
+        if is_copy and start == self._copied_to:
             self._end[-1] = end
         else:
             self._text.append(self._length)
             self._start.append(start)
             self._end.append(end)
+        self._copied_to = end if is_copy else -1
         self._length += length
 
     def start(self, offset: int) -> int:
