@@ -29,7 +29,7 @@ AbbreviationKind = Literal["never", "maybe", "name", "number"]
 # Never end a sentence: a name or an explanation follows.
 _NEVER = """
     mr mrs ms dr prof gen col sgt capt cpt lt rev hon sen rep gov pres brig adm maj cmdr cpl pvt
-    supt messrs mx ss e.g i.e cf viz vs mm mme mmes mlle mlles mgr mtre
+    supt messrs mx ss e.g i.e cf viz vs et ps p.s nb n.b mm mme mmes mlle mlles mgr mtre
 """
 # May end a sentence: they do if the next word is in SENTENCE_STARTS.
 _MAYBE = """
@@ -104,10 +104,18 @@ _MARK = re.compile(
 _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
 _SHORT_REST = 8
-_ENUMERATOR = re.compile(r"\s*[(\[]?(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
+_ENUMERATOR = re.compile(
+    r"\s*(?:(?:Table|Figure|Example)[ \u00a0])?[(\[]?"
+    r"(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z"
+)
 _ENUMERATOR_LOOKBACK = 16
 _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
+_REFERENCE = re.compile(
+    r"[ \t]+(?:\((?=[^)]*[.#]|\d{3})[#v]?\d[\d.,;# –-]{0,20}\)|\[\#?\d[\d,\# ]{0,40}\])(?=\s|\Z)"
+)
+_REFERENCE_STARTS = (" (", " [")
+_REMARK = re.compile(r"\([a-zà-ÿ][^()]{0,150}\)[.;]?\Z")
 _SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
 _SPACE_LOOKAROUND = 1000  # characters searched for a full stop with a space behind it
 _PREFIX_LOOKAROUND = 150  # characters searched for other names with the same prefix
@@ -132,8 +140,10 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     caseless = text.islower()  # then a lowercase letter is no sign that a sentence continues
     next_mark = _next_mark(text)
     lines = text.splitlines(keepends=True)
-    for start, end in _blocks(lines) if len(lines) > 1 else ((0, len(text)),):
+    for first, end in _blocks(lines) if len(lines) > 1 else ((0, len(text)),):
+        start = first
         begin = -1  # where the sentence begins, if that is known
+        is_line = False  # whether the last sentence ends with a mark and a line break
         at = next_mark(start, end)
         while at >= 0:
             # The usual end of a sentence is decided here, because the pattern takes much longer.
@@ -156,17 +166,20 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
                 at = next_mark(at + 1, end)  # `3.14`, `example.com`
                 continue
             if end - at < _SHORT_REST and not text[at + 1 : end].strip():
+                is_line = at + 1 < end
                 break  # the rest is one sentence, whatever the mark means
             match = _MARK.match(text, at, end)
             if match is None:
                 at = next_mark(at + 1, end)
                 continue
-            if cut := _cut(text, start, match, caseless):
+            if cut := _cut(text, start, end, match, caseless):
                 _append(spans, text, start, cut)
                 start, begin = cut, -1
             at = next_mark(match.end(), end)
         if not text[start:end].isspace():  # what is left is mostly the end of a line
             _append(spans, text, start, end)
+            if start > first and not is_line and text[spans[-1][0]] == "(":
+                _join_remark(spans, text)
     return spans
 
 
@@ -189,7 +202,7 @@ def _is_plain_word(word: str) -> bool:
     return is_short and word.isalnum() and word.lower() not in ABBREVIATIONS
 
 
-def _cut(text: str, start: int, match: re.Match[str], caseless: bool) -> int:
+def _cut(text: str, start: int, end: int, match: re.Match[str], caseless: bool) -> int:
     """The end of the sentence that a mark ends; 0 if it ends none."""
     if match["next"] is None:
         is_end = _ends_without_space(text, start, match)
@@ -197,7 +210,18 @@ def _cut(text: str, start: int, match: re.Match[str], caseless: bool) -> int:
         is_end = _ends_sentence(text, start, match, caseless)
     if not is_end:
         return 0
-    return match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
+    cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
+    if text[cut : cut + 2] in _REFERENCE_STARTS and text[cut - 2] not in " .":
+        reference = _REFERENCE.match(text, cut, end)
+        cut = reference.end() if reference else cut
+    return cut
+
+
+def _join_remark(spans: list[tuple[int, int]], text: str) -> None:
+    """Join a remark in brackets, in lowercase and the last of its block, to the sentence before."""
+    start, end = spans[-1]
+    if len(spans) > 1 and end - spans[-2][0] <= _MAX_CHARACTERS and _REMARK.match(text, start, end):
+        spans[-2:] = [(spans[-2][0], end)]
 
 
 def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
