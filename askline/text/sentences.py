@@ -102,6 +102,7 @@ _MARK = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
+_OTHER_ASCII_MARKS = "!?"
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
 _SHORT_REST = 8
 _ENUMERATOR = re.compile(
@@ -176,7 +177,9 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
                 _append(spans, text, start, cut)
                 start, begin = cut, -1
             at = next_mark(match.end(), end)
-        if not text[start:end].isspace():  # what is left is mostly the end of a line
+        if begin >= 0 and end - begin <= _MAX_CHARACTERS:
+            spans.append((begin, begin + len(text[begin:end].rstrip())))
+        elif not text[start:end].isspace():  # what is left is mostly the end of a line
             _append(spans, text, start, end)
             if start > first and not is_line and text[spans[-1][0]] == "(":
                 _join_remark(spans, text)
@@ -185,7 +188,11 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
 
 def _next_mark(text: str) -> Callable[[int, int], int]:
     """A function that finds the next mark in `text[start:end]`; -1 if there is none."""
-    if not any(mark in text for mark in _OTHER_MARKS):
+    others = _OTHER_ASCII_MARKS if text.isascii() else _OTHER_MARKS
+    for mark in others:
+        if mark in text:
+            break
+    else:
         return partial(text.find, ".")  # several times as fast as the pattern
 
     def search(start: int, end: int) -> int:

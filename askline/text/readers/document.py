@@ -538,7 +538,9 @@ class _Splitter:
             self._lead_ins.append((level, text[slice(*before)]))
 
     def _has_colon(self, start: int, end: int) -> bool:
-        return any(self._text.find(mark, start, end) >= 0 for mark in _LEAD_IN_ENDS)
+        colon, wide_colon = _LEAD_IN_ENDS
+        text = self._text
+        return text.find(colon, start, end) >= 0 or text.find(wide_colon, start, end) >= 0
 
     def _says_nothing(self, block: TextBlock) -> bool:
         start, end = block.start, block.end

@@ -87,12 +87,19 @@ class Segments:
                     at += 1
                 is_copy = at >= 0 and last[at] - first[at] == text[at + 1] - text[at]
                 shift, limit = (first[at] - text[at], text[at + 1]) if is_copy else (0, -1)
+            firsts.append(start + shift if start < limit else self.start(start))
             if end <= limit:
-                firsts.append(start + shift)
                 lasts.append(end + shift)
+                continue
+            final = max(at, 0)  # the piece of the last character
+            while final + 1 < pieces and text[final + 1] < end:
+                final += 1
+            if not pieces:
+                lasts.append(0)
+            elif last[final] - first[final] == text[final + 1] - text[final]:
+                lasts.append(min(first[final] + end - text[final], last[final]))
             else:
-                firsts.append(start + shift if start < limit else self.start(start))
-                lasts.append(self.end(end))
+                lasts.append(last[final])
         return firsts, lasts
 
     def pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:

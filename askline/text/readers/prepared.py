@@ -9,12 +9,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import count, repeat
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ...errors import Problem
-from ..words import identifier_words, spaced_words, split_identifiers
+from ..words import (
+    identifier_words,
+    spaced_words,
+    split_identifiers,
+    split_words,
+    texts_with_identifiers,
+)
 from .document import CELL_SEPARATOR, SENTENCE_KINDS, DocumentPart, ParsedDocument, Sentences
 
 __all__ = [
@@ -27,6 +33,7 @@ __all__ = [
     "RowRecord",
     "SentenceColumns",
     "SentenceRecord",
+    "WordsOf",
     "heading_line",
     "passage_ranges",
     "passage_words",
@@ -255,9 +262,14 @@ def _prepare_passages(title: str, sentences: SentenceColumns) -> PassageColumns:
     ranges = passage_ranges(
         zip(sentences.kinds, map(sections.__getitem__, context_of), map(len, texts), strict=True)
     )
+    named = texts_with_identifiers(texts)
     for first, last in ranges:
         heading, path, _ = contexts[context_of[first]]
-        words, title_words = words_of(heading_line(heading, path), texts[first : last + 1])
+        words, title_words = words_of(
+            heading_line(heading, path),
+            texts[first : last + 1],
+            not named.isdisjoint(range(first, last + 1)),
+        )
         result.firsts.append(first)
         result.lasts.append(last)
         result.words.append(words)
@@ -295,26 +307,35 @@ def passage_ranges(sentences: Iterable[tuple[int, Hashable, int]]) -> Iterator[t
         yield first, at
 
 
-def passage_words(title: str) -> Callable[[str, Sequence[str]], tuple[str, str]]:
-    """
-    A function from the heading and the sentences of a passage to its words and its title words.
+class WordsOf(Protocol):
+    """From the heading and the sentences of a passage to its words and its title words."""
 
-    The words of the title of the document are part of both.
-    """
+    def __call__(
+        self, heading: str, texts: Sequence[str], has_identifiers: bool = True
+    ) -> tuple[str, str]:
+        """Without identifiers in the texts, they are not searched for, which saves time."""
+        ...
+
+
+def passage_words(title: str) -> WordsOf:
+    """A function whose words and title words contain those of the title of the document."""
     own = split_identifiers(title)
     own_words = " ".join(own)
-    last_heading, last_title_words = "", " ".join(dict.fromkeys(own))
+    last_heading, names = "", ""
+    title_words = " ".join(dict.fromkeys(own))
 
-    def words(heading: str, texts: Sequence[str]) -> tuple[str, str]:
-        nonlocal last_heading, last_title_words
+    def words(heading: str, texts: Sequence[str], has_identifiers: bool = True) -> tuple[str, str]:
+        nonlocal last_heading, title_words, names
         if heading != last_heading:
             last_heading = heading
-            last_title_words = " ".join(dict.fromkeys([*own, *split_identifiers(heading)]))
-        text = "\n".join([heading, *texts])
-        found = f"{own_words} {spaced_words(text)}"
-        if names := identifier_words(text):
-            found = f"{found} {' '.join(names)}"
-        return found, last_title_words
+            own_names = identifier_words(heading)
+            title_words = " ".join(dict.fromkeys([*own, *split_words(heading), *own_names]))
+            names = " ".join(own_names)
+        text = "\n".join(texts)
+        found = f"{own_words} {spaced_words(heading)} {spaced_words(text)} {names}"
+        if has_identifiers and (more := identifier_words(text)):
+            found = f"{found} {' '.join(more)}"
+        return found, title_words
 
     return words
 
