@@ -175,10 +175,8 @@ class PostgresStore(DocumentStore):
                 for at in order:
                     record = records[at]
                     self._check_path(record.name, record.path)
-                    counts[at] = self._insert(record, generation)
+                    document_id, counts[at] = self._insert(record, generation)
                     if record.problem is None:
-                        document_id = self.document_id(record.name)
-                        assert document_id is not None  # it has just been inserted
                         own = indexed_passages(record.title, record.sentences)
                         passages.append((document_id, own))
                 self.postings.add(passages)
