@@ -202,7 +202,7 @@ def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> No
 
 def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
-    Cut text without full stops: at the last line break of a window, or else between words.
+    Cut text without full stops: at the last line break of a window, or else comma, or else space.
 
     A window that would be less than a third full is cut between words too. Without white space, as
     in Chinese or in encoded data, it is cut after its last character.
@@ -212,6 +212,8 @@ def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         least = start + _WINDOW_CHARACTERS // 3
         cut = text.rfind("\n", least, stop + 1)
         if cut < 0:
+            cut = text.rfind(", ", least, stop) + 1  # between two items of a list
+        if cut <= 0:
             cut = next((at for at in range(stop, least, -1) if text[at].isspace()), stop)
         yield start, start + len(text[start:cut].rstrip())
         start = cut

@@ -499,6 +499,9 @@ class _Splitter:
                 if (after_colon or self._plain_lists) and not level:
                     lead_in = self._plain_lead_in(before, start, lead_in)
                     self._update_context(lead_in)
+                if text[before[1] - 1] == "," and before[1] + 1 >= start > first:
+                    lead_in = self._list_lead_in(before, lead_in)
+                    self._update_context(lead_in)
                 before = start, end
                 after_colon = text[end - 1] in _LEAD_IN_ENDS
                 yield SentenceSpan(start, end, "sentence", self._context)
@@ -538,6 +541,15 @@ class _Splitter:
             is_lead_in = text[before[1] - 1] in _LEAD_IN_ENDS
             self._plain_lists[item] = text[slice(*before)] if is_lead_in else ""
         return self._plain_lists[item]
+
+    def _list_lead_in(self, before: tuple[int, int], lead_in: str) -> str:
+        """
+        The lead-in of a part of a very long list in one sentence: what is before its colon.
+
+        `before` is the part above. The splitter cuts such a list at commas.
+        """
+        colon = self._text.find(": ", *before)
+        return self._text[before[0] : colon + 1] if colon >= 0 else lead_in
 
     def _cut_questions(self, block: TextBlock) -> Iterator[tuple[int, int, bool]]:
         """

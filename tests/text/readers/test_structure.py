@@ -308,6 +308,11 @@ def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source
             "[[https://a.b][https://a.b/x.svg]]\n\nRun mu [\u200bX\u200b].\n",
             ["Run mu [X]."],
         ),
+        (
+            "a.html",
+            "<p>BEGIN;<br>SELECT a;<br>... 9 lines<br>END;</p><p>Oil,<br>light;</p><p>It.</p>",
+            ["BEGIN;\nSELECT a;\n... 9 lines\nEND;", "Oil,\nlight;", "It."],
+        ),
         ("a.org", "The `*' card, or the `*' mark.\n", ["The `*' card, or the `*' mark."]),
         (
             "a.rst",
