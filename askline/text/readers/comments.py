@@ -79,6 +79,7 @@ _MARK = re.compile(
     | </?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt|ul)
         \b[^<>]{0,200}>
     | [@\\](?:p|c|a|e|em|b|ref)[ \t]+(?=\w) | :[a-z][\w:]{0,30}:(?=`)
+    | \s*<[a-z]{2,8}://[^<>\s]{1,300}>`__?(?!\w) | `__?(?!\w)
     | (?<![\w`])`+(?:~\.?(?:\w{1,60}\.){0,9}|[!.])(?=\w) | `+""",
     re.VERBOSE,
 )

@@ -53,7 +53,8 @@ _PATCH = re.compile(
     re.MULTILINE,
 )
 _TRAILER = re.compile(
-    r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)-by:.*\n?|^Cc:.*@.*\n?",
+    r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)[- ]by:.*\n?"
+    r"|^Cc:.*@.*\n?",
     re.MULTILINE | re.IGNORECASE,
 )
 _GREETING = re.compile(

@@ -123,7 +123,8 @@ def test_mailbox_has_one_part_per_message(tmp_path: Path) -> None:
          "Robert\n> and that goes on.\n\nReply.", "Reply."),
         ("> Is it a lamp of the kind that is lit at dusk and put out by noon?\n"
          "It is.\n> And the other?\nIt too.", "It is. | It too."),
-        ("Reply.\n\nSigned-off-by: A B <a@b.c>\nCc: x <y@z.org>\n\nThanks,\nAnn Lee", "Reply."),
+        ("Reply.\n\nSigned-off-by: A B <a@b.c>\nAcked By: C <d@e.f>\nCc: x <y@z.org>\n\n"
+         "Thanks,\nAnn Lee", "Reply."),
     ],
 )  # fmt: skip
 def test_what_is_not_own_text(tmp_path: Path, body: str, text: str) -> None:
