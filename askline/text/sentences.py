@@ -254,12 +254,14 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     at = match.start()
     if at - start < _ENUMERATOR_LOOKBACK and _ENUMERATOR.match(text, start, at):
         return False
-    lower = following[:1].islower() and not caseless
+    lower = following[:1].islower() and (not caseless or ")" in close)
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
     if mark != "." and kind != "name":
         if len(mark) > 1 and text[max(at - 2, 0) : at].rstrip().endswith(","):
             return False  # `0, 1, 2, ... 9`
+        if len(mark) > 2 and len(following) > 1 and following.isupper():
+            return False  # `CREATE TABLE ... AS SELECT`
         if mark[0] in ".…" and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
             return False  # `"ALTER TABLE ... RENAME"`
         return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)

@@ -51,7 +51,7 @@ _CODE = re.compile(
 )
 _EXAMPLE_TAG = re.compile(r"[@\\](?:example|code|verbatim)\b|\.\. (?:code|code-block)::")
 _FENCE = re.compile(r"(?:```|~~~)")
-_ITEM = re.compile(r"[-*+•][ \t]+|(?=\d{1,3}[.)][ \t])")
+_ITEM = re.compile(r"[-*+•][ \t]+|\.\.[ \t]+(?=\[\w)|(?=\d{1,3}[.)][ \t])")
 _TAG = re.compile(
     r"""[@\\](?:param(?:\[\w+(?:,\w+)?\])?|tparam|arg|argument|property|prop|returns?|result|throws?
     |exception|brief|short|details?|note|remarks?|warning|deprecated|since|summary|description|desc

@@ -315,6 +315,11 @@ def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source
         ),
         ("a.txt", "So:\n\nTable of Contents\n\n2.1. Oil\n\nIt burns.\n", ["So:", "It burns."]),
         ("a.py", '"""See `the lamp <http://a.b/c>`_ of `it`_."""\n', ["See the lamp of it."]),
+        (
+            "a.py",
+            '"""Text here.\n\n.. [1] Ann (2019), the first.\n.. [2] Bob, the other.\n"""\n',
+            ["Text here.", "[1] Ann (2019), the first.", "[2] Bob, the other."],
+        ),
         ("a.org", "The `*' card, or the `*' mark.\n", ["The `*' card, or the `*' mark."]),
         (
             "a.rst",
