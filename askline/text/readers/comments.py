@@ -41,7 +41,7 @@ _DIRECTIVE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"""[{};]\s*\Z
+    r"""[{}(\[;]\s*\Z
     | \A(?:\}|\)|\{|</?\w|>>>|\$\s|\#\s*(?:include|define|ifdef|endif)\b)
     | \A(?:import|from|return|const|let|var|if|for|while|elif|def|function)\b.*\w[(\[].*[)\]]:?\Z
     | \A[\w.\[\]"'-]+\s*(?:=|\+=|:=|->|=>)\s*\S+\s*,?\Z

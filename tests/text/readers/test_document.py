@@ -135,7 +135,7 @@ def test_long_heading_over_many_table_rows_takes_linear_time(tmp_path: Path) -> 
 
 def test_the_parts_of_a_long_list_have_its_lead_in(tmp_path: Path) -> None:
     names = ", ".join(f"name{number}" for number in range(200))
-    document = read(tmp_path, "a.md", f"It has these: {names}.\n\nThat is all.\n")
+    document = read(tmp_path, "a.md", f"It has these: {names}. That is all.\n")
     spans = list(iter_sentences(document))
     parts = [document.text[span.start : span.end] for span in spans]
     assert all(part.endswith((",", ".")) for part in parts)
