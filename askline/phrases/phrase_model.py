@@ -149,9 +149,7 @@ class PhraseModel:
 
         `threads` is the number of windows that are encoded at once; by default, one per core.
         """
-        path = (
-            folder if folder is not None else str(files("askline.models") / "shipped" / "phrases")
-        )
+        path = folder if folder is not None else cls.shipped_folder()
         config, tensors, heads = read_phrase_folder(path)
         tokenizer = load_tokenizer(path)
         vocabulary = tokenizer.get_vocab_size()
@@ -162,6 +160,11 @@ class PhraseModel:
             )
         encoder = PhraseEncoder(config.encoder, tensors)
         return cls(config, encoder, heads, tokenizer, WorkerThreads(threads))
+
+    @staticmethod
+    def shipped_folder() -> str:
+        """The folder of the model that comes with askline."""
+        return str(files("askline.models") / "shipped" / "phrases")
 
     def extract(
         self, text: str, *, limit: int = 100, decoding: Decoding = "joint"

@@ -1,7 +1,7 @@
 """
 Read HTML with exact offsets back into the source.
 
-One regular expression cuts the source into tags, entities, white space and text. Broken markup
+One regular expression cuts the source into tags, entities and text. Broken markup
 never fails: what cannot be a tag is text. White space is collapsed as in a browser, except in
 `<pre>`. Several lines in a typewriter font are code. Scripts, styles, templates, comments, drawings
 and the furniture of the page are left out, and so are blocks of nothing but links into the site. A
@@ -31,7 +31,7 @@ __all__ = [
 # The pattern starts with a character set, because `re` then skips all other characters quickly.
 _ATTRIBUTES = r"""[^<>"']* (?: (?: "[^"]*" | '[^']*' ) [^<>"']* ){0,200}"""
 _TOKEN = re.compile(
-    rf"""[<& \t\n\r\f] (?:
+    rf"""[<&] (?:
       (?<=<) (?:
         !-- (?: -?> | .*? (?: --!?> | \Z ) )
       | [!?] [^<>]* >
@@ -40,10 +40,10 @@ _TOKEN = re.compile(
       | (?P<close> /? ) (?P<name> [a-z][\w:.-]* ) (?![\w:.-]) (?: {_ATTRIBUTES} | [^<>]* ) >
       )
     | (?<=&) (?P<entity> \#\d{{1,7}} | \#x[0-9a-f]{{1,6}} | [a-z][a-z0-9]{{1,31}} ) ;?
-    | (?<=[ \t\n\r\f]) (?P<space> [ \t\n\r\f]+ )
     )""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+_SPACES = re.compile(r"[ \t\n\r\f]{2,}")
 _TO_SPACES = str.maketrans("\t\n\r\f", "    ")
 _SKIPPED_ELEMENTS = frozenset(
     "template noscript svg select object canvas audio video datalist".split()
@@ -187,27 +187,40 @@ class _Page:
         """Handle the text between two tokens, which starts at `at` in the source."""
         if not text:
             return
-        if not self._preformatted:
-            visible = text.translate(_TO_SPACES)
-            if self._after_space and visible[0] == " ":
-                visible, at = visible[1:], at + 1
-            if not visible:
-                return
-            text = visible
-        self.builder.add(text, at, at + len(text))
-        self._update_bounds(text)
+        if self._preformatted:
+            self.builder.add(text, at, at + len(text))
+            self._update_bounds(text)
+            return
+        if not text.isprintable():  # it may have other white space than spaces
+            text = text.translate(_TO_SPACES)
+        if "  " not in text:
+            self._add_words(text, at)
+            return
+        position = 0
+        for run in _SPACES.finditer(text):
+            self._add_words(text[position : run.start()], at + position)
+            position = run.end()
+            if not self._after_space:
+                self._add_piece(" ", at + run.start(), at + position)
+        self._add_words(text[position:], at + position)
+
+    def _add_words(self, text: str, at: int) -> None:
+        """Handle text with single spaces."""
+        if self._after_space and text[:1] == " ":
+            text, at = text[1:], at + 1
+        if text:
+            self.builder.add(text, at, at + len(text))
+            self._update_bounds(text)
 
     def add_token(self, token: re.Match[str]) -> None:
-        """Handle a tag, an entity, a comment or a run of white space."""
+        """Handle a tag, an entity or a comment."""
         kind = token.lastgroup
-        if kind == "entity":
+        if kind == "name":
+            self._add_tag(token)
+        elif kind == "entity":
             self._add_piece(unescape(token[0]), *token.span())
-        elif kind == "space":
-            self._add_space(token)
         elif kind == "body" and token["raw"].lower() == "title":
             self.title = self.title or _plain_title(token["body"])
-        elif kind == "name":
-            self._add_tag(token)
 
     def end_block(self, at: int) -> None:
         """Close the current block at `at` in the source."""
@@ -267,12 +280,6 @@ class _Page:
         if text:
             self.builder.add(text, start, end)
             self._update_bounds(text)
-
-    def _add_space(self, token: re.Match[str]) -> None:
-        if self._preformatted:
-            self._add_piece(token[0], *token.span())
-        elif not self._after_space:
-            self._add_piece(" ", *token.span())
 
     def _update_bounds(self, text: str) -> None:
         """Update the bounds of the block, which starts and ends with a visible character."""
