@@ -262,8 +262,18 @@ class Cascade(Ranker):
                 work = _count_characters(question, texts) * self.encoder.layers
                 self.throughput.update(work, time.perf_counter() - start)
 
-    def preload(self, *, passages: bool = False) -> None:
-        self.encoder.load_in_background(passages=passages and self.context is not None)
+    def preload(self, *, passages: bool = False, keep_graphs: bool = False) -> None:
+        steps: tuple[Step, ...] = self.schedule.plan(1)  # all layers, one classifier
+        context_steps: tuple[Step, ...] = ()
+        if passages and self.context is not None:
+            ask = self.context.ask
+            steps = (ask.schedule or self.schedule).plan(ask.sentences)
+            context_steps = self.context.schedule.plan(ask.passages)
+        self.encoder.load_in_background(
+            [step.depth for step in steps],
+            [step.depth for step in context_steps],
+            keep_graphs=keep_graphs,
+        )
 
     def probabilities(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Calibrated probabilities from the logits of the classifier at `depth`."""

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from askline.cli.answer_output import print_answers
 from askline.cli.output import display_width
 from askline.corpus import Answer, AnswerPhrase, AnswerPlace, Answers, Corpus
+from askline.engine import graph_cache
 
 from ..corpus.connectors.engine import Engine
 from .conftest import Run
@@ -23,10 +25,14 @@ QUESTION = "When was the first lighthouse lit?"
 
 
 @pytest.fixture(autouse=True)
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Two files in the current folder, a minute old, and an own cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    graphs = tmp_path_factory.getbasetemp() / "graphs"  # 50 MB, once for all tests
+    monkeypatch.setattr(graph_cache, "graph_cache_root", lambda: graphs)
     folder = tmp_path / "notes"
     folder.mkdir()
     for name, text in {"rock.txt": ROCK, "bread.txt": "Yeast makes dough rise.\n"}.items():
@@ -49,6 +55,13 @@ def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
     assert re.fullmatch(
         r"\d answers? in \d+\.\d\d s from 4 sentences(, after \d+\.\d s to load)?\n", result.stderr
     )
+
+
+@pytest.mark.slow
+def test_one_sentence_is_counted_in_the_singular(run: Run, notes: Path) -> None:
+    (notes / "one.txt").write_text("The first lighthouse was lit in 1698.\n", encoding="utf-8")
+    assert " s from 1 sentence" in run("ask", QUESTION, "notes/one.txt").stderr
+    assert " s from 1 sentences" not in run("ask", QUESTION, "notes/one.txt").stderr
 
 
 @pytest.mark.slow
@@ -83,7 +96,7 @@ def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
 def test_ask_uses_the_cache(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("ask", QUESTION, "notes")
     # Calling it would fail.
-    monkeypatch.setattr("askline.text.readers.isolation.ReaderPool.submit", None)
+    monkeypatch.setattr("askline.text.readers.isolation.ReaderPool.submit_prepared", None)
     again = run("ask", QUESTION, "notes")
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1
@@ -100,6 +113,22 @@ def test_ask_drops_deleted_files_from_the_cache(run: Run, notes: Path) -> None:
 def test_ask_no_cache_writes_no_cache(run: Run, tmp_path: Path) -> None:
     assert run("ask", QUESTION, "notes", "--no-cache").exit_code == 0
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [True, False])
+def test_graphs_are_kept_unless_there_is_no_cache(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, keep: bool
+) -> None:
+    monkeypatch.setattr(graph_cache, "graph_cache_root", lambda: tmp_path / "graphs")
+    result = run("ask", QUESTION, "notes", *(() if keep else ("--no-cache",)))
+    assert result.exit_code == 0
+    for thread in threading.enumerate():
+        if thread.name == "askline-load":
+            thread.join()
+    assert (tmp_path / "graphs").exists() == keep
+    if keep:
+        assert run("ask", QUESTION, "notes").stdout == result.stdout  # from the files
 
 
 @pytest.mark.slow
