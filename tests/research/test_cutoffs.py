@@ -45,7 +45,7 @@ class KnownLogits(LayerwiseEncoder, LayerwiseRun):
     ) -> FloatArray:
         assert stop is None
         assert waiting is None
-        return self.logits[DEPTHS.index(depth), rows]
+        return np.asarray(self.logits[DEPTHS.index(depth), rows])
 
 
 def test_the_model_of_the_search_ranks_as_a_cascade_does() -> None:
