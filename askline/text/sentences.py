@@ -271,7 +271,7 @@ def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> No
 
 def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
-    Cut text without full stops: at the last line break of a window, or else between words.
+    Cut text without full stops at the last line break of a window, semicolon, comma or space.
 
     A window that would be less than a third full is cut between words too. Without white space, as
     in Chinese or in encoded data, it is cut after its last character.
@@ -281,6 +281,8 @@ def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         least = start + _WINDOW_CHARACTERS // 3
         cut = text.rfind("\n", least, stop + 1)
         if cut < 0:
+            cut = text.rfind("; ", least, stop) + 1 or text.rfind(", ", least, stop) + 1
+        if cut <= 0:
             cut = next((at for at in range(stop, least, -1) if text[at].isspace()), stop)
         yield start, start + len(text[start:cut].rstrip())
         start = cut
@@ -331,10 +333,14 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     at = match.start()
     if at - start < _ENUMERATOR_LOOKBACK and _ENUMERATOR.match(text, start, at):
         return False
-    lower = following[:1].islower() and not caseless
+    lower = following[:1].islower() and (not caseless or ")" in close)
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
     if mark != "." and kind != "name":
+        if len(mark) > 1 and text[max(at - 2, 0) : at].rstrip().endswith(","):
+            return False  # `0, 1, 2, ... 9`
+        if len(mark) > 2 and len(following) > 1 and following.isupper():
+            return False  # `CREATE TABLE ... AS SELECT`
         if mark[0] in ".…" and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
             return False  # `"ALTER TABLE ... RENAME"`
         return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)

@@ -220,6 +220,9 @@ def test_a_missing_space_is_found_before_a_word_that_starts_sentences() -> None:
         ("Set the folder. (default: none)", ["Set the folder. (default: none)"]),
         ("It ended. (He was there.)", ["It ended.", "(He was there.)"]),
         ("(See et. al 2019).", ["(See et. al 2019)."]),
+        ("It counts 0, 1, ... 9, 0. It ends.", ["It counts 0, 1, ... 9, 0.", "It ends."]),
+        ("Use CREATE TABLE ... AS SELECT here.", ["Use CREATE TABLE ... AS SELECT here."]),
+        ("it allows (hopefully!) for more", ["it allows (hopefully!) for more"]),
         ("PS. It is lit.", ["PS. It is lit."]),
     ],
 )

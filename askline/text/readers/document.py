@@ -522,13 +522,20 @@ class _Splitter:
                     continue
                 context = self._context
                 group: list[tuple[int, int]] = []
+                in_list = False  # whether the last span is a part of a very long list
                 for span in bounds:
                     if (after_colon or self._plain_lists) and not level:
                         lead_in = self._plain_lead_in(before, span[0], lead_in)
                         self._update_context(lead_in)
-                        if self._context is not context:
-                            self._found.extend(group, "sentence", context)
-                            context, group = self._context, []
+                    if text[before[1] - 1] == "," and before[1] + 1 >= span[0] > first:
+                        lead_in, in_list = self._list_lead_in(before, lead_in), True
+                        self._update_context(lead_in)
+                    elif in_list:
+                        lead_in, in_list = self._lead_in(), False
+                        self._update_context(lead_in)
+                    if self._context is not context:
+                        self._found.extend(group, "sentence", context)
+                        context, group = self._context, []
                     group.append(span)
                     before = span
                     after_colon = text[span[1] - 1] in _LEAD_IN_ENDS
@@ -574,6 +581,15 @@ class _Splitter:
             is_lead_in = text[before[1] - 1] in _LEAD_IN_ENDS
             self._plain_lists[item] = text[slice(*before)] if is_lead_in else ""
         return self._plain_lists[item]
+
+    def _list_lead_in(self, before: tuple[int, int], lead_in: str) -> str:
+        """
+        The lead-in of a part of a very long list in one sentence: what is before its colon.
+
+        `before` is the part above. The splitter cuts such a list at commas.
+        """
+        colon = self._text.find(": ", *before)
+        return self._text[before[0] : colon + 1] if colon >= 0 else lead_in
 
     def _cut_questions(self, block: TextBlock) -> Iterator[tuple[int, int, bool]]:
         """

@@ -3,10 +3,10 @@ Read HTML with exact offsets back into the source.
 
 One regular expression cuts the source into tags, entities and text. Broken markup
 never fails: what cannot be a tag is text. White space is collapsed as in a browser, except in
-`<pre>`. Several lines in a typewriter font are code. Scripts, styles, templates, comments, drawings
-and the furniture of the page are left out, and so are blocks of nothing but links into the site. A
-term is one block with its meaning. The slice of the source for a sentence includes the tags inside
-it.
+`<pre>`. Several lines in a typewriter font, or that end with `;`, are code. Scripts, styles,
+templates, comments, drawings and the furniture of the page are left out, and so are blocks of
+nothing but links into the site. A term is one block with its meaning. The slice of the source for a
+sentence includes the tags inside it.
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ _ADMONITIONS = frozenset("note tip warning caution important danger attention hi
 _LETTER = re.compile(r"[^\W_]")
 _SHORT_CHARACTERS = 100
 _MAX_BOLD_CHARACTERS = 200  # of a line in bold type that is a heading
+_STATEMENT_ENDS = frozenset(";{}")
 _SENTENCE_ENDS = (".", "!", ",", ";", ":", "…", "")
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
@@ -181,7 +182,9 @@ class _Page:
         self._inside = 0  # which of _LINK, _BOLD and _CODE are open
         self._outside = 0  # in which of them not all words of the block are
         self._links = False  # whether the block has links
-        self._breaks = False  # whether the block has line breaks
+        self._breaks = 0  # line breaks of the block
+        self._statements = 0  # lines before them that end like one of a program
+        self._last = ""  # the last visible character
 
     def add_text(self, text: str, at: int) -> None:
         """Handle the text between two tokens, which starts at `at` in the source."""
@@ -233,12 +236,14 @@ class _Page:
         self._short_text = self._short_outside = ""
         self._outside = 0
         self._links = bool(self._inside & _LINK)
-        self._breaks = False
+        self._breaks = self._statements = 0
+        self._last = ""
         self._term = ""
 
     def _block_kind(self) -> tuple[BlockKind, int]:
         """The kind and the level of the current block."""
-        if self._preformatted or (self._breaks and not self._outside & _CODE):
+        is_program = self._statements and 2 * self._statements >= self._breaks
+        if self._preformatted or is_program or (self._breaks and not self._outside & _CODE):
             return "code", 0
         if self._kind == "heading":
             return "heading", self._level
@@ -288,6 +293,7 @@ class _Page:
             if self._start == self._end:
                 self._start = self.builder.length - len(text.lstrip())
             self._end = self.builder.length - len(text) + len(visible)
+            self._last = visible[-1]
             outside = _ALL_INLINE & ~self._inside
             if outside & ~self._outside and _LETTER.search(visible):
                 self._outside |= outside
@@ -315,7 +321,8 @@ class _Page:
         elif name == "br":
             self.builder.insert("\n", token.start())
             self._after_space = True
-            self._breaks = True
+            self._breaks += 1
+            self._statements += self._last in _STATEMENT_ENDS
             self._short_text += " " if self._short_text else ""
         elif name in _BLOCK_ELEMENTS:
             if not self._continue_term(name, closes, token):

@@ -33,7 +33,7 @@ Replacement = tuple[int, int, str]
 # The number of repetitions of a group is limited, because `re` keeps each in memory.
 _TOKEN = re.compile(
     r"""[\\`!\[\]*_~<&{:] (?:
-      (?<=\\) (?P<escaped>[!-/:-@\[-`{-~])
+      (?<=\\) (?P<escaped>[!-/:-@\[-`{-~]|(?=\n))
     | (?<=`) (?P<ticks>`*) (?: (?P<code> (?!`).{1,2000}?(?<!`) ) `(?P=ticks)(?!`) )?
     | (?<=\[) \^[^\[\]\s]{1,99}\](?!:)(?P<note>)
     | (?P<open> (?<=!)\[ | (?<=\[) )

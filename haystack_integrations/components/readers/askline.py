@@ -1,7 +1,7 @@
 """
 Haystack: an extractive reader that points at the words in documents that answer the query.
 
-Sentences are ranked with their neighbors in sight. An answer has its exact offsets in the document.
+Sentences are ranked in the context of their document. An answer has its exact offsets in it.
 """
 
 from __future__ import annotations
