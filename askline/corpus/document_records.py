@@ -240,7 +240,8 @@ def _stored_report(path: Path, name: str, stored: FileState) -> FileReport:
     """The report of a file that has not changed since it was stored."""
     if stored.problem is None:
         skipped = json.loads(stored.skipped_rows or "[]")
-        return FileReport(name, "unchanged", tuple(Problem(str(path), *row) for row in skipped))
+        problems = tuple(Problem(str(path), *row) for row in skipped)
+        return FileReport(name, "unchanged", problems, size=stored.size or 0)
     problem = Problem(
         str(path), stored.problem_line, stored.problem, stored.problem_reason or "damaged"
     )

@@ -198,8 +198,11 @@ class Ingestion:
         self._characters = 0
         if waiting:
             counts = self._store.put(record for record, _ in waiting)
-            for (_, report), count in zip(waiting, counts, strict=True):
-                self._finish(FileReport(report.document, report.outcome, report.problems, count))
+            for (record, report), count in zip(waiting, counts, strict=True):
+                size = record.size or 0
+                self._finish(
+                    FileReport(report.document, report.outcome, report.problems, count, size=size)
+                )
         if touched:
             self._store.touch(file[:3] for file in touched)
             for file in touched:

@@ -372,7 +372,7 @@ class Store(DocumentStore):
         names = [document.name for document in found]
         if len(set(names)) < len(names):  # one replaces another
             return super()._insert_all(found, generation)
-        last = self._last_id()
+        last = max(self._last_id(), self._one("SELECT max(id) FROM documents")[0] or 0)
         for at in range(0, len(names) if last else 0, _NAMES_PER_QUERY):
             part = names[at : at + _NAMES_PER_QUERY]
             marks = ", ".join("?" * len(part))

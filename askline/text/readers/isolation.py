@@ -66,7 +66,7 @@ _OWN_TEXT_BYTES = 2**18  # of all files that are read in this process
 # Small files are sent to a process together, because a message takes longer than reading one.
 _BATCH_FILE_BYTES = 2**14
 _BATCH_BYTES = 2**17
-_BATCH_FILES = 32
+_BATCH_FILES = 16
 _BATCH_SECONDS = 2.0
 _HEADER = struct.Struct("<Q")
 _READY = b"ready"
