@@ -15,6 +15,15 @@ from .postgres_server import PostgresServer, find_programs
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache folder for all tests, so that commands leave the user's own as it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+            patch.setenv(name, str(tmp_path_factory.mktemp("user-cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_root() -> Path:
     """The folder with the real datasets; tests that ask for it skip where there is none."""

@@ -200,7 +200,7 @@ def ask(
     # Load the ranker before reading any file, so that a wrong name fails at once.
     ranker = None if nearest else _load_ranker(spec)
     if ranker is not None:
-        ranker.preload(passages=url is None)
+        ranker.preload(passages=url is None, keep_graphs=not no_cache)
     has_probabilities = ranker is not None and ranker.threshold is not None
     if ctx.get_parameter_source("threshold") is not ParameterSource.COMMANDLINE:
         threshold = threshold if has_probabilities else None

@@ -1,4 +1,4 @@
-"""`askline cache`: list and delete the indexes that `askline ask PATH` keeps."""
+"""`askline cache`: list and delete what the commands keep: indexes, and graphs of models."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from .output import print_table, relative_path, replace_controls
 
 if TYPE_CHECKING:
     from ..corpus.cache import CachedIndex
+    from ..engine.graph_cache import CachedGraphs
 
 __all__ = ["cache"]
 
@@ -26,9 +27,10 @@ _EXIT_IN_USE = 1
 @click.pass_context
 def cache(ctx: click.Context) -> None:
     """
-    List or delete the indexes that `askline ask PATH` keeps.
+    List or delete what askline keeps in your cache folder.
 
-    Without a command, it lists them.
+    These are the indexes of `askline ask PATH`, and the prepared graphs of models, with which the
+    next command starts faster. Without a command, it lists them.
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=False)
@@ -38,28 +40,36 @@ def cache(ctx: click.Context) -> None:
 @json_option
 def list_(*, as_json: bool) -> None:
     """
-    List the cached indexes with their sizes and ages.
+    List the cached indexes, then the prepared graphs, with their sizes and ages.
 
     The age is the time since the last question.
     """
-    from ..corpus.cache import cache_root, cached_indexes
+    from ..corpus.cache import cached_indexes
+    from ..engine.graph_cache import cached_graphs, user_cache_folder
 
-    found = cached_indexes()
+    indexes, graphs = cached_indexes(), cached_graphs()
+    found: list[CachedIndex | CachedGraphs] = [*indexes, *graphs]
     if as_json:
-        click.echo(json.dumps([asdict(each) for each in found], ensure_ascii=False))
+        records = [asdict(each) | {"kind": "index"} for each in indexes]
+        records += [asdict(each) | {"kind": "graphs"} for each in graphs]
+        click.echo(json.dumps(records, ensure_ascii=False))
         return
     if not found:
-        click.echo(f"The cache is empty: {cache_root()}")
+        click.echo(f"The cache is empty: {user_cache_folder()}")
         return
-    rows = [[_name(each), _size(each.size_bytes), _age(each.age_seconds)] for each in found]
+    names = [*map(_name, indexes), *(f"graphs of {_name(each)}" for each in graphs)]
+    rows = [
+        [name, _size(each.size_bytes), _age(each.age_seconds)]
+        for name, each in zip(names, found, strict=True)
+    ]
     print_table(["paths", "size", "age"], rows)
     total = _size(sum(each.size_bytes for each in found))
-    click.secho(f"{total} in {cache_root()}", dim=True, err=True)
+    click.secho(f"{total} in {user_cache_folder()}", dim=True, err=True)
 
 
 @cache.command()
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path())
-@click.option("--all", "everything", is_flag=True, help="Delete all cached indexes.")
+@click.option("--all", "everything", is_flag=True, help="Delete everything.")
 @click.option(
     "--older-than",
     "days",
@@ -69,7 +79,7 @@ def list_(*, as_json: bool) -> None:
 )
 def clear(paths: tuple[str, ...], *, everything: bool, days: float | None) -> None:
     """
-    Delete cached indexes.
+    Delete cached indexes and prepared graphs.
 
     With PATHs, those of these files and folders, and of what is inside them. The files themselves
     are not touched.
@@ -81,24 +91,30 @@ def clear(paths: tuple[str, ...], *, everything: bool, days: float | None) -> No
       askline cache clear --all
     """
     from ..corpus.cache import cached_indexes, delete_cached_index
+    from ..engine.graph_cache import cached_graphs, delete_cached_graphs
 
     if everything and (paths or days):
         raise click.UsageError("--all deletes everything: leave out PATHs and --older-than.")
     if not (everything or paths or days):
         raise click.UsageError("Give PATHs, --older-than DAYS or --all.")
     roots = [os.path.abspath(os.path.expanduser(path)) for path in paths]
-    chosen = [
-        each
-        for each in cached_indexes()
-        if (not roots or _is_inside(each.paths, roots))
-        and (days is None or each.age_seconds >= days * _DAY)
-    ]
+
+    def is_chosen(each: CachedIndex | CachedGraphs) -> bool:
+        return (not roots or _is_inside(each.paths, roots)) and (
+            days is None or each.age_seconds >= days * _DAY
+        )
+
+    chosen = list(filter(is_chosen, cached_indexes()))
     in_use = [each for each in chosen if not delete_cached_index(each.folder)]
-    deleted = [each for each in chosen if each not in in_use]
+    graphs = list(filter(is_chosen, cached_graphs()))
+    for each in graphs:
+        delete_cached_graphs(each.folder)
+    deleted: list[CachedIndex | CachedGraphs] = [each for each in chosen if each not in in_use]
+    deleted += graphs
     freed = _size(sum(each.size_bytes for each in deleted))
     click.echo(f"{len(deleted):,} deleted: {freed}")
-    for each in in_use:
-        click.echo(f"In use and not deleted: {_name(each)}", err=True)
+    for index in in_use:
+        click.echo(f"In use and not deleted: {_name(index)}", err=True)
     if in_use:
         click.get_current_context().exit(_EXIT_IN_USE)
 
@@ -111,9 +127,9 @@ def _is_inside(paths: Sequence[str], roots: Sequence[str]) -> bool:
     )
 
 
-def _name(index: CachedIndex) -> str:
-    names = ", ".join(_short_path(path) for path in index.paths)
-    return replace_controls(names) or f"unknown, in {index.folder}"
+def _name(cached: CachedIndex | CachedGraphs) -> str:
+    names = ", ".join(_short_path(path) for path in cached.paths)
+    return replace_controls(names) or f"unknown, in {cached.folder}"
 
 
 def _short_path(path: str) -> str:

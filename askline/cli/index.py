@@ -135,8 +135,8 @@ def index(
         raise click.UsageError("Give either --out DIR or --to URL.")
     if url and not is_postgres_url(url):
         raise click.UsageError(f"--to must be postgresql://HOST/DATABASE, got {_scheme(url)!r}.")
-    if url and (phrases or model or shards):
-        raise click.UsageError("Phrases and shards are kept only in folders: use --out DIR.")
+    if url and shards:
+        raise click.UsageError("Shards are kept only in folders: use --out DIR.")
     if not paths and (watch or not verify):
         raise click.UsageError("Give PATHs to index, or --verify.")
     if shards is not None and (watch or remove or verify or not paths):

@@ -97,7 +97,7 @@ def rank(
         return
     lists = _read_requests(requests, *columns) if requests else _read_lines(question or "", file)
     ranker = load(spec or DEFAULT_SPEC)
-    ranker.preload()
+    ranker.preload(keep_graphs=True)
     for text, candidates in lists:
         ranking = ranker.trace(text, candidates, deadline_ms=deadline_ms)
         if as_json or requests:

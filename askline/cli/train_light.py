@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -29,13 +32,18 @@ from .train_common import (
 )
 
 if TYPE_CHECKING:
+    from ..models.folder import ModelFolder
     from ..models.light_config import LightConfig, ListLayerKind
     from ..models.word_vectors import WordVectors
-    from ..training.light.light_training import LightDevSet, LightRecipe, Weights
+    from ..training.light.first_stage import FirstStageRecipe
+    from ..training.light.light_training import LightDevSet, LightRecipe, TrainedLightRanker
+    from ..training.loop import TrainingRecipe
     from ..training.losses import Loss
     from ..types import QuestionSet
 
 __all__ = ["light_commands"]
+
+_Recipe = TypeVar("_Recipe", "LightRecipe", "FirstStageRecipe")
 
 _NETWORKS = ("cosinet", "compare-aggregate", "relational-cnn")
 _LIST_LAYERS = ("none", "rnn", "birnn", "lstm", "bilstm")
@@ -103,8 +111,8 @@ _OPTIONS = [
     click.option(
         "--init",
         metavar="DIR",
-        type=click.Path(path_type=Path, exists=True, file_okay=False),
-        help="Model folder of the same network to start from.",
+        help="Model folder of the same network to start from; `cosinet` for the one that ships "
+        "with askline.",
     ),
     device_option,
 ]
@@ -114,6 +122,7 @@ _OPTIONS = [
 class _LightOptions:
     """The options of one command."""
 
+    network: str
     on: str
     dev: str | None
     out: Path
@@ -128,8 +137,22 @@ class _LightOptions:
     keep: Literal["last", "best"]
     seed: int
     vectors: Path | None
-    init: Path | None
+    init: str | None
     device: str
+
+    @property
+    def start(self) -> ModelFolder | None:
+        """The model folder to start from."""
+        if self.init is None:
+            return None
+        from ..models.folder import ModelFolder
+        from ..models.light_config import CosinetConfig, FirstStageConfig
+
+        if self.init == self.network == "cosinet":
+            shipped = files("askline.models") / "shipped" / "cosinet"
+            return ModelFolder.open(str(shipped), kind=FirstStageConfig.kind)
+        kinds = {"cosinet": (CosinetConfig.kind, FirstStageConfig.kind)}
+        return ModelFolder.open(self.init, kind=kinds.get(self.network, (self.network,)))
 
 
 def light_commands() -> list[click.Command]:
@@ -140,7 +163,7 @@ def light_commands() -> list[click.Command]:
 def _command(network: str) -> click.Command:
     # Click passes the values of the options, whose types the options check.
     def run(**values: Any) -> None:
-        _train(network, _LightOptions(**values))
+        _train(_LightOptions(network=network, **values))
 
     run.__doc__ = f"""
     Train {network}, a light ranker.
@@ -157,7 +180,7 @@ def _command(network: str) -> click.Command:
     return click.command(network)(run)
 
 
-def _train(network: str, options: _LightOptions) -> None:
+def _train(options: _LightOptions) -> None:
     # Torch reads this when it is imported. Steps are short: threads that wait by spinning would
     # take the processor from the working thread.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -165,34 +188,105 @@ def _train(network: str, options: _LightOptions) -> None:
     out = options.out
     if out.exists() and any(out.iterdir()) and not (out / "config.json").exists():
         raise InputError(f"{out} exists and is not a model folder. Name a new folder for --out.")
-    from ..training.light.encoded_questions import encode_questions
-    from ..training.light.light_training import export_light_ranker, train_light_ranker
+    if options.keep == "best" and options.dev is None:
+        raise InputError("--keep best needs --dev SET to choose the best epoch.")
+    from ..models.light_config import FirstStageConfig
+    from ..training.light.light_training import export_light_ranker
 
-    vectors = _vectors(network, options)
-    config = _config(network, vectors, options)
+    start = options.start
+    checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
+    if start is not None and start.config["kind"] == FirstStageConfig.kind:
+        trained, vectors = _fine_tune_first_stage(start, options, checkpoint)
+    else:
+        trained, vectors = _train_network(start, options, checkpoint)
+    export_light_ranker(trained, out, vectors=vectors, dev=options.dev, command=command_line())
+    checkpoint.unlink(missing_ok=True)
+    spec = f"{options.network}({str(out)!r})"
+    click.echo(f"Trained in {trained.seconds:.1f} s. Use it as: {spec}", err=True)
+
+
+def _train_network(
+    start: ModelFolder | None, options: _LightOptions, checkpoint: Path
+) -> tuple[TrainedLightRanker, WordVectors]:
+    """A network of one of the papers, with new weights or those of a folder."""
+    from ..training.light.encoded_questions import encode_questions
+    from ..training.light.light_training import initial_weights, train_light_ranker
+
+    vectors = _vectors(start, options.vectors)
+    config = _config(options.network, vectors, options)
+    weights = None if start is None else initial_weights(start.tensors(), config)
     recipe = _recipe(config, options)
     questions = _questions(options.on, options.root)
     encoded = encode_questions(questions, vectors, config, device=options.device)
     dev = _dev_set(options, vectors, config)
-    if recipe.keep == "best" and dev is None:
-        raise InputError("--keep best needs --dev SET to choose the best epoch.")
-    checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    steps = recipe.epochs * -(-len(questions) // recipe.batch_size)
-    with progress_bar(f"Training on {options.on}", steps) as count_step:
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with _progress(options, len(questions), recipe) as count_step:
         trained = train_light_ranker(
             config,
             encoded,
             recipe,
             dev=dev,
-            start=_initial_weights(options.init, config),
+            start=weights,
             checkpoint=checkpoint,
             on_epoch=print_epoch,
             on_step=lambda _: count_step(),
         )
-    export_light_ranker(trained, out, vectors=vectors, dev=options.dev, command=command_line())
-    checkpoint.unlink(missing_ok=True)
-    click.echo(f"Trained in {trained.seconds:.1f} s. Use it as: {network}({str(out)!r})", err=True)
+    return trained, vectors
+
+
+def _fine_tune_first_stage(
+    start: ModelFolder, options: _LightOptions, checkpoint: Path
+) -> tuple[TrainedLightRanker, WordVectors]:
+    """The network of the shipped `cosinet`; its layers, loss and word vectors stay as they are."""
+    given = {
+        "--variant": options.variant != "none",
+        "--channel": bool(options.channels),
+        "--loss point": options.loss != "list",
+        "--vectors": options.vectors is not None,
+    }
+    wrong = [name for name, is_given in given.items() if is_given]
+    if wrong:
+        raise InputError(
+            f"{', '.join(wrong)} cannot be used with --init {options.init}: the layers, the loss "
+            "and the word vectors of that network are fixed."
+        )
+    from ..models.light_config import FirstStageConfig
+    from ..training.light.first_stage import (
+        FINE_TUNING,
+        Vocabulary,
+        first_stage_examples,
+        train_first_stage,
+    )
+
+    vectors, vocabulary = start.vectors(), Vocabulary()
+    questions = _questions(options.on, options.root)
+    dev = None if options.dev is None else _questions(options.dev, options.root)
+    lists = list(first_stage_examples([questions], vectors, vocabulary, seed=options.seed))
+    recipe = _with_options(FINE_TUNING, options)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    with _progress(options, len(lists), recipe) as count_step:
+        trained = train_first_stage(
+            lists,
+            vocabulary,
+            vectors,
+            FirstStageConfig.from_config(start.config),
+            recipe,
+            name=questions.name,
+            start=start.tensors(),
+            dev=dev,
+            device=options.device,
+            checkpoint=checkpoint,
+            on_epoch=print_epoch,
+            on_step=lambda _: count_step(),
+        )
+    return trained, vectors
+
+
+def _progress(
+    options: _LightOptions, questions: int, recipe: TrainingRecipe
+) -> AbstractContextManager[Callable[[], None]]:
+    steps = recipe.epochs * -(-questions // recipe.batch_size)
+    return progress_bar(f"Training on {options.on}", steps)
 
 
 def _questions(name: str, root: Path | None) -> QuestionSet:
@@ -204,14 +298,12 @@ def _questions(name: str, root: Path | None) -> QuestionSet:
     return found
 
 
-def _vectors(network: str, options: _LightOptions) -> WordVectors:
-    from ..models.folder import ModelFolder
+def _vectors(start: ModelFolder | None, path: Path | None) -> WordVectors:
     from ..models.word_vector_formats import read_vectors
     from ..models.word_vectors import WordVectors
 
-    path = options.vectors
-    if path is None and options.init is not None:
-        return ModelFolder.open(options.init, kind=network).vectors()
+    if path is None and start is not None:
+        return start.vectors()
     if path is None or path.suffix == ".safetensors":
         return WordVectors.load(path)
     return read_vectors(path)
@@ -236,7 +328,10 @@ def _config(network: str, vectors: WordVectors, options: _LightOptions) -> Light
 def _recipe(config: LightConfig, options: _LightOptions) -> LightRecipe:
     from ..training.light.light_training import default_recipe
 
-    recipe = default_recipe(config, options.loss)
+    return _with_options(default_recipe(config, options.loss), options)
+
+
+def _with_options(recipe: _Recipe, options: _LightOptions) -> _Recipe:
     return replace(
         recipe,
         epochs=options.epochs,
@@ -259,12 +354,3 @@ def _dev_set(
     questions = _questions(options.dev, options.root)
     encoded = encode_questions(questions, vectors, config, device=options.device)
     return LightDevSet(questions, encoded)
-
-
-def _initial_weights(folder: Path | None, config: LightConfig) -> Weights | None:
-    if folder is None:
-        return None
-    from ..models.folder import ModelFolder
-    from ..training.light.light_training import initial_weights
-
-    return initial_weights(ModelFolder.open(folder, kind=config.kind).tensors(), config)

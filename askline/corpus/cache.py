@@ -12,12 +12,12 @@ import hashlib
 import json
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..engine.graph_cache import user_cache_folder
 from ..errors import CorpusError
 from .lock import writer_lock
 
@@ -36,14 +36,8 @@ MAX_CACHE_BYTES = 4 * 2**30
 
 
 def cache_root() -> Path:
-    """The folder that contains the cached indexes, by the convention of the operating system."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "askline" / "folders"
+    """The folder that contains the cached indexes, in the cache folder of the user."""
+    return user_cache_folder() / "folders"
 
 
 def cached_index_folder(

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import CorpusError, InputError, Problem
 from ..rankers.base import Ranker
@@ -36,9 +36,12 @@ from .results import (
 from .retrieval import LexicalRetriever, Retriever, to_document_sentence
 from .sharded_storage import ShardedStorage, merge_verify_reports
 from .shards import Manifest
-from .storage import Storage, is_postgres_url
+from .storage import Phrases, Storage, is_postgres_url
 from .storage_errors import SearchIndexDamagedError
 from .verification import verify_store
+
+if TYPE_CHECKING:  # phrases load numpy, ONNX and a model
+    from .phrase_retrieval import MergedPhraseRetriever, PhraseRetriever
 
 __all__ = ["Corpus"]
 
@@ -59,7 +62,6 @@ class Corpus:
     def __init__(self, storage: Storage, ranker: str | Ranker | None) -> None:
         self._storage = storage
         self._store = storage.store
-        self._phrases = storage.phrases
         self._ranker = ranker
 
     @classmethod
@@ -251,12 +253,14 @@ class Corpus:
             join=join,
         )
         ranker = self._loaded_ranker
+        # Before the snapshot, in which no phrases of a database can be encoded.
+        by_phrases = self._phrases.retriever() if phrases else None
         try:
             with self._store.snapshot():
-                answers = ask(self.retriever(phrases=phrases), ranker)
+                answers = ask(self._retriever(by_phrases), ranker)
         except SearchIndexDamagedError:
             self._storage.search_index(rebuild=True)
-            answers = ask(self.retriever(phrases=phrases), ranker)
+            answers = ask(self._retriever(by_phrases), ranker)
         except CorpusError:
             if not self._storage.drop_damaged():
                 raise
@@ -274,23 +278,20 @@ class Corpus:
     def nearest(self, question: str, *, top_k: int = 5, context: int = 1) -> Answers:
         """The sentences of the nearest phrases, nearest first; no ranker is used."""
         check_question(question)
-        answers = answer(
-            question,
-            self._phrases.retriever(),
-            top_k=top_k,
-            retrieved=max(top_k, DEFAULT_RETRIEVED),
-            context=context,
-        )
+        retriever = self._phrases.retriever()
+        with self._store.snapshot():
+            answers = answer(
+                question,
+                retriever,
+                top_k=top_k,
+                retrieved=max(top_k, DEFAULT_RETRIEVED),
+                context=context,
+            )
         return replace(answers, missing_shards=self.missing_shards)
 
     def retriever(self, *, phrases: bool = False) -> Retriever:
         """The retriever of `ask`, over indexes that are up to date with the store."""
-        words = LexicalRetriever(self._store, self._storage.search_index())
-        if not phrases:
-            return words
-        from .phrase_retrieval import HybridRetriever
-
-        return HybridRetriever(words, self._phrases.retriever())
+        return self._retriever(self._phrases.retriever() if phrases else None)
 
     def encode_phrases(
         self,
@@ -403,6 +404,18 @@ class Corpus:
     @cached_property
     def _loaded_ranker(self) -> Ranker | None:
         return load(self._ranker) if isinstance(self._ranker, str) else self._ranker
+
+    @property
+    def _phrases(self) -> Phrases:
+        return self._storage.phrases
+
+    def _retriever(self, phrases: PhraseRetriever | MergedPhraseRetriever | None) -> Retriever:
+        words = LexicalRetriever(self._store, self._storage.search_index())
+        if phrases is None:
+            return words
+        from .phrase_retrieval import HybridRetriever
+
+        return HybridRetriever(words, phrases)
 
     def _not_read(self, unread: Sequence[Problem]) -> tuple[NotReadFiles, ...]:
         """What was left out when files were added, and what could not be read."""

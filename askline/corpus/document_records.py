@@ -47,7 +47,7 @@ __all__ = [
     "text_record",
 ]
 
-READER_VERSION = "14"
+READER_VERSION = "15"
 """Raise this when files are read or split differently: every file is then read again."""
 
 STANDARD_INPUT = "-"

@@ -314,9 +314,9 @@ class DocumentStore(ABC):
         """The unchecked sentences of passages, each given by document, first and last sentence."""
         return [self.unchecked_sentences(*place) for place in places]
 
-    def iter_sentences(self, document_id: int) -> Iterator[SentenceRecord]:
-        """Every sentence of a document in order, unchecked, read in parts to save memory."""
-        first, step = 0, _SENTENCES_PER_QUERY
+    def iter_sentences(self, document_id: int, first: int = 0) -> Iterator[SentenceRecord]:
+        """The sentences of a document in order, unchecked, read in parts to save memory."""
+        step = _SENTENCES_PER_QUERY
         while part := self.unchecked_sentences(document_id, first, first + step - 1):
             yield from part
             first += step

@@ -39,7 +39,7 @@ class FolderStorage(Storage):
         self.folder = folder
         self.location = None if folder is None else str(folder.absolute())
         self.place = None if folder is None else str(folder)
-        self.phrases: CorpusPhrases = CorpusPhrases(store, folder)
+        self._phrases = CorpusPhrases(store, folder)
         self._search: SearchIndex | None = None
 
     @classmethod
@@ -67,6 +67,11 @@ class FolderStorage(Storage):
                 f"Run: askline index --verify --out {shlex.quote(str(path))}"
             )
         return cls(store, path)
+
+    @property
+    def phrases(self) -> CorpusPhrases:
+        """The phrases in the folder."""
+        return self._phrases
 
     def search_index(self, *, rebuild: bool = False) -> SearchIndex:
         """An index that is up to date with the store, unless another process is writing."""

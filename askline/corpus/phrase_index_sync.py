@@ -19,15 +19,24 @@ from typing import Any, NamedTuple
 
 from ..errors import CorpusError
 from ..phrases import PhraseIndex, PhraseModel
+from .document_store import DocumentStore
 from .lock import LOCK_NAME, writer_lock
 from .passages import MAX_SENTENCE_CHARACTERS, split_passages
 from .store import Store
 
-__all__ = ["PassageId", "PhraseIndexSync", "try_open_phrase_index"]
+__all__ = [
+    "FORMAT",
+    "PASSAGES_PER_BATCH",
+    "PassageId",
+    "PhraseIndexSync",
+    "phrase_passages",
+    "try_open_phrase_index",
+]
 
 FORMAT = 2
 """Raise this when passages change: an index of another format is rebuilt."""
-_PASSAGES_PER_BATCH = 128  # passages encoded before they are written: a few seconds of work
+PASSAGES_PER_BATCH = 128
+"""Passages that are encoded before they are written: a few seconds of work."""
 _LOCK_TIMEOUT_SECONDS = 60.0  # another process needs a second per batch, more to merge segments
 
 
@@ -112,10 +121,11 @@ class PhraseIndexSync:
         for document_id in document_ids:
             if document_id <= until:
                 continue
-            for name, text in self._passages(document_id):
-                if name not in index:  # an interrupted long document is partly in the index
+            for place, text in phrase_passages(self._store, document_id):
+                # An interrupted long document is partly in the index.
+                if (name := str(place)) not in index:
                     batch.append((name, text))
-                if len(batch) >= _PASSAGES_PER_BATCH:
+                if len(batch) >= PASSAGES_PER_BATCH:
                     index = self._encode_batch(batch, done)
                     batch = []
             done = document_id
@@ -125,14 +135,6 @@ class PhraseIndexSync:
         with self._locked_index() as index:
             index.delete([], stamp=self._stamp(int(index.stamp["until"]), generation))
         return index
-
-    def _passages(self, document_id: int) -> Iterator[tuple[str, str]]:
-        sentences = (
-            sentence._replace(text=sentence.text[:MAX_SENTENCE_CHARACTERS])
-            for sentence in self._store.iter_sentences(document_id)
-        )
-        for first, last, text in split_passages(sentences):
-            yield str(PassageId(document_id, first, last)), text
 
     def _encode_batch(self, batch: Sequence[tuple[str, str]], done: int) -> PhraseIndex:
         """Encode passages and write them; `done` is the last document that is then complete."""
@@ -188,6 +190,18 @@ class PhraseIndexSync:
             raise CorpusError(
                 f"{self._folder} cannot be created: {error.strerror or error}."
             ) from error
+
+
+def phrase_passages(
+    store: DocumentStore, document_id: int, *, after: int = -1
+) -> Iterator[tuple[PassageId, str]]:
+    """The passages of a document whose phrases are encoded, those after the sentence `after`."""
+    sentences = (
+        sentence._replace(text=sentence.text[:MAX_SENTENCE_CHARACTERS])
+        for sentence in store.iter_sentences(document_id, after + 1)
+    )
+    for first, last, text in split_passages(sentences):
+        yield PassageId(document_id, first, last), text
 
 
 def try_open_phrase_index(folder: Path) -> PhraseIndex | None:

@@ -8,22 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from ..phrases import PhraseHit, PhraseIndex, PhraseModel
+from ..phrases import EncodedQuestion, PhraseHit, PhraseModel
 from .document_store import DocumentReader
 from .passages import MAX_SENTENCE_CHARACTERS, passage_heading
 from .phrase_index_sync import PassageId
 from .results import AnswerPhrase, DocumentSentence, RetrievedSentence
 from .retrieval import (
     LexicalRetriever,
-    find_neighbors,
-    find_passage,
+    StoreRetriever,
     standard_scores,
     to_retrieved_sentence,
 )
 from .schema import SentenceRecord
 
-__all__ = ["PHRASE_WEIGHT", "HybridRetriever", "MergedPhraseRetriever", "PhraseRetriever"]
+__all__ = [
+    "PHRASE_WEIGHT",
+    "HybridRetriever",
+    "MergedPhraseRetriever",
+    "PhraseRetriever",
+    "PhraseSearch",
+]
 
 _PHRASES_PER_SENTENCE = 3
 """Phrases searched per requested sentence: several near phrases can be in one sentence."""
@@ -34,15 +40,24 @@ Weight of the phrase search's standard scores relative to those of the word sear
 """
 
 
-class PhraseRetriever:
+class PhraseSearch(Protocol):
+    """Phrases by their vectors: a `PhraseIndex`, or the phrases in a database."""
+
+    def search(self, question: EncodedQuestion, k: int) -> list[PhraseHit]:
+        """At most `k` phrases, nearest first; a document is named as a `PassageId`."""
+        ...
+
+
+class PhraseRetriever(StoreRetriever):
     """
     The sentences of the nearest phrases, each with its nearest phrase.
 
     Phrases that cross the end of a sentence, and phrases in headings and code, are left out.
     """
 
-    def __init__(self, store: DocumentReader, index: PhraseIndex, model: PhraseModel) -> None:
-        self._store, self._index, self._model = store, index, model
+    def __init__(self, store: DocumentReader, index: PhraseSearch, model: PhraseModel) -> None:
+        super().__init__(store)
+        self._index, self._model = index, model
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first."""
@@ -79,26 +94,16 @@ class PhraseRetriever:
 
         return find
 
-    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
-        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
-        return find_neighbors(self._store, sentence, count)
-
-    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
-        """The sentences of the passage of a sentence, in their order."""
-        return find_passage(self._store, sentence)
-
-    def __len__(self) -> int:
-        return self._store.counts()[1]
-
     def __str__(self) -> str:
         return "phrases"
 
 
-class MergedPhraseRetriever:
+class MergedPhraseRetriever(StoreRetriever):
     """The phrase retrievers of several shards as one. The scores of one model are comparable."""
 
     def __init__(self, store: DocumentReader, shards: Sequence[PhraseRetriever]) -> None:
-        self._store, self._shards = store, shards
+        super().__init__(store)
+        self._shards = shards
 
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences of all shards, best first."""
@@ -111,17 +116,6 @@ class MergedPhraseRetriever:
         ]
         hits = sorted(hits, key=lambda each: -each[0].score)[:count]
         return _first_of_each((find(hit) for hit, find in hits), k)
-
-    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
-        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
-        return find_neighbors(self._store, sentence, count)
-
-    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
-        """The sentences of the passage of a sentence, in their order."""
-        return find_passage(self._store, sentence)
-
-    def __len__(self) -> int:
-        return self._store.counts()[1]
 
     def __str__(self) -> str:
         return "phrases"
@@ -202,6 +196,7 @@ def _locate(
     for sentence in sentences:
         end = start + len(sentence.text[:MAX_SENTENCE_CHARACTERS])
         if start <= hit.start and hit.end <= end:
-            return sentence, AnswerPhrase(hit.text, hit.start - start, hit.end - start)
+            phrase = sentence.text[hit.start - start : hit.end - start]
+            return sentence, AnswerPhrase(phrase, hit.start - start, hit.end - start)
         start = end + 1
     return None, None

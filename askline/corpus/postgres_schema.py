@@ -3,7 +3,8 @@ The PostgreSQL tables of the shared store, and the migrations between versions.
 
 The tables of documents are those of the embedded store (`schema.py`). The search index is in the
 database too: a segment is what one transaction added, with a row per term that has the term's
-passages as packed numbers (`postgres_postings.py`).
+passages as packed numbers (`postgres_postings.py`). Phrases are in the database if they are asked
+for (`postgres_phrases.py`).
 """
 
 from __future__ import annotations
@@ -112,7 +113,36 @@ CREATE TABLE postings (
 CREATE INDEX postings_by_term ON postings (term) INCLUDE (texts);
 """
 
-MIGRATIONS: tuple[str, ...] = (_CREATE_TABLES,)
+# The column of vectors is added when phrases are first encoded, because it needs pgvector and the
+# size of the model's vectors. Roles that may read sentences may read the new tables too.
+_ADD_PHRASES = """
+CREATE TABLE phrases (
+    document bigint NOT NULL REFERENCES documents ON DELETE CASCADE,
+    first integer NOT NULL,
+    last integer NOT NULL,
+    start integer NOT NULL,
+    stop integer NOT NULL,
+    words bytea NOT NULL
+);
+CREATE INDEX phrases_by_document ON phrases (document);
+CREATE TABLE encoded_documents (
+    document bigint PRIMARY KEY REFERENCES documents ON DELETE CASCADE
+);
+DO $$
+DECLARE role record;
+BEGIN
+    FOR role IN
+        SELECT DISTINCT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END AS name
+        FROM pg_class, aclexplode(relacl)
+        WHERE oid = 'sentences'::regclass AND privilege_type = 'SELECT' AND grantee <> relowner
+    LOOP
+        EXECUTE 'GRANT SELECT ON phrases, encoded_documents TO ' || role.name;
+    END LOOP;
+END
+$$;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_CREATE_TABLES, _ADD_PHRASES)
 """The version of a store is the number of migrations that it has been through."""
 
 _LOCK = 0x41534B4C  # "ASKL": one process creates or migrates tables at a time
@@ -121,12 +151,11 @@ _LOCK = 0x41534B4C  # "ASKL": one process creates or migrates tables at a time
 def schema_version(pool: PostgresPool, schema: str) -> int:
     """The version of the tables in a schema; 0 if there are none. CorpusError for other tables."""
     (found,) = pool.execute(
-        "SELECT (SELECT count(*) FROM pg_namespace WHERE nspname = %(schema)s), "
-        "(SELECT count(*) FROM pg_tables WHERE schemaname = %(schema)s), "
+        "SELECT (SELECT count(*) FROM pg_tables WHERE schemaname = %(schema)s), "
         "(SELECT count(*) FROM pg_tables WHERE schemaname = %(schema)s AND tablename = 'settings')",
         {"schema": schema},
     )
-    _, tables, has_settings = found
+    tables, has_settings = found
     if not tables:
         return 0
     rows = _settings(pool) if has_settings else {}
@@ -152,8 +181,9 @@ def prepare_schema(
     with pool.writing():
         pool.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
         version = schema_version(pool, schema)
-        if version == 0:
-            pool.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(schema)))
+        # The right to create schemas is needed only if there is none, also with IF NOT EXISTS.
+        if not pool.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", [schema]):
+            pool.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(schema)))
         for number, script in enumerate(migrations[version:], start=version + 1):
             pool.execute(script)
             if number == 1:

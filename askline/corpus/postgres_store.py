@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any, NoReturn, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CorpusError, InputError
 from .connectors.postgres_connection import PostgresPool, postgres_errors
 from .connectors.server_url import ServerUrl
-from .corpus_phrases import PhraseIndexStatus
 from .document_store import CHECKED_HEADER, SELECT_TEXTS, DocumentStore
 from .passages import indexed_passages
 from .postgres_postings import PostgresPostings
@@ -25,6 +25,9 @@ from .postgres_schema import MIGRATIONS, prepare_schema, schema_version
 from .schema import DocumentHeader, DocumentRecord, RowRecord, SentenceRecord, SkippedRecord
 from .search_index import FORMAT
 from .storage import Storage, StorageStatus
+
+if TYPE_CHECKING:
+    from .postgres_phrases import PostgresPhrases
 
 __all__ = ["PostgresStorage", "PostgresStore"]
 
@@ -360,12 +363,18 @@ class PostgresStorage(Storage):
         self.store: PostgresStore = store
         self.location = url
         self.place = store.name
-        self.phrases = _NoPhrases()
 
     @classmethod
     def open(cls, url: str, *, must_exist: bool = False) -> PostgresStorage:
         """The storage in a database; its tables are created if they are missing."""
         return cls(PostgresStore.open(ServerUrl.parse(url), must_exist=must_exist), url)
+
+    @cached_property
+    def phrases(self) -> PostgresPhrases:
+        """The phrases in the database."""
+        from .postgres_phrases import PostgresPhrases  # it loads ONNX
+
+        return PostgresPhrases(self.store.name, self.store, self.store._pool, self.store._errors)
 
     def search_index(self, *, rebuild: bool = False) -> PostgresPostings:
         """The index in the database, which always has all documents."""
@@ -401,31 +410,9 @@ class PostgresStorage(Storage):
             writer=None,
         )
 
-
-class _NoPhrases:
-    """Phrases are kept only in folders."""
-
-    def encode(
-        self,
-        model: object = None,  # noqa: ARG002
-        on_document: object = None,  # noqa: ARG002
-    ) -> NoReturn:
-        """CorpusError: there are none."""
-        raise CorpusError(
-            "A corpus in PostgreSQL has no phrases. Ask without phrases, or index into a folder: "
-            "askline index PATH... --out DIR --phrases"
-        )
-
-    def retriever(self) -> NoReturn:
-        """CorpusError: there are none."""
-        self.encode()
-
-    def status(self) -> PhraseIndexStatus:
-        """There is no index."""
-        return PhraseIndexStatus(None, 0, False)
-
     def close(self) -> None:
-        """Nothing is open."""
+        """Close the connections."""
+        self.store.close()
 
 
 def _storable(document: DocumentRecord) -> DocumentRecord:

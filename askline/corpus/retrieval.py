@@ -32,8 +32,7 @@ __all__ = [
     "HasPassages",
     "LexicalRetriever",
     "Retriever",
-    "find_neighbors",
-    "find_passage",
+    "StoreRetriever",
     "standard_scores",
     "to_document_sentence",
     "to_retrieved_sentence",
@@ -97,7 +96,51 @@ _Found = tuple[PassageHit, SentenceRecord]
 """A sentence, and the passage that it was found in."""
 
 
-class LexicalRetriever:
+class StoreRetriever:
+    """What all retrievers of a corpus share: what they read besides the sentences they find."""
+
+    def __init__(self, store: DocumentReader) -> None:
+        self._store = store
+
+    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
+        """
+        At most `count` sentences before and after, in the same section and the same row.
+
+        All of them are checked: DamagedDocumentError if one differs from what was stored.
+        """
+        store = self._store
+        document_id = store.document_id(sentence.document)
+        if document_id is None:
+            return "", ""
+        around = store.sentences(document_id, sentence.ordinal - count, sentence.ordinal + count)
+        if sentence.row is not None:
+            row = store.row_at(document_id, sentence.start)
+            around = [each for each in around if store.row_at(document_id, each.start) == row]
+        before = [each for each in around if each.ordinal < sentence.ordinal]
+        after = [each for each in around if each.ordinal > sentence.ordinal]
+        return _section(reversed(before), reverse=True), _section(after)
+
+    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
+        """
+        The sentences of the passage of a sentence, in order; in csv and jsonl those of its row.
+
+        They are read for ranking and not checked, as in retrieval.
+        """
+        store = self._store
+        document_id = store.document_id(sentence.document)
+        if document_id is None or sentence.passage is None:
+            return []
+        passage = store.unchecked_sentences(document_id, *sentence.passage)
+        if sentence.row is not None:
+            row = store.row_at(document_id, sentence.start)
+            passage = [each for each in passage if store.row_at(document_id, each.start) == row]
+        return [to_document_sentence(each) for each in passage]
+
+    def __len__(self) -> int:
+        return self._store.counts()[1]
+
+
+class LexicalRetriever(StoreRetriever):
     """
     BM25 over passages, then over the sentences in them.
 
@@ -114,7 +157,7 @@ class LexicalRetriever:
     def __init__(
         self, store: DocumentReader, search: PassageIndex, options: RetrievalOptions | None = None
     ) -> None:
-        self._store = store
+        super().__init__(store)
         self._search = search
         self._options = options or RetrievalOptions()
 
@@ -172,17 +215,6 @@ class LexicalRetriever:
         options = self._options
         needed = options.derived or options.soft_match
         return load_similar_words() if needed else None
-
-    def neighbors(self, sentence: RetrievedSentence, count: int = 1) -> tuple[str, str]:
-        """At most `count` sentences before and after, joined by spaces; empty if there is none."""
-        return find_neighbors(self._store, sentence, count)
-
-    def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
-        """The sentences of the passage of a sentence, in their order."""
-        return find_passage(self._store, sentence)
-
-    def __len__(self) -> int:
-        return self._store.counts()[1]
 
     def __str__(self) -> str:
         return "passages"
@@ -262,26 +294,6 @@ def to_document_sentence(sentence: SentenceRecord) -> DocumentSentence:
     )
 
 
-def find_neighbors(
-    store: DocumentReader, sentence: RetrievedSentence, count: int = 1
-) -> tuple[str, str]:
-    """
-    At most `count` sentences before and after, in the same section and the same row.
-
-    All of them are checked: DamagedDocumentError if one differs from what was stored.
-    """
-    document_id = store.document_id(sentence.document)
-    if document_id is None:
-        return "", ""
-    around = store.sentences(document_id, sentence.ordinal - count, sentence.ordinal + count)
-    if sentence.row is not None:
-        row = store.row_at(document_id, sentence.start)
-        around = [each for each in around if store.row_at(document_id, each.start) == row]
-    before = [each for each in around if each.ordinal < sentence.ordinal]
-    after = [each for each in around if each.ordinal > sentence.ordinal]
-    return _section(reversed(before), reverse=True), _section(after)
-
-
 def _section(sentences: Iterable[SentenceRecord], *, reverse: bool = False) -> str:
     """
     The sentences up to the first heading, joined in the order of the text.
@@ -296,22 +308,6 @@ def _section(sentences: Iterable[SentenceRecord], *, reverse: bool = False) -> s
         separator = "\n" if is_code or text.rpartition("\n")[2].startswith(CODE_INDENT) else " "
         text = f"{text}{separator}{own}" if text else own
     return text
-
-
-def find_passage(store: DocumentReader, sentence: RetrievedSentence) -> list[DocumentSentence]:
-    """
-    The sentences of the passage of a sentence, in their order; in csv and jsonl those of its row.
-
-    They are read for ranking and not checked, as in retrieval.
-    """
-    document_id = store.document_id(sentence.document)
-    if document_id is None or sentence.passage is None:
-        return []
-    passage = store.unchecked_sentences(document_id, *sentence.passage)
-    if sentence.row is not None:
-        row = store.row_at(document_id, sentence.start)
-        passage = [each for each in passage if store.row_at(document_id, each.start) == row]
-    return [to_document_sentence(each) for each in passage]
 
 
 def standard_scores(scores: Sequence[float]) -> list[float] | None:

@@ -16,7 +16,7 @@ from .folder_storage import FolderStorage
 from .merged_search import MergedSearch
 from .results import MissingShard, VerifyReport
 from .shards import Manifest, ShardedStore, ShardInfo
-from .storage import Storage, StorageStatus
+from .storage import Phrases, Storage, StorageStatus
 
 if TYPE_CHECKING:  # phrases load numpy, ONNX and a model
     from .phrase_retrieval import MergedPhraseRetriever
@@ -51,7 +51,7 @@ class ShardedStorage(Storage):
         self.store: ShardedStore = ShardedStore(
             [shards[number].store if number in shards else None for number in numbers]
         )
-        self.phrases = _ShardedPhrases(self.store, shards)
+        self._phrases = _ShardedPhrases(self.store, shards)
 
     @classmethod
     def open(
@@ -81,6 +81,11 @@ class ShardedStorage(Storage):
     def parts(self) -> Sequence[Storage]:
         """The storages of all shards that are there."""
         return list(self._shards.values())
+
+    @property
+    def phrases(self) -> Phrases:
+        """The phrases of all shards."""
+        return self._phrases
 
     def search_index(self, *, rebuild: bool = False) -> MergedSearch:
         """The indexes of all shards as one; with `rebuild`, damaged ones are built anew."""

@@ -68,12 +68,16 @@ class Storage(ABC):
     """The documents of a corpus, the search index over them, and who may write."""
 
     store: CorpusReader
-    phrases: Phrases
     location: str | None
     """What `Corpus.open` takes to open it again; None for memory."""
     place: str | None
     """The location as it is shown, without a password; None for memory."""
     missing_shards: tuple[MissingShard, ...] = ()
+
+    @property
+    @abstractmethod
+    def phrases(self) -> Phrases:
+        """The phrases of the corpus."""
 
     @property
     def parts(self) -> Sequence[Storage]:

@@ -52,7 +52,7 @@ class ContextEncoder:
     tensors: Mapping[str, NDArray[Any]] = field(repr=False)
     tokenizer: WordPiece = field(repr=False)
     workers: WorkerThreads = field(default_factory=WorkerThreads)
-    _sessions: SessionCache = field(default_factory=SessionCache, repr=False)
+    sessions: SessionCache = field(default_factory=lambda: SessionCache("context"), repr=False)
 
     @property
     def context(self) -> ContextConfig:
@@ -62,16 +62,16 @@ class ContextEncoder:
     @property
     def parts_ready(self) -> int:
         """The number of sessions created so far."""
-        return len(self._sessions)
+        return len(self.sessions)
 
     def begin(self, requests: Sequence[tuple[str, Sequence[Passage]]]) -> ContextRun:
         """Tokenize the passages of several questions, once for all depths."""
         windows = Windows.for_requests(self.tokenizer, self.context, requests)
         return ContextRun(self, windows, [one for _, passages in requests for one in passages])
 
-    def create_sessions(self) -> None:
-        """Create all sessions, in the order in which a ranking needs them."""
-        for depth in self.context.depths:
+    def create_sessions(self, depths: Sequence[int]) -> None:
+        """Create the sessions for these depths, in the order in which a ranking needs them."""
+        for depth in depths:
             self.sessions_between(NO_STATES, depth)
             self.classifier(depth)
         self.sessions_between(NO_STATES, self.config.encoder.layers)
@@ -80,19 +80,19 @@ class ContextEncoder:
 
     def sessions_between(self, level: int, to: int) -> list[Any]:
         """The sessions that take states from one level to a higher one; see `NO_STATES`."""
-        levels, sessions = sorted({*self.context.depths, self.config.encoder.layers}), list[Any]()
+        levels, found = sorted({*self.context.depths, self.config.encoder.layers}), list[Any]()
         if level == NO_STATES:
             level = levels[0]
-            sessions.append(self._layers("embedding", 0, level))
+            found.append(self._layers("embedding", 0, level))
         for low, high in pairwise(levels):
             if level <= low < high <= to:
-                sessions.append(self._layers("layers", low, high))
-        return sessions
+                found.append(self._layers("layers", low, high))
+        return found
 
     def classifier(self, depth: int) -> Any:
         """The session of the classifier at that depth."""
         encoder, tensors = self.config.encoder, self.tensors
-        return self._sessions.get(
+        return self.sessions.get(
             "classifier",
             depth,
             depth,
@@ -102,7 +102,7 @@ class ContextEncoder:
     def reader(self) -> Any:
         """The session of the reader's output layer."""
         encoder, tensors = self.config.encoder, self.tensors
-        return self._sessions.get("reader", 0, 0, lambda: graphs.span_graph(encoder, tensors))
+        return self.sessions.get("reader", 0, 0, lambda: graphs.span_graph(encoder, tensors))
 
     def _layers(self, part: str, first: int, last: int) -> Any:
         encoder = self.config.encoder
@@ -114,7 +114,7 @@ class ContextEncoder:
                 return graphs.embedding_graph(encoder, tensors, last)
             return graphs.layers_graph(encoder, tensors, first, last)
 
-        return self._sessions.get(part, first, last, graph)
+        return self.sessions.get(part, first, last, graph)
 
 
 class ContextRun(PassageRun):

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from threading import Thread
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
 from .context import ContextEncoder
+from .graph_cache import GraphCache
 from .layerwise import LayerwiseEncoder, LayerwiseRun, PassageRun
 from .numpy_ops import FloatArray, IntArray
 from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences, equal_length_batches
@@ -60,6 +62,8 @@ class OnnxEncoder(LayerwiseEncoder):
     tensors: Mapping[str, NDArray[Any]] = field(repr=False)
     tokenizer: WordPiece = field(repr=False)
     workers: WorkerThreads = field(default_factory=WorkerThreads)
+    folder: Path | None = None
+    """The model folder, for the graph cache; None if there is none."""
     _sessions: SessionCache = field(default_factory=SessionCache, repr=False)
 
     @property
@@ -84,7 +88,7 @@ class OnnxEncoder(LayerwiseEncoder):
         """The encoder of passages; only with a `context` in the config."""
         return ContextEncoder(self.config, self.tensors, self.tokenizer, self.workers)
 
-    @property
+    @cached_property
     def levels(self) -> tuple[int, ...]:
         """
         Per depth, the number of layers that its classifier's input states have passed.
@@ -121,21 +125,27 @@ class OnnxEncoder(LayerwiseEncoder):
             raise ModelError("This cascade cannot read passages: its config has no context.")
         return self.context.begin(requests)
 
-    def load_in_background(self, *, passages: bool) -> None:
+    def load_in_background(
+        self, depths: Sequence[int], context_depths: Sequence[int], *, keep_graphs: bool
+    ) -> None:
         """Begin to create the sessions in a thread, in the order in which a ranking needs them."""
-        first = [self.context.create_sessions] if passages else []
+        networks = [self._sessions, *([self.context.sessions] if context_depths else [])]
+        if keep_graphs and self.folder is not None:
+            graph_cache = GraphCache.of_model(self.folder)
+            for sessions in networks:
+                sessions.graph_cache = graph_cache
 
         def create_sessions() -> None:
             with suppress(Exception):  # a ranking meets the same error, and reports it
-                for create in (*first, self._create_sessions):
-                    create()
+                for depth in depths:
+                    self.sessions_between(NO_STATES, self.levels[self.depths.index(depth)])
+                    self.session("classifier", depth, depth)
+                if context_depths:
+                    self.context.create_sessions(context_depths)
+                for sessions in networks:
+                    sessions.write_missing()
 
         Thread(target=create_sessions, name="askline-load").start()
-
-    def _create_sessions(self) -> None:
-        for depth, level in zip(self.depths, self.levels, strict=True):
-            self.sessions_between(NO_STATES, level)
-            self.session("classifier", depth, depth)
 
     def sessions_between(self, level: int, to: int) -> list[Any]:
         """
@@ -222,7 +232,7 @@ class EncoderRun(LayerwiseRun):
                 inputs = {"states": session.run(None, inputs)[0]}
             states = inputs["states"]  # (batch, tokens, hidden)
             if is_mean:
-                pooled[batch] = states.mean(axis=1)
+                pooled[batch] = np.add.reduce(states, axis=1) / np.float32(states.shape[1])
             else:
                 pooled[batch] = encoder.session("pooler", depth, depth).run(None, inputs)[0]
             reached[batch] = True
@@ -287,6 +297,8 @@ class EncoderRun(LayerwiseRun):
 
     def _sequences_of(self, rows: IntArray) -> IntArray:
         """The sequences of these candidates."""
+        if len(self._pairs) == len(self._sequences):  # one sequence per candidate
+            return np.sort(rows)
         chosen = np.zeros(len(self._pairs), bool)
         chosen[rows] = True
         return np.flatnonzero(chosen[self._sequences.candidate])
@@ -317,12 +329,15 @@ class EncoderRun(LayerwiseRun):
 
         if len(reached):
             session = self._encoder.session("classifier", depth, depth)
-            batches = np.array_split(reached, -(-len(reached) // _CLASSIFIER_BATCH))
+            parts = -(-len(reached) // _CLASSIFIER_BATCH)
+            batches = np.array_split(reached, parts) if parts > 1 else [reached]
             self._encoder.workers.run_all(batches, classify_batch)
         return logits
 
     def _best_logits(self, logits: FloatArray) -> FloatArray:
         """(sequences,) → (candidates,): the maximum, NaN if a sequence was not reached."""
+        if len(self._pairs) == len(logits):  # one sequence per candidate
+            return logits
         best = np.full(len(self._pairs), -np.inf, np.float32)
         with np.errstate(invalid="ignore"):  # NaN is intended
             np.maximum.at(best, self._sequences.candidate, logits)
@@ -339,4 +354,4 @@ def load_encoder(folder: ModelFolder, *, threads: int | None = None) -> OnnxEnco
     tensors = folder.stored_tensors()
     check_cascade_tensors(config, tensors, path=folder.path)
     tokenizer = WordPiece.load(folder.path / "tokenizer.json")
-    return OnnxEncoder(config, tensors, tokenizer, WorkerThreads(threads))
+    return OnnxEncoder(config, tensors, tokenizer, WorkerThreads(threads), folder.path)

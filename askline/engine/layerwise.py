@@ -129,8 +129,14 @@ class LayerwiseEncoder(ABC):
         """
         return 0
 
-    def load_in_background(self, *, passages: bool) -> None:  # noqa: B027 - optional
-        """Begin to build the parts, those for passages first, in a thread; return at once."""
+    def load_in_background(  # noqa: B027 - optional
+        self, depths: Sequence[int], context_depths: Sequence[int], *, keep_graphs: bool
+    ) -> None:
+        """
+        Begin to build the parts for these depths in a thread, in this order; return at once.
+
+        With `keep_graphs`, prepared graphs are kept in the user's cache folder.
+        """
 
     @abstractmethod
     def begin(self, question: str, candidates: Sequence[str]) -> LayerwiseRun:

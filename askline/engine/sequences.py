@@ -178,13 +178,15 @@ def equal_length_batches(
     """
     if not len(sequences):
         return []
-    total = int(lengths.sum())
-    budget = max(_MIN_BATCH_TOKENS, min(_MAX_BATCH_TOKENS, total // (2 * threads)))
-    order = np.lexsort((levels, -lengths))  # stable: the same sequences always share a batch
-    keys = np.stack([lengths[order], levels[order]])
-    edges = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+    budget = max(_MIN_BATCH_TOKENS, min(_MAX_BATCH_TOKENS, int(lengths.sum()) // (2 * threads)))
+    groups = dict[tuple[int, int], list[int]]()  # in lists of Python: most of them are short
+    for sequence, length, level in zip(
+        sequences.tolist(), lengths.tolist(), levels.tolist(), strict=True
+    ):
+        groups.setdefault((-length, level), []).append(sequence)
     batches = list[IntArray]()
-    for group in np.split(order, edges):
-        size = max(1, budget // int(lengths[group[0]]))
-        batches += [sequences[part] for part in np.array_split(group, -(-len(group) // size))]
+    for (length, _), group in sorted(groups.items()):
+        parts = -(-len(group) // max(1, budget // -length))
+        members = np.array(group, np.int64)
+        batches += np.array_split(members, parts) if parts > 1 else [members]
     return batches

@@ -8,14 +8,27 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
+from .graph_cache import GraphCache
+
 __all__ = ["SessionCache", "create_session"]
+
+_Part = tuple[str, int, int]
+"""The name of a part of a network, its first layer and the layer after its last one."""
 
 
 class SessionCache:
-    """The sessions of a network's parts. Any number of threads may use one."""
+    """
+    The sessions of a network's parts. Any number of threads may use one.
 
-    def __init__(self) -> None:
-        self._sessions: dict[tuple[str, int, int], Any] = {}
+    If it has a graph cache, parts are opened from its files where they exist. `name` tells the
+    graphs of networks of one model apart.
+    """
+
+    def __init__(self, name: str = "encoder") -> None:
+        self.graph_cache: GraphCache | None = None
+        self._name = name
+        self._sessions: dict[_Part, Any] = {}
+        self._graphs: dict[_Part, Callable[[], bytes]] = {}
         self._lock = Lock()
 
     def __len__(self) -> int:
@@ -28,8 +41,35 @@ class SessionCache:
         if key not in self._sessions:
             with self._lock:
                 if key not in self._sessions:
-                    self._sessions[key] = create_session(graph())
+                    self._sessions[key] = self._open_cached(key) or create_session(graph())
+                    if self.graph_cache is not None:
+                        self._graphs[key] = graph
         return self._sessions[key]
+
+    def write_missing(self) -> None:
+        """
+        Write graphs that were used and are not in the graph cache.
+
+        They are built once more for it: as long as a question waits, no time is spent on writing.
+        """
+        for key, graph in list(self._graphs.items()):
+            if self.graph_cache is not None and not self.graph_cache.path(self._file(key)).exists():
+                self.graph_cache.store(self._file(key), graph())
+
+    def _open_cached(self, key: _Part) -> Any | None:
+        if self.graph_cache is None:
+            return None
+        path = self.graph_cache.path(self._file(key))
+        if not path.exists():
+            return None
+        try:
+            return create_session(str(path))
+        except Exception:  # ONNX Runtime raises many types; the graph is built from the weights
+            self.graph_cache.discard(self._file(key))
+            return None
+
+    def _file(self, key: _Part) -> str:
+        return "-".join(map(str, (self._name, *key)))
 
     @property
     def parts(self) -> list[tuple[str, int, int]]:
@@ -48,8 +88,12 @@ def _register_arena() -> None:
         onnxruntime.create_and_register_allocator(memory, None)
 
 
-def create_session(graph: bytes) -> Any:
-    """An ONNX Runtime session on one thread: batches run side by side instead."""
+def create_session(graph: bytes | str) -> Any:
+    """
+    An ONNX Runtime session on one thread: batches run side by side instead.
+
+    `graph` is the content of an ONNX file, or its path.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()

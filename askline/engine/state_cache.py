@@ -29,6 +29,9 @@ class StateCache:
 
     def states(self, batch: IntArray) -> FloatArray | None:
         """The states of sequences of one length and level, (batch, tokens, hidden), if kept."""
+        if len(batch) == 1:  # most batches of a short list: nothing to copy
+            only = self._states[batch[0]]
+            return None if only is None else only[np.newaxis]
         kept = [
             states for sequence in batch.tolist() if (states := self._states[sequence]) is not None
         ]

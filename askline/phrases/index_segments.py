@@ -33,8 +33,10 @@ __all__ = [
     "Segment",
     "SegmentData",
     "build_lists",
+    "dequantize_weights",
     "faiss_installed",
     "merge_segments",
+    "quantize_weights",
     "write_segment",
 ]
 
@@ -140,7 +142,7 @@ class SegmentData:
             (block for phrases in encoded for block in _quantized_blocks(phrases.dense, scale)),
             scale.astype(np.float32),
             np.concatenate([phrases.words for phrases in encoded]),
-            np.rint(np.clip(weights / _MAX_WORD_WEIGHT, 0, 1) * 255).astype(np.uint8),
+            quantize_weights(weights),
             np.array(places, np.int32),
             [name for name, _, _ in documents],
             [_encode_text(name, text) for name, text, _ in documents],
@@ -234,8 +236,7 @@ class Segment:
 
     def context_words(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int32], Floats]:
         """The words around the phrases in these rows, and their weights."""
-        weights = self.weights[rows].astype(np.float32) * np.float32(_MAX_WORD_WEIGHT / 255)
-        return self.words[rows].astype(np.int32), weights
+        return self.words[rows].astype(np.int32), dequantize_weights(self.weights[rows])
 
     def rescaled_blocks(self, rows: Ints, scale: Floats) -> Iterator[NDArray[np.int8]]:
         """The vectors of some rows in another scale, in blocks."""
@@ -306,6 +307,20 @@ def write_segment(folder: Path, data: SegmentData) -> None:
         stream.writelines(data.texts)
     with atomic_write(folder / "names.json") as stream:
         stream.write(json.dumps(list(data.names), ensure_ascii=False).encode())
+
+
+def quantize_weights(weights: Floats) -> NDArray[np.uint8]:
+    """Weights of words in one byte each; larger ones than the limit become the limit."""
+    steps: NDArray[np.uint8] = np.rint(np.clip(weights / _MAX_WORD_WEIGHT, 0, 1) * 255).astype(
+        np.uint8
+    )
+    return steps
+
+
+def dequantize_weights(weights: NDArray[np.uint8]) -> Floats:
+    """About the weights that `quantize_weights` was given."""
+    values: Floats = weights.astype(np.float32) * np.float32(_MAX_WORD_WEIGHT / 255)
+    return values
 
 
 def _quantized_blocks(dense: Floats, scale: Floats) -> Iterator[NDArray[np.int8]]:

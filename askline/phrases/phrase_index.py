@@ -34,6 +34,8 @@ __all__ = [
 
 EXACT_SEARCH_ROWS = 200_000
 """Phrases up to which search stays exact: those of about 2,000 paragraphs."""
+SHORTLIST = 4_000
+"""Nearest phrases by vector that are scored again with the words around them."""
 _MAX_SMALL_SEGMENTS = 8  # segments without inverted lists, before they are merged
 _MANIFEST_NAME = "phrases.json"
 _MANIFEST_FORMAT = 1
@@ -114,7 +116,12 @@ class PhraseIndex:
         return Manifest.signature(self.folder) == self._signature
 
     def search(
-        self, question: EncodedQuestion, k: int = 10, *, shortlist: int = 4000, probes: int = 64
+        self,
+        question: EncodedQuestion,
+        k: int = 10,
+        *,
+        shortlist: int = SHORTLIST,
+        probes: int = 64,
     ) -> list[PhraseHit]:
         """
         The `k` best phrases, best first.

@@ -107,12 +107,15 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
     def warm_up(self) -> None:  # noqa: B027 - most rankers have nothing to prepare
         """Do now what the first question would otherwise wait for."""
 
-    def preload(self, *, passages: bool = False) -> None:  # noqa: B027 - as `warm_up`
+    def preload(  # noqa: B027 - as `warm_up`
+        self, *, passages: bool = False, keep_graphs: bool = False
+    ) -> None:
         """
         Begin in a thread what the first question would otherwise wait for, and return at once.
 
-        `passages` says that the first question will come with passages. For programs that have
-        other work to do before it, such as opening an index.
+        `passages` says that the first question will come with passages. `keep_graphs` keeps what is
+        prepared in the user's cache folder, where the next process finds it. For programs that have
+        other work to do before the first question, such as opening an index.
         """
 
     def for_language(self, language: str) -> Ranker | None:  # noqa: ARG002
@@ -578,8 +581,8 @@ class Cut(_Composite):
     def warm_up(self) -> None:
         self.ranker.warm_up()
 
-    def preload(self, *, passages: bool = False) -> None:
-        self.ranker.preload(passages=passages)
+    def preload(self, *, passages: bool = False, keep_graphs: bool = False) -> None:
+        self.ranker.preload(passages=passages, keep_graphs=keep_graphs)
 
     def __str__(self) -> str:
         several = isinstance(self.ranker, Pipeline) and len(self.ranker.stages) > 1
@@ -656,9 +659,9 @@ class Pipeline(_Composite):
         for stage in self.stages:
             stage.warm_up()
 
-    def preload(self, *, passages: bool = False) -> None:
+    def preload(self, *, passages: bool = False, keep_graphs: bool = False) -> None:
         for stage in self.stages:
-            stage.preload(passages=passages)
+            stage.preload(passages=passages, keep_graphs=keep_graphs)
 
     def __str__(self) -> str:
         return " >> ".join(map(str, self.stages))
@@ -691,8 +694,8 @@ class WithDeadline(_Composite):
     def warm_up(self) -> None:
         self.ranker.warm_up()
 
-    def preload(self, *, passages: bool = False) -> None:
-        self.ranker.preload(passages=passages)
+    def preload(self, *, passages: bool = False, keep_graphs: bool = False) -> None:
+        self.ranker.preload(passages=passages, keep_graphs=keep_graphs)
 
     def __str__(self) -> str:
         return f"{self.ranker} within {self.deadline_ms:g} ms"

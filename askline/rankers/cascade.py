@@ -19,7 +19,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
@@ -262,8 +262,18 @@ class Cascade(Ranker):
                 work = _count_characters(question, texts) * self.encoder.layers
                 self.throughput.update(work, time.perf_counter() - start)
 
-    def preload(self, *, passages: bool = False) -> None:
-        self.encoder.load_in_background(passages=passages and self.context is not None)
+    def preload(self, *, passages: bool = False, keep_graphs: bool = False) -> None:
+        steps: tuple[Step, ...] = self.schedule.plan(1)  # all layers, one classifier
+        context_steps: tuple[Step, ...] = ()
+        if passages and self.context is not None:
+            ask = self.context.ask
+            steps = (ask.schedule or self.schedule).plan(ask.sentences)
+            context_steps = self.context.schedule.plan(ask.passages)
+        self.encoder.load_in_background(
+            [step.depth for step in steps],
+            [step.depth for step in context_steps],
+            keep_graphs=keep_graphs,
+        )
 
     def probabilities(self, depth: int, logits: NDArray[np.float32]) -> NDArray[np.float64]:
         """Calibrated probabilities from the logits of the classifier at `depth`."""
@@ -271,8 +281,15 @@ class Cascade(Ranker):
 
     def spec_at(self, depth: int) -> str:
         """The spec text of the classifier at `depth` alone."""
-        options = self.options or CascadeOptions()
-        return str(CascadeOptions(options.folder, depth=depth, language=options.language))
+        if depth not in self._specs:
+            options = self.options or CascadeOptions()
+            own = CascadeOptions(options.folder, depth=depth, language=options.language)
+            self._specs[depth] = str(own)
+        return self._specs[depth]
+
+    @cached_property
+    def _specs(self) -> dict[int, str]:
+        return {}
 
     def __str__(self) -> str:
         return str(self.options or CascadeOptions())

@@ -105,9 +105,8 @@ def detect_language(texts: Iterable[str]) -> str:
         return script
     # Names repeat their words (La La Land), so each word of a text counts once.
     words = [word for part in parts for word in set(split_words(part))]
-    found: Counter[str] = Counter()
-    for word in words:
-        found.update(_LANGUAGES_OF.get(word, ()))
+    function_words = filter(_LANGUAGES_OF.__contains__, words)
+    found = Counter(code for word in function_words for code in _LANGUAGES_OF[word])
     if not found:
         return "en"
     code, count = max(found.items(), key=lambda item: (item[1], item[0] == "en"))
@@ -130,6 +129,8 @@ def _foreign_script(text: str) -> str:
     letters = [one for one in _NOT_ASCII.findall(text) if one.isalpha()]
     scripts = Counter(_SCRIPTS.get(unicodedata.name(one, "?").split()[0], "") for one in letters)
     del scripts[""]
+    if not scripts:
+        return ""
     total = sum(one.isalpha() for one in text)
     if 2 * sum(scripts.values()) <= total:
         return ""

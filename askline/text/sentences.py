@@ -28,7 +28,7 @@ AbbreviationKind = Literal["never", "maybe", "name", "number"]
 # Never end a sentence: a name or an explanation follows.
 _NEVER = """
     mr mrs ms dr prof gen col sgt capt cpt lt rev hon sen rep gov pres brig adm maj cmdr cpl pvt
-    supt messrs mx ss e.g i.e cf viz vs mm mme mmes mlle mlles mgr mtre
+    supt messrs mx ss e.g i.e cf viz vs et ps p.s nb n.b mm mme mmes mlle mlles mgr mtre
 """
 # May end a sentence: they do if the next word is in SENTENCE_STARTS.
 _MAYBE = """
@@ -100,10 +100,18 @@ _MARK = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_ENUMERATOR = re.compile(r"\s*[(\[]?(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z")
+_ENUMERATOR = re.compile(
+    r"\s*(?:(?:Table|Figure|Example)[ \u00a0])?[(\[]?"
+    r"(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z"
+)
 _ENUMERATOR_LOOKBACK = 16
 _NUMERAL = re.compile(r"[A-Z]?\d|[IVXLC]+\Z")
 _LAST_WORD = re.compile(r"[^\W_]+(?:[.&][^\W_]+)*\Z")
+_REFERENCE = re.compile(
+    r"[ \t]+(?:\((?=[^)]*[.#]|\d{3})[#v]?\d[\d.,;# –-]{0,20}\)|\[\#?\d[\d,\# ]{0,40}\])(?=\s|\Z)"
+)
+_REFERENCE_STARTS = (" (", " [")
+_REMARK = re.compile(r"\([a-zà-ÿ][^()]{0,150}\)[.;]?\Z")
 _SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
 _SPACE_LOOKAROUND = 1000  # characters searched for a full stop with a space behind it
 _PREFIX_LOOKAROUND = 150  # characters searched for other names with the same prefix
@@ -126,7 +134,8 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     """
     spans: list[tuple[int, int]] = []
     caseless = text.islower()  # then a lowercase letter is no sign that a sentence continues
-    for start, end in _blocks(text):
+    for first, end in _blocks(text):
+        start = first
         for match in _MARK.finditer(text, start, end):
             if (
                 _ends_without_space(text, start, match)
@@ -134,11 +143,23 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
                 else _ends_sentence(text, start, match, caseless)
             ):
                 cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
+                if text[cut : cut + 2] in _REFERENCE_STARTS and text[cut - 2] not in " .":
+                    reference = _REFERENCE.match(text, cut, end)
+                    cut = reference.end() if reference else cut
                 _append(spans, text, start, cut)
                 start = cut
         if not text[start:end].isspace():  # what is left is mostly the end of a line
             _append(spans, text, start, end)
+            if start > first and text[spans[-1][0]] == "(":
+                _join_remark(spans, text)
     return spans
+
+
+def _join_remark(spans: list[tuple[int, int]], text: str) -> None:
+    """Join a remark in brackets, in lowercase and the last of its block, to the sentence before."""
+    start, end = spans[-1]
+    if len(spans) > 1 and end - spans[-2][0] <= _MAX_CHARACTERS and _REMARK.match(text, start, end):
+        spans[-2:] = [(spans[-2][0], end)]
 
 
 def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:

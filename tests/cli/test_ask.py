@@ -14,6 +14,7 @@ import pytest
 from askline.cli.answer_output import print_answers
 from askline.cli.output import display_width
 from askline.corpus import Answer, AnswerPhrase, AnswerPlace, Answers, Corpus
+from askline.engine import graph_cache
 
 from ..corpus.connectors.engine import Engine
 from .conftest import Run
@@ -23,10 +24,14 @@ QUESTION = "When was the first lighthouse lit?"
 
 
 @pytest.fixture(autouse=True)
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """Two files in the current folder, a minute old, and an own cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    graphs = tmp_path_factory.getbasetemp() / "graphs"  # 50 MB, once for all tests
+    monkeypatch.setattr(graph_cache, "graph_cache_root", lambda: graphs)
     folder = tmp_path / "notes"
     folder.mkdir()
     for name, text in {"rock.txt": ROCK, "bread.txt": "Yeast makes dough rise.\n"}.items():

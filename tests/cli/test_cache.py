@@ -9,6 +9,7 @@ import pytest
 
 from askline.corpus.cache import cached_index_folder
 from askline.corpus.lock import writer_lock
+from askline.engine.graph_cache import GraphCache
 
 from .conftest import Run
 
@@ -80,6 +81,26 @@ def test_clear_leaves_an_index_that_is_in_use(run: Run, folders: dict[str, Path]
     assert result.stdout.startswith("1 deleted: 3 kB")
     assert result.stderr == "In use and not deleted: notes\n"
     assert folders["notes"].exists()
+
+
+def test_graphs_of_models_are_listed_and_deleted(run: Run, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.mkdir()
+    for name in ("config.json", "weights.safetensors"):
+        (model / name).write_bytes(b"{}")
+    graphs = GraphCache.of_model(model)
+    assert graphs is not None
+    graphs.store("layers", b"x" * 2_000_000)
+    assert ["graphs", "of", "model", "2.0", "MB", "0", "s"] in [
+        line.split() for line in run("cache").stdout.splitlines()
+    ]
+    records = json.loads(run("cache", "list", "--json").stdout)
+    assert [each["kind"] for each in records] == ["index", "index", "graphs"]
+    assert run("cache", "clear", "--older-than", "1").stdout.startswith("1 deleted: ")
+    assert graphs.path("layers").exists()
+    assert run("cache", "clear", "--all").stdout == "2 deleted: 7.0 MB\n"
+    assert not graphs.path("layers").exists()
+    assert run("cache").stdout.startswith("The cache is empty: ")
 
 
 @pytest.mark.parametrize(

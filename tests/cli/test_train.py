@@ -58,7 +58,39 @@ def test_train_goes_on_from_a_folder(run: Run, questions: Path, vectors: Path) -
     assert kept.words == WordVectors.load(vectors).words
     other = run("train", "cosinet", *given, "--out", "third", "--init", "first")
     assert other.exit_code == 1
-    assert "must hold a cosinet model" in other.stderr
+    assert "must hold a cosinet or cosinet-filter model" in other.stderr
+
+
+@pytest.mark.slow
+def test_train_fine_tunes_the_shipped_cosinet(run: Run, questions: Path) -> None:
+    given = ["--on", str(questions), "--dev", str(questions), "--epochs", "1"]
+    result = run("train", "cosinet", *given, "--init", "cosinet", "--out", "mine")
+    assert result.exit_code == 0, result.output
+    assert not Path("mine/vectors.safetensors").exists()  # the shipped ones are named
+    measured = run("eval", "cosinet('mine')", "--on", str(questions), "--json")
+    assert measured.exit_code == 0, measured.output
+    shown = float(result.stdout.splitlines()[0].split()[5])
+    assert json.loads(measured.stdout)["MAP"] == pytest.approx(shown, abs=0.01)
+    again = run("train", "cosinet", *given[:2], "--init", "mine", "--out", "again")
+    assert again.exit_code == 0, again.output
+
+
+@pytest.mark.parametrize(
+    ("network", "options", "message"),
+    [
+        ("cosinet", ["--variant", "birnn"], "--variant cannot be used with --init cosinet"),
+        ("cosinet", ["--loss", "point"], "--loss point cannot be used with --init cosinet"),
+        ("relational-cnn", [], "No model folder at cosinet"),
+    ],
+)
+def test_options_that_the_shipped_cosinet_does_not_have(
+    run: Run, questions: Path, network: str, options: list[str], message: str
+) -> None:
+    given = ["--on", str(questions), "--init", "cosinet", "--out", "mine", *options]
+    result = run("train", network, *given)
+    assert result.exit_code in (1, 2)
+    assert message in result.stderr
+    assert not Path("mine").exists()
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ import os, sys
 from askline.corpus import Corpus, phrase_index_sync as encoded
 from askline.phrases import phrase_index as manifest, index_segments as segments
 
-encoded._PASSAGES_PER_BATCH, step, real = 1, 0, segments.atomic_write
+encoded.PASSAGES_PER_BATCH, step, real = 1, 0, segments.atomic_write
 
 def counted(path):
     global step
@@ -203,7 +203,7 @@ def test_encoding_continues_after_a_killed_process(tmp_path: Path, model: Path, 
 def test_a_long_document_is_written_in_parts(
     tmp_path: Path, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoded, "_PASSAGES_PER_BATCH", 2)
+    monkeypatch.setattr(encoded, "PASSAGES_PER_BATCH", 2)
     text = "\n\n".join(f"Jane Austen wrote novel {number} in Paris." * 10 for number in range(20))
     with Corpus.open(tmp_path / "index", ranker=None) as corpus:
         corpus.add({"long": text, "short": "Dune is a planet."})

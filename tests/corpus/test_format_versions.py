@@ -28,7 +28,7 @@ from askline.text.words import split_identifiers
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("14", "f8b72528bee7b6fa")
+EXPECTED_READER = ("15", "91c3a1970aed0949")
 EXPECTED_FORMAT = (3, "041396e66e8db092")
 
 PAGES: dict[str, str] = {
@@ -68,7 +68,9 @@ DATA_PAGES: dict[str, str] = {
     "page.toml": "# A comment of it.\n[lamp]\nfuel = 'oil'\n",
     "page.xml": "<a><title>Lamp</title><p>One <b>two</b>. Three.</p><port>80</port></a>",
     "page.rtf": r"{\rtf1\pard\outlinelevel0 Lamp\par\pard One caf\'e9. Two.\par}",
-    "page.log": "10:00 INFO lit\n10:01 WARN fog\n  at a.c\n",
+    "page.eml": "From: Ann <a@b.c>\nSubject: Lamp\n\nHi Bob,\n\nOne. Two.\n\n> old\n\nAnn\n",
+    "system.xml": "<system><name>Sun</name><mass>1</mass></system>",
+    "page.log": "10:00 INFO lit. Again.\n10:01 WARN fog\n  at a.c\n",
     "page.py": '"""The lamp. Old."""\nclass A:\n    # A comment of it.\n    x = 1\n',
     "page.js": "/** Lights it. */\nfunction light() {} // at dusk\n",
 }

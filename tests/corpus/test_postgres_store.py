@@ -361,13 +361,6 @@ def test_a_corpus_and_a_table_are_told_apart(postgres_server: PostgresServer) ->
         connect(postgres_server.url())
 
 
-def test_phrases_are_refused(corpus: Corpus) -> None:
-    corpus.add({"rock": "The lighthouse was lit in 1698."})
-    for call in (corpus.encode_phrases, lambda: corpus.nearest(QUESTION)):
-        with pytest.raises(CorpusError, match="has no phrases"):
-            call()
-
-
 def test_an_unreachable_server_is_an_error_without_the_password(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="cannot be reached") as caught:
         Corpus.open(f"postgresql://me:secret@/library?host={tmp_path}")

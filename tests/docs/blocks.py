@@ -197,7 +197,6 @@ class PageSession:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),  # not another version that is installed
             "COLUMNS": "80",
-            "XDG_CACHE_HOME": str(self.folder / "cache"),
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             **self.variables,
         }

@@ -111,13 +111,13 @@ OUTPUT: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
             r"A path outside the root is refused: True",
         ),
     ),
-    "train_cosinet": (
+    "fine_tune_cosinet": (
         ("torch", "pytrec_eval"),
         (
-            r"askline train cosinet --on train\.jsonl .*",
-            r"epoch 8  loss 0\.\d+",
-            r"bm25 +P@1  16\.7 %",
-            r"cosinet +P@1 .*",
+            r"askline train cosinet --init cosinet --on train\.jsonl .*",
+            r"epoch 3  loss [01]\.\d+",
+            r"bm25 +P@1  33\.3 %",
+            r"cosinet +P@1  75\.0 %",
             r"cosinet\('mine'\)  P@1 (9\d\.\d|100\.0) %",
         ),
     ),

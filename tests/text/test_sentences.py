@@ -209,3 +209,19 @@ def test_an_ellipsis_in_quotes_does_not_end_a_sentence() -> None:
 def test_a_missing_space_is_found_before_a_word_that_starts_sentences() -> None:
     text = "It was lit in the year.The lamp was weak. It went out."
     assert len(split_sentences(text)) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("It was added. (1.14.0) It works.", ["It was added. (1.14.0)", "It works."]),
+        ("It was mended. [#1209]", ["It was mended. [#1209]"]),
+        ("Do this. (1) Open it. (2) Close it.", ["Do this.", "(1) Open it.", "(2) Close it."]),
+        ("Set the folder. (default: none)", ["Set the folder. (default: none)"]),
+        ("It ended. (He was there.)", ["It ended.", "(He was there.)"]),
+        ("(See et. al 2019).", ["(See et. al 2019)."]),
+        ("PS. It is lit.", ["PS. It is lit."]),
+    ],
+)
+def test_references_and_remarks_stay_with_their_sentence(text: str, sentences: list[str]) -> None:
+    assert [text[start:end] for start, end in split_sentences(text)] == sentences

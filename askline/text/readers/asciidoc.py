@@ -19,7 +19,8 @@ __all__ = [
 
 _HEADING = re.compile(r"(?:={1,6}|#{1,6})[ \t]+(?=\S)")
 _UNDERLINE = re.compile(r"([=~^+-])\1+\s*\Z")
-_ATTRIBUTE = re.compile(r":!?(?P<name>\w[\w-]*)!?:(?:\s+(?P<value>.*\S)?\s*)?\Z")
+_ATTRIBUTE = re.compile(r":!?(?P<name>\w[\w-]*(?:[ ][A-Z][\w-]*)?)!?:(?:\s+(?P<value>.*\S)?\s*)?\Z")
+_DRAWN_LINE = re.compile(r"[|+].*[|+]\s*\Z")  # of a box that is drawn with characters
 _BLOCK_ATTRIBUTES = re.compile(r"\[(?:\[[^\[\]]+\]|[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*)\]\s*\Z")
 _BLOCK_TITLE = re.compile(r"\.(?=[^\s.])")
 _BLOCK_MACRO = re.compile(r"[a-z][\w-]*::[^\s\[]*\[.*\]\s*\Z|(?:'''|<<<|---|\* \* \*)\s*\Z")
@@ -214,7 +215,13 @@ class _AsciidocReader:
         else:
             self._in_list = self._in_list and not self.lines.is_blank(self._at - 1)
             admonition = _ADMONITION.match(line)
+            first = self._at
             spans = self._paragraph(admonition.end() if admonition else 0)
+            if self._at - first > 1 and all(
+                _DRAWN_LINE.match(self.lines.text(at)) for at in range(first, self._at)
+            ):
+                self.writer.add_code(first, self._at)
+                return
             if self._items and self._attached:
                 self._add(spans, "item")
             else:

@@ -74,6 +74,8 @@ _UNDERLINE = re.compile(r"([=\-~^\"'`#*+_.:])\1{2,}\Z")
 _PROMPT = ">>>"
 _MARK = re.compile(
     r"""\{@(?:code|link|linkplain|literal|value)[ \t]+(?P<inner>[^{}\r\n]*)\}
+    | (?<![\w*])\*\*(?P<bold>[^\s*](?:[^*\r\n]{0,200}[^\s*])?)\*\*(?![\w*])
+    | \[(?P<label>[^\[\]\r\n]{1,200})\]\((?:[a-z]{2,8}://|mailto:|[./\#])[^()\s]{0,300}\)
     | </?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt|ul)
         \b[^<>]{0,200}>
     | [@\\](?:p|c|a|e|em|b|ref)[ \t]+(?=\w) | :[a-z][\w:]{0,30}:(?=`)
@@ -122,7 +124,7 @@ def _whole(source: str, paragraph: list[LineSpan]) -> Iterator[list[LineSpan]]:
 
 
 def joined_pieces(source: str, spans: Iterable[LineSpan]) -> list[Piece]:
-    """The lines of a paragraph as pieces, joined by single spaces, without marks such as `<b>`."""
+    """The lines of a paragraph as pieces, joined by single spaces, without `<b>`, `**` and such."""
     pieces: list[Piece] = []
     for start, end in spans:
         if pieces:
@@ -130,12 +132,16 @@ def joined_pieces(source: str, spans: Iterable[LineSpan]) -> list[Piece]:
         for mark in _MARK.finditer(source, start, end):
             if mark.start() > start:
                 pieces.append((source[start : mark.start()], start, mark.start()))
-            first, last = mark.span("inner")
-            if last > first:
-                pieces.append((mark["inner"], first, last))
+            for group in ("inner", "bold", "label"):
+                first, last = mark.span(group)
+                if last > first:
+                    pieces.append((source[first:last], first, last))
             start = mark.end()
         if end > start:
             pieces.append((source[start:end], start, end))
+    if pieces and pieces[-1][0].endswith("::"):  # an example of code follows
+        text, start, end = pieces[-1]
+        pieces[-1] = text[:-1], start, end - 1
     return pieces
 
 

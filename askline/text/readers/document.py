@@ -98,6 +98,7 @@ _MAX_ROW_CHARACTERS = 500
 _MAX_CELL_CHARACTERS = 100  # in a row that is split, shorter cells stay together
 _BLANK_LINE = re.compile(r"(?:\r\n?|\n)[ \t]*(?:\r\n?|\n)")
 _CHUNK_CHARACTERS = 2**16  # split at a time, so that memory stays small compared with the text
+_MAX_LINE_CHARACTERS = 1000  # of a line of a log that is one unit
 _CODE_CHARACTERS = 1000  # a longer code block is cut at the next blank line
 _CONNECTIVE = re.compile(
     r"\W*(?:and|or|then|to|with|by|und|oder|et|ou)\W*|[:;=]['-]?[DPpOoSs]|\W*\d{1,3}\W*",
@@ -453,7 +454,7 @@ class _Splitter:
         In a table with names of columns, the short cells before a long one are one unit, and the
         first cell is the lead-in of the others: it usually is the name of what they describe.
         """
-        first = 0
+        first = int(len(row) > 1 and bool(_NUMBER.fullmatch(self._text, *row[0][:2])))
         if self._columns:
             while first < len(row) and (
                 row[first].end - row[first].start <= _MAX_CELL_CHARACTERS
@@ -473,6 +474,9 @@ class _Splitter:
     def _paragraph(self, block: TextBlock) -> Iterator[SentenceSpan]:
         """The sentences of a paragraph or a list item."""
         if self._says_nothing(block):
+            return
+        if self._document.kind == "log" and block.end - block.start <= _MAX_LINE_CHARACTERS:
+            yield from self._whole(block.start, block.end, "sentence")
             return
         level = (block.level or 1) if block.kind == "item" else 0
         while self._lead_ins and self._lead_ins[-1][0] >= level:

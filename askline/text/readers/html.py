@@ -3,9 +3,10 @@ Read HTML with exact offsets back into the source.
 
 One regular expression cuts the source into tags, entities, white space and text. Broken markup
 never fails: what cannot be a tag is text. White space is collapsed as in a browser, except in
-`<pre>`. Scripts, styles, templates, comments, drawings and the furniture of the page are left out,
-and so are blocks of nothing but links into the site. A term is one block with its meaning. The
-slice of the source for a sentence includes the tags inside it.
+`<pre>`. Several lines in a typewriter font are code. Scripts, styles, templates, comments, drawings
+and the furniture of the page are left out, and so are blocks of nothing but links into the site. A
+term is one block with its meaning. The slice of the source for a sentence includes the tags inside
+it.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ _BLOCK_ELEMENTS = frozenset(
     tbody td tfoot th thead tr ul""".split()
 )
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
-_LINK, _BOLD = 1, 2
-_LINK_OR_BOLD = _LINK | _BOLD
-_INLINE = {"a": _LINK, "b": _BOLD, "strong": _BOLD}
+_LINK, _BOLD, _CODE = 1, 2, 4
+_INLINE = {"a": _LINK, "b": _BOLD, "strong": _BOLD, "tt": _CODE, "code": _CODE, "samp": _CODE}
+_ALL_INLINE = _LINK | _BOLD | _CODE
 _CAPTION = re.compile(r"(?:table|figure|fig\.|example|listing|equation)\s*[\dA-Z]", re.IGNORECASE)
 _ADMONITIONS = frozenset("note tip warning caution important danger attention hint info".split())
 _LETTER = re.compile(r"[^\W_]")
@@ -177,9 +178,10 @@ class _Page:
         self._term = ""  # "term" in a term and behind it, "meaning" before the text of its meaning
         self._short_text = ""  # of the current block; its first characters if it is long
         self._short_outside = ""  # the same without links into the site
-        self._inside = 0  # which of _LINK and _BOLD are open
+        self._inside = 0  # which of _LINK, _BOLD and _CODE are open
         self._outside = 0  # in which of them not all words of the block are
         self._links = False  # whether the block has links
+        self._breaks = False  # whether the block has line breaks
 
     def add_text(self, text: str, at: int) -> None:
         """Handle the text between two tokens, which starts at `at` in the source."""
@@ -218,11 +220,12 @@ class _Page:
         self._short_text = self._short_outside = ""
         self._outside = 0
         self._links = bool(self._inside & _LINK)
+        self._breaks = False
         self._term = ""
 
     def _block_kind(self) -> tuple[BlockKind, int]:
         """The kind and the level of the current block."""
-        if self._preformatted:
+        if self._preformatted or (self._breaks and not self._outside & _CODE):
             return "code", 0
         if self._kind == "heading":
             return "heading", self._level
@@ -278,7 +281,7 @@ class _Page:
             if self._start == self._end:
                 self._start = self.builder.length - len(text.lstrip())
             self._end = self.builder.length - len(text) + len(visible)
-            outside = _LINK_OR_BOLD & ~self._inside
+            outside = _ALL_INLINE & ~self._inside
             if outside & ~self._outside and _LETTER.search(visible):
                 self._outside |= outside
             if len(self._short_text) < _SHORT_CHARACTERS:
@@ -296,6 +299,7 @@ class _Page:
             not closes
             and may_be_furniture(name)
             and not self._keep_furniture
+            and not token[0].endswith("/>")  # of XHTML: it has no content
             and is_furniture(name, token[0], self._source, token.end())
         ):
             if name in _BLOCK_ELEMENTS:
@@ -304,6 +308,7 @@ class _Page:
         elif name == "br":
             self.builder.insert("\n", token.start())
             self._after_space = True
+            self._breaks = True
             self._short_text += " " if self._short_text else ""
         elif name in _BLOCK_ELEMENTS:
             if not self._continue_term(name, closes, token):
@@ -334,11 +339,11 @@ class _Page:
         return False
 
     def _set_inside(self, kind: int, closes: bool, tag: str) -> None:
-        """Note where a link into the site, or text in bold type, starts or ends."""
+        """Note where a link into the site, bold type, or a typewriter font starts or ends."""
         if closes:
             self._inside &= ~kind
-        elif kind == _BOLD:
-            self._inside |= _BOLD
+        elif kind != _LINK:
+            self._inside |= kind
         elif "href" in tag.lower() and "://" not in tag and "mailto:" not in tag:
             self._inside |= _LINK
             self._links = True
@@ -363,7 +368,7 @@ class _Page:
             self._after_space = True
             self._term = "term" if name == "dt" else "meaning"
             self._term_end = self._end
-            self._outside = _LINK_OR_BOLD
+            self._outside = _ALL_INLINE
             return True
         return False
 

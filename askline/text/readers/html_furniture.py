@@ -2,7 +2,8 @@
 The furniture of web pages: navigation, menus, banners and footers, which are not read.
 
 An element is furniture by its name, its role, or a class or id that common site generators use. The
-names are compared as a whole: `sidebar` is furniture, and `has-sidebar` may be the whole page.
+names are compared as a whole: `sidebar` is furniture, and `has-sidebar` may be the whole page. The
+page numbers of e-books and the numbers that refer to notes are furniture too.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ __all__ = [
 
 _CONTAINERS = frozenset(
     """div nav aside header footer section ul ol dl table form button dialog details span a
-    template""".split()
+    template sup""".split()
 )
 _ATTRIBUTE = re.compile(
-    r"""\s(?P<name>class|id|role|aria-hidden|style|hidden)
+    r"""\s(?P<name>class|id|role|aria-hidden|style|hidden|epub:type)
     (?:\s*=\s*(?: "(?P<double>[^"]*)" | '(?P<single>[^']*)' | (?P<bare>[^\s"'>]+) )
     | (?=[\s/>]))""",
     re.VERBOSE | re.IGNORECASE,
 )
 _ROLES = frozenset(
-    "navigation search contentinfo banner menu menubar toolbar dialog alertdialog".split()
+    """navigation search contentinfo banner menu menubar toolbar dialog alertdialog doc-pagebreak
+    doc-noteref doc-backlink""".split()
 )
+_BOOK_TYPES = frozenset(("pagebreak", "noteref", "backlink"))  # of e-books: page and note numbers
 _NAMES = frozenset(
     """nav navbar nav-bar navigation site-nav site-navigation main-nav top-nav topnav subnav
     bottomnav mobile-nav nav-logo nav-content nav-panel nav-links navheader navfooter navlinks
@@ -49,9 +52,11 @@ _NAMES = frozenset(
     ads adsbygoogle feedback page-feedback search search-box searchbox searchform searchformwrapper
     inline-search version-switcher rst-versions copybtn copy-button toolbar tooltip-content
     comments-link copyright site-info indexdiv genindextable printindex tagline site-tagline
-    site-description nosearch""".split()
+    site-description nosearch footnote-reference footnote-ref footnote-anchor footnote-back
+    footnote-backref fn-backref reversefootnote noteref note-ref pagenum pagebreak""".split()
 )
 _HEADER_NAMES = frozenset(("header", "page-header", "head"))
+_NOTE_NUMBERS = frozenset(("footnote", "reference"))  # classes of a superscript
 _NOTE = re.compile(r"note|tip|admonition|warning|caution|danger|important|callout|alert|info", re.I)
 _HEADING = re.compile(r"<h[1-6]\b", re.IGNORECASE)
 _MAX_TAG_CHARACTERS = 1000
@@ -107,8 +112,12 @@ def _tag_kind(name: str, tag: str) -> Literal["furniture", "header", "content"]:
             is_furniture = "display:none" in value.replace(" ", "")
         elif attribute == "hidden":
             is_furniture = True
+        elif attribute == "epub:type":
+            is_furniture = not _BOOK_TYPES.isdisjoint(value.split())
         else:
             names = set(value.split())
+            if name == "sup" and not _NOTE_NUMBERS.isdisjoint(names):
+                return "furniture"
             is_furniture = not _NAMES.isdisjoint(names) or names >= {"contents", "topic"}
             if not _HEADER_NAMES.isdisjoint(names):
                 kind = "header"

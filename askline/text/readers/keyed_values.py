@@ -41,7 +41,10 @@ _SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
 _LETTER = re.compile(r"[^\W\d_]")
 _ENCODED = re.compile(r"(?=\S*\d)(?:[0-9a-fA-F-]{16,}|[\w+/=-]{32,})")
 _TOP_LEVEL = "Top level"
-_LITERAL = re.compile(r"(?<![\w`\\])(`{1,2})([^`\n]{1,200})\1(?![\w`])")
+_LITERAL = re.compile(
+    r"(?<![\w`\\])(`{1,2})([^`\n]{1,200})\1(?![\w`])|(?<![\w`\\])``(?=[^\s`])|(?<=[^\s`])``(?![\w`])"
+)
+"""A literal, or one end of a literal of several lines."""
 
 
 @dataclass(slots=True, eq=False)
@@ -222,10 +225,10 @@ def _without_backticks(pieces: Iterable[Piece]) -> Iterator[Piece]:
         position = 0
         if end - start == len(text) and _WORDS.search(text):
             for found in _LITERAL.finditer(text):
-                first, last = found.span(2)
                 if position < found.start():
                     yield text[position : found.start()], start + position, start + found.start()
-                yield found[2], start + first, start + last
+                if found[2]:
+                    yield found[2], start + found.start(2), start + found.end(2)
                 position = found.end()
         if position < len(text):
             yield text[position:], start + position, end

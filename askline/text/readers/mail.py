@@ -2,9 +2,9 @@
 Read e-mail: single messages (EML) and mailboxes (mbox).
 
 The subject is the title, and in a mailbox each message is a part of the document. Of a message with
-alternatives, the plain text is read, or else the HTML. Headers, attachments, signatures and quoted
-replies are left out. Parts are encoded for transport, each with its own charset, so that there are
-no offsets into the file: places are paragraphs of a message, or messages of a mailbox.
+alternatives, the plain text is read, or else the HTML. Headers, attachments, greetings, signatures
+and quoted replies are left out. Parts are encoded for transport, each with its own charset, so that
+there are no offsets into the file: places are paragraphs of a message, or messages of a mailbox.
 """
 
 from __future__ import annotations
@@ -31,13 +31,17 @@ _ESCAPED_FROM = re.compile(rb"^>(?=>*From )", re.MULTILINE)
 _QUOTED = re.compile(r"[ \t]*(?:>|\|[ \t]|[A-Z]{2,3}>[ \t])")
 _SUBJECT_TAGS = re.compile(r"(?:\s*(?:\[[^\[\]]*\]|(?:Re|Fwd?|Aw):))+\s*", re.IGNORECASE)
 _ATTRIBUTION = re.compile(
-    r"(?:On|Am|Le|El|Op|Il)\b.{4,300}(?:wrote|writes|schrieb|écrit|escribió|schreef|scritto)"
-    r"[^\n]{0,80}:\s*\Z",
+    r"(?:On|At|In|Am|Le|El|Op|Il)\b.{4,300}"
+    r"(?:wrote|writes|said|schrieb|écrit|escribió|schreef|scritto)[^\n]{0,80}:\s*\Z",
     re.DOTALL,
 )
 _SHORT_ATTRIBUTION = re.compile(
     r".{2,120}\b(?:wrote|writes):\s*\Z|Excerpts from .{4,120} message of .{4,60}:\s*\Z"
+    r"|[^\n]{2,120}@\S{2,80}[ ](?:wrote|writes)\b.{0,60}:\s*\Z"
 )
+_FULL_LINE_CHARACTERS = 71
+"""A line of a quote that has no room for the next word was wrapped behind it."""
+_MAX_WRAPPED_LINES = 2
 _REPLY_HEADER = re.compile(
     r"-{2,}[ ]?(?:Original|Forwarded|Ursprüngliche)[^\n]*-{2,}|_{20,}\s*\Z|From:[ \t].*@"
 )
@@ -52,16 +56,37 @@ _TRAILER = re.compile(
     r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)-by:.*\n?|^Cc:.*@.*\n?",
     re.MULTILINE | re.IGNORECASE,
 )
-_GREETING = re.compile(r"\s*(?:Hi|Hello|Hey|Dear)(?:[ ][\w.-]{1,20}){0,3}[,!.:]?[ \t]*\n")
-_SIGN_OFF = re.compile(
-    r"\s*(?:(?:[Tt]hanks|[Cc]heers|(?:[Bb]est |[Kk]ind )?[Rr]egards|[Bb]est)[,.!]?\s+)?"
-    r"(?:[-–—~ ]*[A-Z]|[-–—~][ ]?[a-z])\w{0,20}(?:[ ][A-Z](?:\w{0,20}|\.)){0,2}\s*"
+_GREETING = re.compile(
+    r"\s*(?:Hi|Hello|Hey|Dear|Hallo|Bonjour)"
+    r"(?:[ ](?:[A-Z][\w.-]{0,20}|(?:to )?all|there|everyone|folks)){0,3}[,!.:]?[ \t]*(?:\n|\Z)"
 )
-"""A name alone, at the end of a message."""
+_CLOSING = (
+    r"(?:(?:[Mm]any |[Ww]ith )?(?:[Tt]hanks|[Tt]hank you|THANKS|[Cc]heers|[Rr]egards)"
+    r"|(?:[Bb]est|[Kk]ind|[Ww]arm(?:est)?) (?:[Rr]egards|[Ww]ishes)|[Bb]est|[Ss]incerely"
+    r"|[Yy]ours(?: \w{1,12})?|[Hh]appy hacking|(?:[Mm]it )?(?:freundlichen|besten) Grüßen"
+    r"|[Vv]iele Grüße|[Cc]ordialement)(?: again| in advance)?[,.!！]{0,3}"
+)
+_NAME = r"[-–—~ ]{0,4}[A-Z]\w{0,20}(?:[ ][A-Z](?:\w{0,20}|\.)){0,2}"
+_SIGN_OFF = re.compile(
+    rf"\s*(?:{_CLOSING}(?:\s+{_NAME})?|[-–—~]{{1,2}}[ ]?[a-z]\w{{0,20}}"
+    r"|[-–—~][-–—~ ]{0,3}[A-Z]\w{0,20}|[A-Z]\w{0,20}(?:[ ][A-Z](?:\w{0,20}|\.)){1,2})\s*"
+)
+"""A closing phrase, a name, or both, at the end of a message; one word alone may be an answer."""
+_SIGN_OFF_ANYWHERE = re.compile(
+    rf"\s*(?:{_CLOSING}(?:\s+{_NAME})?|[-–—~]{{1,2}}[ ]?[A-Za-z]\w{{0,20}})\s*"
+)
+"""The same elsewhere, without a name alone; a footnote may follow it."""
 _MAX_SIGN_OFF_CHARACTERS = 200
+_MAX_SIGNATURE_LINES = 4  # below the name of the sender
+_MIN_NICKNAME_CHARACTERS = 3
+_NAME_LINE = re.compile(r"[-–—~\s]{0,99}[^\W\d_]{1,39}(?:[ .'-]{1,2}[^\W\d_]{1,39}){0,3}[.,]?\s*")
+_WORD = re.compile(r"[^\W\d_]+")
 _ASSIGNMENT = re.compile(r"[ \t]{0,99}[\w.\[\]>*-]{1,80}[ \t]{0,20}=[ \t]{0,20}[^\s=]{1,80}\Z")
 _CODE_ENDS = ("{", "}", ";", "*/")
-_CODE_STARTS = ("#include ", "#define ", "#if ", "#ifdef ")
+_CODE_STARTS = ("#include ", "#define ", "#if ", "#ifdef ", "$ ")
+_INDENT = re.compile(r"(?:\t|[ ]{2})")
+_SENTENCE_ENDS = (".", "!", "?", ":", ",", ";")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\(?\w{1,3}[.)])\s")
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _MAX_HEADER_CHARACTERS = 2_000
 _PGP = re.compile(r"-----(BEGIN|END) PGP (?P<what>[A-Z ]+)-----|Hash: \S+\s*\Z")
@@ -136,13 +161,8 @@ class _Mail:
                 prose, patch = _split_patch(_TRAILER.sub("", _own_text(text)))
                 if patch and not prose.strip():
                     prose = _SUBJECT_TAGS.sub("", subject)
-                prose = prose[len(found[0]) :] if (found := _GREETING.match(prose)) else prose
-                paragraphs = _PARAGRAPH_END.split(prose.rstrip())
-                if len(paragraphs) > 1 and _is_sign_off(paragraphs[-1]):
-                    paragraphs.pop()
-                for paragraph in paragraphs:
-                    kind: BlockKind = "code" if _is_code(paragraph) else "text"
-                    self._add_paragraph(paragraph.strip("\n"), kind)
+                for paragraph, kind in _paragraphs(prose, _sender(message)):
+                    self._add_paragraph(paragraph, kind)
                 self._add_paragraph(patch.strip("\n"), "code")
         return subject
 
@@ -198,23 +218,49 @@ def _decode(part: EmailMessage) -> str:
     return data.decode("cp1252", errors="replace").replace("\r\n", "\n")
 
 
+def _sender(message: EmailMessage) -> frozenset[str]:
+    """The words of the name and address of the sender, and their first letters, in lowercase."""
+    words = [word.lower() for word in _WORD.findall(_header(message, "From"))]
+    return frozenset(words + [word[0] for word in words])
+
+
 def _own_text(text: str) -> str:
     """The text without quoted replies, what introduces them, and the signature."""
     kept: list[str] = []
     in_signature = False  # of OpenPGP
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    wrapped_until = 0  # the end of lines that belong to the quote above them
+    for number, line in enumerate(lines):
         pgp = _PGP.match(line)
         if pgp:
             in_signature = pgp["what"] == "SIGNATURE" and line.startswith("-----BEGIN")
-        elif in_signature:
+        elif in_signature or number < wrapped_until:
             continue
         elif _QUOTED.match(line):
             _drop_attribution(kept)
+            wrapped_until = number + 1 + _wrapped_lines(lines, number)
         elif _SIGNATURE.match(line) or _REPLY_HEADER.match(line):
             break
         else:
             kept.append(line)
     return "\n".join(kept)
+
+
+def _wrapped_lines(lines: list[str], quoted: int) -> int:
+    """
+    How many lines below a line of a quote are its end, which a mail program wrapped unmarked.
+
+    The line has no room for the next word and does not end a sentence, and the quote goes on below;
+    or it ends there and the next word is in lowercase.
+    """
+    above = lines[quoted].rstrip()
+    below = lines[quoted + 1 : quoted + 2 + _MAX_WRAPPED_LINES]
+    count = next((at for at, line in enumerate(below) if _QUOTED.match(line)), 0)
+    first = below[0].split() if below else []
+    if not count and len(below) > 1 and first and first[0][0].islower() and not below[1].strip():
+        count = 1
+    is_full = bool(first) and len(above) + 1 + len(first[0]) > _FULL_LINE_CHARACTERS
+    return count if is_full and not above.endswith((".", "!", "?", ":")) else 0
 
 
 def _split_patch(text: str) -> tuple[str, str]:
@@ -223,9 +269,64 @@ def _split_patch(text: str) -> tuple[str, str]:
     return (text, "") if found is None else (text[: found.start()], text[found.start() :])
 
 
-def _is_sign_off(paragraph: str) -> bool:
+def _paragraphs(prose: str, sender: frozenset[str]) -> Iterator[tuple[str, BlockKind]]:
+    """The paragraphs and their kinds, without greetings, closing phrases and the sender's name."""
+    paragraphs = _PARAGRAPH_END.split(prose.rstrip())
+    after_colon = False
+    for number, text in enumerate(paragraphs):
+        is_last = number == len(paragraphs) - 1
+        text = _without_name(text.strip("\n"), sender, is_last)
+        if greeting := _GREETING.match(text):
+            text = text[greeting.end() :]
+        if not text.strip() or _is_sign_off(text, is_last and number > 0) or _is_attribution(text):
+            continue
+        is_code = _is_code(text) or (after_colon and _is_example(text))
+        after_colon = text.endswith(":") or (is_code and after_colon)
+        yield text, "code" if is_code else "text"
+
+
+def _without_name(paragraph: str, sender: frozenset[str], is_last: bool) -> str:
+    """
+    The paragraph without the name of the sender, alone in its last line.
+
+    In the last paragraph, what stands below the name is left out too: it is a signature.
+    """
+    lines = paragraph.split("\n")
+    for at in range(len(lines) if is_last and len(lines) <= _MAX_SIGNATURE_LINES else 1):
+        line = lines[-1 - at]
+        if len(line) < _MAX_SIGN_OFF_CHARACTERS and _NAME_LINE.fullmatch(line):
+            words = [word.lower() for word in _WORD.findall(line)]
+            if all(word in sender or _is_nickname(word, sender) for word in words):
+                return "\n".join(lines[: len(lines) - 1 - at])
+    return paragraph
+
+
+def _is_nickname(word: str, sender: frozenset[str]) -> bool:
+    """Whether a word is the start of a word of the sender, such as `Alex` for `Alexandre`."""
+    is_long = len(word) >= _MIN_NICKNAME_CHARACTERS
+    return is_long and any(name.startswith(word) for name in sender)
+
+
+def _is_attribution(paragraph: str) -> bool:
+    """Whether a paragraph says who wrote a quote, with an address or a date."""
     is_short = len(paragraph) < _MAX_SIGN_OFF_CHARACTERS
-    return is_short and _SIGN_OFF.fullmatch(paragraph) is not None
+    if not (is_short and paragraph.endswith(":") and ("@" in paragraph or "20" in paragraph)):
+        return False
+    return bool(_ATTRIBUTION.match(paragraph) or _SHORT_ATTRIBUTION.match(paragraph))
+
+
+def _is_sign_off(paragraph: str, is_last: bool) -> bool:
+    is_short = len(paragraph) < _MAX_SIGN_OFF_CHARACTERS
+    pattern = _SIGN_OFF if is_last else _SIGN_OFF_ANYWHERE
+    return is_short and pattern.fullmatch(paragraph) is not None
+
+
+def _is_example(paragraph: str) -> bool:
+    """Whether indented lines below a colon are a command or the like: none ends as a sentence."""
+    return all(
+        _INDENT.match(line) and not line.rstrip().endswith(_SENTENCE_ENDS)
+        for line in paragraph.split("\n")
+    ) and not _ITEM.match(paragraph)
 
 
 def _is_code(paragraph: str) -> bool:
@@ -244,11 +345,12 @@ def _is_code_line(line: str) -> bool:
 
 
 def _drop_attribution(kept: list[str]) -> None:
-    """Remove a line such as `On Monday, Jane wrote:` above a quote; it may take two lines."""
+    """Remove a line such as `On Monday, Jane wrote:` above a quote; it may take three lines."""
     while kept and not kept[-1].strip():
         kept.pop()
-    for count in (2, 1):
-        if _ATTRIBUTION.match("\n".join(kept[-count:])):
+    for count in (3, 2, 1):
+        lines = kept[-count:]
+        if all(map(str.strip, lines)) and _ATTRIBUTION.match("\n".join(lines)):
             del kept[-count:]
             break
     if kept and _SHORT_ATTRIBUTION.match(kept[-1]):

@@ -56,7 +56,8 @@ _TOKEN = re.compile(
     | [nkgFmMVY](?:\(..|\[[^\]]{0,30}\]|[-+]?.)(?P<register>)
     | [hvwlLDobxXNZ]'[^'\n]{0,200}'(?P<motion>)
     | (?P<space>[ ~0]) | (?P<minus>-) | (?P<backslash>[e\\]) | (?P<gone>[&|^%:/,cudrpz)!?\n{}t]|\Z)
-    | (?P<other>.) )""",
+    | (?P<other>.) )
+    | (?<!["\w])""(?=\w)(?P<quote>) | (?<=[\w.?!)])""(?!["\w])(?P<end_quote>)""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -385,7 +386,7 @@ def _arguments(line: str, column: int) -> Iterator[LineSpan]:
 
 def _find_marks(text: str) -> list[Replacement]:
     """The escapes of a block and what is shown instead, in order."""
-    if "\\" not in text:
+    if "\\" not in text and '""' not in text:
         return []
     return [(*token.span(), _shown(token)) for token in _TOKEN.finditer(text)]
 
@@ -397,6 +398,8 @@ def _shown(token: re.Match[str]) -> str:
         if name.startswith("u") and re.fullmatch(r"u[0-9A-F]{4,5}", name):
             return chr(int(name[1:], 16))
         return _SPECIAL.get(name, "")
+    if kind in ("quote", "end_quote"):  # in quotes, a quote is written twice
+        return '"'
     if kind == "variable":
         return _SPECIAL.get(token["string"] or token["long"] or "", "")
     if kind == "space":

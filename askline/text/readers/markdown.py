@@ -28,6 +28,7 @@ _CONTAINER = re.compile(r"(?:[ ]{0,3}>[ ]?){1,100}")
 _FENCE = re.compile(r"[ ]*(?P<mark>`{3,}(?=[^`]*$)|~{3,})")
 _HEADING = re.compile(r"[ ]{0,3}#{1,6}(?=[ \t]|$)[ \t]*")
 _UNDERLINE = re.compile(r"[ ]{0,3}(?:=+|-+)[ \t]*$")
+_FORMULA = re.compile(r"\$\$[^$]+\$\$[.,]?|\\\[.+\\\]", re.DOTALL)
 _RULE = re.compile(r"[ ]{0,3}(?P<mark>[-*_])(?P<rest>.*)")
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|$)")
 _DEFINITION = re.compile(r"[ ]{0,3}\[(?!\^)[^\]]+\]:[ \t]*\S")
@@ -370,6 +371,8 @@ class _MarkdownReader:
             pieces = [(self.source[first:last], first, last)]
         else:
             block = join_lines(self.source, lines)
+            if kind == "text" and _FORMULA.fullmatch(block.text()):
+                kind = "code"
             if kind in ("text", "item") and is_link_list(block.text(), self._labels):
                 return
             pieces = list(visible_pieces(block, self._labels))
@@ -413,8 +416,8 @@ def _is_delimiter_row(line: str) -> bool:
     """Whether a line is the one below a table's header, such as `|:--|--:|`."""
     if "-" not in line or line.strip(" \t|:-"):
         return False
-    bare = line.lstrip(" ").rstrip(" \t").removeprefix("|").removesuffix("|")
-    return all(_DASHES.fullmatch(cell.strip(" ")) for cell in bare.split("|"))
+    bare = line.strip(" \t").removeprefix("|").removesuffix("|")
+    return all(_DASHES.fullmatch(cell.strip(" \t")) for cell in bare.split("|"))
 
 
 def _cells(line: str) -> Iterator[LineSpan]:

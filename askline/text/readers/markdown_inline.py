@@ -35,7 +35,7 @@ _TOKEN = re.compile(
     | (?<=`) (?P<ticks>`*) (?: (?P<code> (?!`).{1,2000}?(?<!`) ) `(?P=ticks)(?!`) )?
     | (?<=\[) \^[^\[\]\s]{1,99}\](?!:)(?P<note>)
     | (?P<open> (?<=!)\[ | (?<=\[) )
-    | (?<=\])(?P<target> \( [ ]* (?=\S) (?: <[^<>\n]*> | [^\s()]* (?:\([^\s()]*\)[^\s()]*){0,99} )
+    | (?<=\])(?P<target> \( \s* (?=\S) (?: <[^<>\n]*> | [^\s()]* (?:\([^\s()]*\)[^\s()]*){0,99} )
                     (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
                   | \( (?: \s+ (?: "[^"]*" | '[^']*' ) )? \s* \)
                   | \[ [^\[\]]{0,99} \] )?(?P<close>)
@@ -58,8 +58,9 @@ _TOKEN = re.compile(
 )
 _MARKS = re.compile(r"[\\`\[*_~<&{]|(?<![^\s(|>]):[a-z]")
 _PIECE = re.compile(r"\n|[^\n]+")
-_LETTER = re.compile(r"[^\W_]")
-_LINK_STARTS = ("[", "!", "<", "*", "_", ":", "`")
+_LETTER = re.compile(r"[^\W\d_]")
+_LINK_STARTS = ("[", "!", "<", "*", "_", ":", "`", "|")
+_ENUMERATION = re.compile(r"(?:\d{1,3}\.){1,6}\d{0,3}\s+")
 
 
 def join_lines(source: str, lines: Sequence[LineSpan]) -> TextBuilder:
@@ -93,7 +94,8 @@ def visible_pieces(block: TextBuilder, labels: Collection[str]) -> Iterator[tupl
 
 def is_link_list(text: str, labels: Collection[str]) -> bool:
     """Whether a block has images or links into the site, and no words outside of them."""
-    if not text.startswith(_LINK_STARTS):
+    number = _ENUMERATION.match(text) if text[:1].isdecimal() else None
+    if not text.startswith(_LINK_STARTS, number.end() if number else 0):
         return False
     replacements, links = _find_marks(text, labels)
     if not links:

@@ -47,7 +47,7 @@ _DROPPED_DRAWERS = frozenset(("properties", "logbook", "clock"))
 _TOKEN = re.compile(
     r"""\[\[(?P<target>[^\[\]]{1,1000})\](?:\[(?P<label>[^\[\]]{1,1000})\])?\]
     | (?P<gone>\[fn:[\w-]{0,60}(?::[^\[\]]{0,1000})?\] | <<<?[^<>\n]{1,200}>>>?
-        | @@\w{1,20}:[^@]{0,1000}@@ | \{\{\{[^{}()]{1,300}\}\}\} | \\\\(?=\s|\Z))
+        | \u200b | @@\w{1,20}:[^@]{0,1000}@@ | \{\{\{[^{}()]{1,300}\}\}\} | \\\\(?=\s|\Z))
     | \{\{\{[\w-]{1,60}\((?P<arguments>[^{}()]{0,300})\)\}\}\}
     | <(?P<angle>(?:https?|mailto|file):[^<>\s]{1,1000}|\d{4}-\d\d-\d\d[^<>]{0,60})>
     | (?<![\w])src_\w{1,20}(?:\[[^\[\]]{0,100}\])?\{(?P<inline>[^{}]{1,500})\}
@@ -56,7 +56,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_MARKS = re.compile(r"[\[<@{*/_+=~\\]")
+_MARKS = re.compile("[\\[<@{*/_+=~\\\\\u200b]")
+_IMAGE = re.compile(r"(?:https?:|file:|[./])\S+\.(?:svg|png|gif|jpe?g|webp)\Z", re.IGNORECASE)
+_PAGE_AND_SECTION = re.compile(r"[\w.:-]+(?P<comma>,)[ \t]*\d\w?\Z")
 _TARGET_PREFIX = re.compile(r"(?:file:|id:|\*|#)+")
 
 
@@ -243,6 +245,12 @@ def _find_marks(text: str) -> list[Replacement]:
         if kind == "target":
             prefix = _TARGET_PREFIX.match(text, start + 2)
             found += [(start, prefix.end() if prefix else start + 2, ""), (end - 2, end, "")]
+        elif kind == "label" and _IMAGE.match(token["label"]):  # a badge
+            found.append((start, end, ""))
+        elif kind == "arguments" and (page := _PAGE_AND_SECTION.match(token["arguments"])):
+            comma = token.start("arguments") + page.start("comma")
+            found += [(start, token.start("arguments"), ""), (comma, comma + 1, "(")]
+            found.append((token.end("arguments"), end, ")"))
         elif kind in ("label", "angle", "inline", "literal", "arguments"):
             found += [(start, token.start(kind), ""), (token.end(kind), end, "")]
         elif kind == "gone":

@@ -2,11 +2,11 @@
 Read PDF with PDFium: pages in reading order, lines joined into paragraphs.
 
 A PDF holds positioned glyphs, not paragraphs, so paragraphs and headings are found from the
-positions and sizes of the lines. Running heads, page numbers and tables of contents with dot
-leaders are dropped. A word that was hyphenated at the end of a line is joined again: the hyphen is
-removed between lowercase letters, unless the document writes the word with a hyphen elsewhere and
-never without. A paragraph continues over a page break if the next page starts with a lowercase
-letter.
+positions and sizes of the lines. Running heads, page numbers, the raised numbers of notes, and
+tables of contents with dot leaders are dropped. A word that was hyphenated at the end of a line is
+joined again: the hyphen is removed between lowercase letters, unless the document writes the word
+with a hyphen elsewhere and never without. A paragraph continues over a page break if the next page
+starts with a lowercase letter.
 
 PDFium must not be used from several threads at once.
 """
@@ -32,6 +32,8 @@ _MOST_LEVELS = 6  # of headings; smaller type counts as the last level
 _MAX_HEADING_CHARACTERS = 200  # longer text in large type is a lead paragraph
 _SIZE_TOLERANCE = 0.12  # lines whose type sizes differ by more are in different paragraphs
 _WIDE_STEP = 1.3  # times the usual distance between lines
+_WIDE_HEADING_STEP = 1.7  # times the type size, between two lines of a heading
+_RAISED_SIZE = 0.8  # times the type size of the rest of the line: the number of a note
 _SHORT_LINE = 0.75  # times the width of the column
 _MIN_RUNNING_HEAD_PAGES = 3  # pages that share a line at their edge, compared without digits
 _EDGE_LINES = 3  # of a page, at the top and at the bottom, that may be running heads
@@ -45,6 +47,9 @@ _SENTENCE_ENDS = (".", "!", "?", ":", "…", "»", "”", '"')
 _HYPHENATION = "\ufffe"  # PDFium's mark for a hyphen at a line end; the next line follows directly
 # A word is read from its start only, so that a long word is not read again from each letter.
 _HYPHENATED_WORD = re.compile(rf"(?:(?<!\w)(\w+))?{_HYPHENATION}\s*(\w*)")
+_NOTE_NUMBER_AHEAD = re.compile(r"\d{1,3}[ \t]*(?=\D)")
+_NOTE_NUMBER_BEHIND = re.compile(r"(?<=[^\s\d])[ \t]*\d{1,3}\Z")
+_SECTION_NUMBER = re.compile(r"(?:\d{1,3}\.)+\d{0,3}\s|(?:Chapter|Part|Appendix)\s")
 _FIXED_WIDTH_FONT = re.compile(
     rb"mono|courier|typewriter|consol|menlo|inconsolata|cmtt|sftt|fixed|source ?code", re.IGNORECASE
 )
@@ -64,6 +69,8 @@ class _Box(NamedTuple):
     bottom: float
     right: float
     last_bottom: float
+    size: float
+    """Of the type: the larger of the two, because the number of a note is small."""
 
 
 class _Line(NamedTuple):
@@ -77,7 +84,7 @@ class _Line(NamedTuple):
     @property
     def size(self) -> float:
         """The type size, or 0 if it is not known."""
-        return self.box.top - self.box.bottom if self.box else 0.0
+        return self.box.size if self.box else 0.0
 
 
 class _Paragraph(NamedTuple):
@@ -168,7 +175,12 @@ class _Glyphs:
         self._get_box(self._page, first, box)
         left, top, bottom = box.left, box.top, box.bottom
         self._get_box(self._page, last, box)
-        position = _Box(left, top, bottom, box.right, box.bottom)
+        size, last_size = top - bottom, box.top - box.bottom
+        if 0 < last_size < size * _RAISED_SIZE:
+            text = _NOTE_NUMBER_BEHIND.sub("", text)
+        elif 0 < size < last_size * _RAISED_SIZE and (number := _NOTE_NUMBER_AHEAD.match(text)):
+            text = text[number.end() :]
+        position = _Box(left, top, bottom, box.right, box.bottom, max(size, last_size))
         return _Line(text, position, self._is_fixed(first) and self._is_fixed(last))
 
     def _is_fixed(self, at: int) -> bool:
@@ -307,7 +319,7 @@ def _find_paragraphs(pages: Sequence[Sequence[_Line]]) -> Iterator[list[_Paragra
     for page in pages:
         found: list[_Paragraph] = []
         for column in _columns(page):
-            for lines in _split_column(column):
+            for lines in _split_column(column, body_size):
                 found.append(_paragraph(lines, body_size, code_allowed))
         yield found
 
@@ -324,8 +336,12 @@ def _columns(page: Sequence[_Line]) -> Iterator[list[_Line]]:
         yield column
 
 
-def _split_column(column: list[_Line]) -> Iterator[list[_Line]]:
-    """The paragraphs of a column; one only if the position of a line is not known."""
+def _split_column(column: list[_Line], body_size: float) -> Iterator[list[_Line]]:
+    """
+    The paragraphs of a column; one only if the position of a line is not known.
+
+    The lines of a long heading are further apart than those of the text.
+    """
     boxes = [line.box for line in column if line.box]
     if len(boxes) < len(column):
         yield column
@@ -345,7 +361,13 @@ def _split_column(column: list[_Line]) -> Iterator[list[_Line]]:
         above, below = column[at - 1], column[at]
         short = boxes[at - 1].right < full and _looks_finished(above.text, below.text)
         differ = _sizes_differ(above, below) or above.is_fixed_width != below.is_fixed_width
-        if differ or short or step > usual * _WIDE_STEP:
+        is_heading = (
+            not differ
+            and min(above.size, below.size) > body_size * _HEADING_SIZE
+            and step <= above.size * _WIDE_HEADING_STEP
+            and not _SECTION_NUMBER.match(below.text)
+        )
+        if differ or short or (step > usual * _WIDE_STEP and not is_heading):
             yield column[start:at]
             start = at
     yield column[start:]

@@ -4,7 +4,9 @@ Read plain text: the text itself, with underlined lines as headings.
     Installation
     ============
 
-A table of contents is left out. Everything else is left to the sentence splitter, which handles
+A line between two blank lines is a heading too if it is numbered and the text below is indented, or
+if it has a number such as 2.1, or is in capitals, or starts with `Chapter`. A table of contents and
+labels such as `Note` are left out. Everything else is left to the sentence splitter, which handles
 lists, rules and wrapped lines.
 """
 
@@ -12,9 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
-from .document import Blocks, Content
-from .offsets import line_starts
+from .document import BlockKind, Blocks, Content
+from .offsets import TextBuilder, line_starts
 
 __all__ = [
     "read_plain_text",
@@ -33,12 +36,34 @@ _CONTENTS = re.compile(r"[ \t]*(?:table of )?contents:?[ \t]*\r?\n", re.IGNORECA
 _ENTRY = re.compile(
     r"""[ \t\r\n]*
     (?: (?:(?:\d{1,3}\.)*\d{1,3}\.?|[A-Z]\.(?:\d{1,3}\.?)*|[IVX]{1,5}\.
-          |(?:Chapter|Part|Appendix|Section)[ ]\w{1,4}[.:]?) [ \t]+ [^\n]{1,100}
+          |(?:Chapter|Part|Appendix|Section)[ \xa0]\w{1,4}[.:]?) [ \t\xa0]+ (?P<name>[^\n]{1,100})
       | [^\n]{1,100}?[ \t.]{3,}\d{1,4}[ \t\r]* )
-    (?:\n|\Z)""",
+    (?:\n[ \t]{8,}[^\W\d][^\n]{0,80})? (?:\n|\Z)  # a long title has a second line
+    """,
     re.VERBOSE,
 )
 _MIN_ENTRIES = 3
+# The pattern starts with a line break, as above.
+_LONE_LINE = re.compile(
+    r"""\n[ \t]*\r?\n(?P<indent>[ \t]{0,60})(?P<title>
+      (?P<chapter>(?:Chapter|Part|Appendix|Annex|CHAPTER|PART|APPENDIX)[ \xa0][\dA-Z]{1,4}[.:]?
+        [ \t\xa0]+\S[^\n]{0,100}?)
+    | (?P<number>(?:\d{1,2}\.){1,5}(?:\d{1,2})?)[ \t\xa0]+[^\W\d_][^\n]{0,100}?
+    | (?P<capitals>[A-Z][A-Z0-9 ,&/'’()-]{3,59})
+    | (?P<label>Note|Notes|Tip|Warning|Caution|Important|Abstract)
+    )[ \t]*(?=\r?\n[ \t]*\r?\n(?P<next>[ \t]*)(?P<below>\S[^\n]{0,20}))""",
+    re.VERBOSE,
+)
+_LINE = re.compile(r"[^\n]+")
+_TABLE = re.compile(
+    r"(?m:^)[ \t]*\+-[-+=]+\+[ \t]*\r?\n(?:[ \t]*[|+][^\n]*[|+][ \t]*(?:\r?\n|\Z))+"
+)
+_TABLE_RULE = re.compile(r"[ \t]*[|+][-+=|:]{3,}[|+][ \t]*\r?(?=\n|\Z)", re.MULTILINE)
+_RULES_OF_A_FRAME = 2  # above and below; the third is behind the header, more are between rows
+_TABLE_CELL = re.compile(r"(?<=\|)[ \t]*(?P<text>[^|\n\s](?:[^|\n]*[^|\n\s])?|)[ \t]*(?=\|)")
+_WORD_IN_CAPITALS = re.compile(r"[A-Z]{4}")
+_NUMBERED = re.compile(r"(?:\d{1,2}\.){1,5}\d{0,2}[ \t\xa0]")
+_TITLE_ENDS = (".", ",", ";", ":", "!")
 
 
 def read_plain_text(source: str) -> Content:
@@ -47,12 +72,94 @@ def read_plain_text(source: str) -> Content:
     levels: dict[str, int] = {}  # of the marks, in the order in which they first occur
     position = 0
     contents = list(_contents(source))
-    for start, end, rule_end, mark in _titles(source):
+    titles = sorted([*_titles(source), *_lone_titles(source)])
+    for start, end, stop, mark in titles:
+        if start < position or _is_inside(start, contents):
+            continue
         _add_text(blocks, position, start, contents)
-        blocks.add(start, end, "heading", levels.setdefault(mark, len(levels) + 1))
-        position = rule_end
+        if mark:
+            kind, _, number = mark.partition(" ")
+            level = levels.setdefault(kind, len(levels) + 1) + number.rstrip(".").count(".")
+            blocks.add(start, end, "heading", level)
+        position = stop
     _add_text(blocks, position, len(source), contents)
-    return Content(source, blocks, "line", line_starts(source))
+    tables = _tables(source)
+    if not tables:
+        return Content(source, blocks, "line", line_starts(source))
+    builder, blocks = _with_tables(source, blocks, tables)
+    return Content(builder.text(), blocks, "line", line_starts(source), segments=builder.segments)
+
+
+def _tables(source: str) -> list[tuple[int, int]]:
+    """The spans of tables that are drawn with `+---+` and `|`."""
+    if "+--" not in source:  # much faster than the pattern
+        return []
+    return [found.span() for found in _TABLE.finditer(source) if found[0].count("\n") > 1]
+
+
+def _with_tables(
+    source: str, blocks: Blocks, tables: list[tuple[int, int]]
+) -> tuple[TextBuilder, Blocks]:
+    """The text and its blocks with the cells of tables instead of the drawing."""
+    builder, found = TextBuilder(), Blocks()
+
+    def add(start: int, end: int, kind: BlockKind, level: int = 0) -> None:
+        if source[start:end].strip():
+            begin = builder.length
+            builder.add(source[start:end], start, end)
+            found.add(begin, builder.length, kind, level)
+            builder.insert("\n\n", end)
+
+    for start, end, kind, level in blocks:
+        while tables and tables[0][0] < end:
+            first, last = tables.pop(0)
+            if first >= start:
+                add(start, first, kind, level)
+                _add_table(builder, found, source, first, last)
+                start = last
+        add(start, end, kind, level)
+    return builder, found
+
+
+def _add_table(builder: TextBuilder, blocks: Blocks, source: str, start: int, end: int) -> None:
+    """Append the rows of a table; the lines of a cell are joined by spaces."""
+    rules = len(_TABLE_RULE.findall(source, start, end))
+    kind: BlockKind = "columns" if rules > _RULES_OF_A_FRAME else "table"
+    lines: list[list[tuple[int, int]]] = []  # the cells of each line of the current row
+    for line in _LINE.finditer(source, start, end):
+        is_rule = bool(_TABLE_RULE.match(line[0]))
+        if not is_rule:
+            lines.append([cell.span("text") for cell in _TABLE_CELL.finditer(source, *line.span())])
+        if lines and (is_rule or rules <= _RULES_OF_A_FRAME + 1):
+            for spans in _row_cells(lines):
+                begin = builder.length
+                for first, last in spans:
+                    if builder.length > begin:
+                        builder.insert(" ", first)
+                    builder.add(source[first:last], first, last)
+                blocks.add(begin, builder.length, kind)
+                builder.insert("\n", spans[-1][1])
+                kind = "cell"
+            kind = "row"
+            lines = []
+
+
+def _row_cells(lines: list[list[tuple[int, int]]]) -> list[list[tuple[int, int]]]:
+    """
+    The lines of each cell of a row.
+
+    Cells that do not follow each other in the source, because several have more than one line, are
+    cut into their lines: offsets only increase.
+    """
+    columns = max(map(len, lines))
+    cells = [
+        [line[number] for line in lines if number < len(line) and line[number][0] < line[number][1]]
+        for number in range(columns)
+    ]
+    cells = [cell for cell in cells if cell]
+    if all(left[-1] < right[0] for left, right in pairwise(cells)):
+        return cells
+    return [[span] for line in lines for span in line if span[0] < span[1]]
 
 
 def _add_text(blocks: Blocks, start: int, end: int, left_out: list[tuple[int, int]]) -> None:
@@ -74,7 +181,9 @@ def _contents(source: str) -> Iterator[tuple[int, int]]:
         if heading is None or start < end:
             continue
         count, end = 0, heading.end()
-        while entry := _ENTRY.match(source, end):
+        first = ""
+        while (entry := _ENTRY.match(source, end)) and entry["name"] != first:
+            first = first or entry["name"] or ""  # again, it is the heading of the first section
             count, end = count + 1, entry.end()
         if count >= _MIN_ENTRIES:
             yield start, end
@@ -88,6 +197,31 @@ def _line_starts_of(source: str, word: str) -> set[int]:
         end = source.find("\n", at)
         at = source.find(word, end) if end >= 0 else -1
     return starts
+
+
+def _is_inside(at: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= at < end for start, end in spans)
+
+
+def _lone_titles(source: str) -> Iterator[tuple[int, int, int, str]]:
+    """Like `_titles`, for headings without a rule; the mark of a label is empty."""
+    for found in _LONE_LINE.finditer(source):
+        title, indent = found["title"], len(found["indent"])
+        start, end = found.span("title")
+        if found["label"]:
+            yield start, end, end, ""
+        elif title.endswith(_TITLE_ENDS) or _COLUMNS.search(title):
+            continue
+        elif found["chapter"]:
+            yield start, end, end, "number 1"  # 2.1 is a section of chapter 2
+        elif found["number"]:
+            # Items of a list that are further apart are numbered too.
+            is_deep = found["number"].rstrip(".").count(".") > 0
+            is_list = _NUMBERED.match(found["below"]) and len(found["next"]) == indent
+            if not is_list and (is_deep or (not indent and found["next"])):
+                yield start, end, end, f"number {found['number']}"
+        elif _WORD_IN_CAPITALS.search(title):
+            yield start, end, end, "capitals"
 
 
 def _titles(source: str) -> Iterator[tuple[int, int, int, str]]:

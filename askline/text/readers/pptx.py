@@ -17,6 +17,7 @@ __all__ = [
 _PRESENTATION = "ppt/presentation.xml"
 _PROPERTIES = "docProps/core.xml"
 _TITLES = frozenset(("title", "ctrTitle"))
+_MAX_LABEL_WORDS = 2
 _FURNITURE = frozenset(("dt", "ftr", "hdr", "sldNum"))
 _SHAPES = frozenset(("sp", "graphicFrame"))
 _GENERIC_TITLES = frozenset(("PowerPoint Presentation", "PowerPoint-Präsentation"))
@@ -52,6 +53,8 @@ def _add_slide(text: PackedText, package: XmlPackage, name: str, number: int) ->
         text.add(title, "heading", 1)
     for kind, paragraph in slide.paragraphs:
         text.add(paragraph, kind)
+    if slide.labels:
+        text.add(", ".join(slide.labels), "text")
     for relation, target in package.relations(name).values():
         if relation in ("diagramData", "notesSlide"):
             other = _SlideHandler(is_notes=relation == "notesSlide")
@@ -61,6 +64,10 @@ def _add_slide(text: PackedText, package: XmlPackage, name: str, number: int) ->
     # A part without a title: the heading of the slide before does not go on.
     text.end_part(start, title="", row=number)
     return " ".join(" ".join(slide.titles).split())
+
+
+def _is_label(text: str) -> bool:
+    return len(text.split()) <= _MAX_LABEL_WORDS and text[-1] not in ".!?:"
 
 
 class _OrderHandler(XmlHandler):
@@ -82,6 +89,8 @@ class _SlideHandler(XmlHandler):
     def __init__(self, *, is_notes: bool = False) -> None:
         self.titles: list[str] = []
         self.paragraphs: list[tuple[BlockKind, str]] = []
+        self.labels: list[str] = []
+        """The texts of one or two words outside placeholders: labels in a drawing, each once."""
         self._is_notes = is_notes
         self._placeholder = "" if not is_notes else "none"
         self._pieces: list[str] = []
@@ -143,6 +152,9 @@ class _SlideHandler(XmlHandler):
                 self.paragraphs.append(("text", text))
         elif self._placeholder in _TITLES:
             self.titles.append(text)
+        elif not self._placeholder and _is_label(text):
+            if len(text) > 1 and text not in self.labels:
+                self.labels.append(" ".join(text.split()))
         elif self._placeholder not in _FURNITURE:
             self.paragraphs.append(("text", text))
 

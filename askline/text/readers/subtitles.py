@@ -2,9 +2,9 @@
 Read subtitles (SRT and WebVTT) with exact offsets back into the source.
 
 The text of consecutive cues is joined, so that a sentence may run over several cues. A block ends
-at a pause, at a change of speaker, and at the latest after a few hundred characters, because
-automatic transcripts have no punctuation. Times, cue names, styles and notes are left out, and so
-are lines that repeat the line before them and sounds in brackets.
+at a pause, at a change of speaker, and after a few hundred characters at the end of a sentence, or
+anywhere in automatic transcripts, which have no punctuation. Times, cue names, styles and notes are
+left out, and so are lines that repeat the line before them and sounds in brackets.
 """
 
 from __future__ import annotations
@@ -27,10 +27,13 @@ _SOUND = re.compile(r"(?:\[[^\]]*\]|\([^)]*\)|[♪♫#](?:[♪♫#\s]*[♪♫#])
 _TOKEN = re.compile(
     r"(?P<gone><[^<>\n]{1,200}>|\{\\[^{}\n]{1,200}\}|[♪♫])|&(?:\#\d{1,7}|[a-z]{2,8});"
 )
+_LINE_END_MARK = re.compile(r"[.?!…。？！][\"”’']?[ \t]*(?=\s)")
 _PAUSE_SECONDS = 3.0
 _SENTENCE_END = (".", "?", "!", "…", '."', '?"', '!"', ".”", "?”", "!”", "。", "？", "！")
 _MIN_CHARACTERS = 200
 _MAX_CHARACTERS = 400
+_MAX_PUNCTUATED_CHARACTERS = 1000
+_CHARACTERS_PER_SENTENCE = 300  # of the file, times and numbers included, with punctuation
 
 
 def read_subtitles(source: str) -> Content:
@@ -50,6 +53,9 @@ class _SubtitleReader:
         self._spans: list[LineSpan] = []
         self._length = 0
         self._last_line = ""
+        ends = len(_LINE_END_MARK.findall(lines.source))
+        is_punctuated = ends * _CHARACTERS_PER_SENTENCE >= len(lines.source)
+        self._most = _MAX_PUNCTUATED_CHARACTERS if is_punctuated else _MAX_CHARACTERS
 
     def read(self) -> None:
         at = 0
@@ -85,7 +91,7 @@ class _SubtitleReader:
         self._spans.append((start, end))
         self._length += len(shown) + 1
         ends = shown.endswith(_SENTENCE_END)
-        if self._length > (_MIN_CHARACTERS if ends else _MAX_CHARACTERS):
+        if self._length > (_MIN_CHARACTERS if ends else self._most):
             self._end_block()
 
     def _end_block(self) -> None:

@@ -1,7 +1,8 @@
 """
 Read XML of any kind with exact offsets: the text of its elements.
 
-Titles are headings, as in DocBook, JATS and feeds; listings are code. A short value in an element
+Titles are headings, as in DocBook, JATS and feeds; listings are code. In data, an element that
+starts with a `name` and goes on is a section with that heading. A short value in an element
 of its own, as in data, is shown with the name of the element: `port: 8080`. One regular expression
 cuts the source into tags, entities and text. Nothing is expanded or loaded: entities other than the
 five of XML stay as they are written, and a document type declaration is skipped. Broken markup
@@ -63,6 +64,7 @@ _TEXT_ELEMENTS = frozenset(
 )
 """Elements whose text is shown without their names, however short it is."""
 _MAX_VALUE_WORDS = 6
+_MAX_NAME_CHARACTERS = 100
 _MAX_DEPTH = 200  # deeper elements are read, but their names are not remembered
 
 
@@ -86,7 +88,7 @@ def read_xml(source: str) -> Content:
         elif token["name"]:
             page.add_tag(token)
     page.add_text(source, position, len(source))
-    page.end_block()
+    page.finish()
     builder = page.builder
     return Content(
         builder.text(), page.blocks, "line", line_starts(source), page.title, builder.segments
@@ -107,6 +109,12 @@ class _Page:
         self._too_deep = 0
         self._leaf: Piece | None = None
         """The name of the last element that was opened, if no other was opened or closed since."""
+        self._waiting: tuple[Piece, list[Piece], int] | None = None
+        """The name that an element starts with, until it is known whether it goes on: the tag, the
+        value, and the depth of the element."""
+        self._named: list[int] = []  # the depths of the open elements that have a heading
+        self._has_children: list[bool] = []  # of each open element
+        self._is_first = False  # whether the last element that was opened is the first in its own
         self._code_depth = 0
         self._skipped = ""
         self._skip_depth = 0
@@ -173,8 +181,12 @@ class _Page:
         return name in _INLINE and bool(self._open)
 
     def _open_element(self, name: str, token: re.Match[str]) -> None:
+        self._is_first = bool(self._open) and not self._has_children[-1]
+        if self._open:
+            self._has_children[-1] = True
         if len(self._open) < _MAX_DEPTH:
             self._open.append(name)
+            self._has_children.append(False)
         else:
             self._too_deep += 1
         last = token.end("name")
@@ -202,6 +214,8 @@ class _Page:
             self._too_deep -= 1
         elif self._open:
             self._open.pop()
+            self._has_children.pop()
+            self._end_section(len(self._open))
         if name in _CODE:
             self._code_depth = max(self._code_depth - 1, 0)
         elif name in _HEADINGS:
@@ -214,6 +228,11 @@ class _Page:
             self._table_rows += 1
             self._row_cells = 0
 
+    def finish(self) -> None:
+        """Write what is left at the end of the file."""
+        self.end_block()
+        self._end_waiting(is_heading=False)
+
     def end_block(self) -> None:
         """Write the text since the last block."""
         pieces, self._pieces = self._pieces, []
@@ -222,8 +241,42 @@ class _Page:
         if not words:
             return
         kind = self._kind()
+        is_value = kind == "text" and leaf is not None and words <= _MAX_VALUE_WORDS
+        if leaf is None or not (is_value and _is_value(pieces)):
+            self._end_waiting(is_heading=True)
+            self._write(pieces, kind)
+        elif leaf[0].lower() == "name" and self._is_first and _is_name(pieces):
+            self._end_waiting(is_heading=True)
+            self._waiting = leaf, pieces, len(self._open) - 1
+        else:
+            self._end_waiting(is_heading=True)
+            self._write(pieces, kind, leaf)
+
+    def _end_waiting(self, *, is_heading: bool) -> None:
+        """Write the name that an element starts with: a heading if the element goes on."""
+        if self._waiting is not None:
+            leaf, pieces, depth = self._waiting
+            self._waiting = None
+            if is_heading:
+                self._named.append(depth)
+                self._write(pieces, "heading", level=depth)
+            else:
+                self._write(pieces, "text", leaf)
+
+    def _end_section(self, depth: int) -> None:
+        """Handle the end of an element with this many around it: its heading ends with it."""
+        if self._waiting is not None and self._waiting[2] > depth:
+            self._end_waiting(is_heading=False)
+        if self._named and self._named[-1] > depth:
+            level = self._named.pop()
+            end = self.builder.length
+            self.blocks.add(end - 1, end, "heading", level)  # without letters: it has no name
+
+    def _write(
+        self, pieces: list[Piece], kind: BlockKind, leaf: Piece | None = None, level: int = 0
+    ) -> None:
         start = self.builder.length
-        if kind == "text" and leaf is not None and words <= _MAX_VALUE_WORDS and _is_value(pieces):
+        if leaf is not None:
             self.builder.add(*leaf)
             self.builder.insert(": ", leaf[2])
         first = 0
@@ -236,7 +289,8 @@ class _Page:
             self.title = " ".join("".join(text for text, _, _ in pieces).split())
         if kind in ("row", "table"):
             self._row_block = len(self.blocks)
-        level = self._heading_level() if kind == "heading" else 0
+        if kind == "heading" and not level:
+            level = self._heading_level()
         self.blocks.add(start, self.builder.length, kind, level)
         self._row_cells += kind in ("cell", "row", "table")
         self.builder.insert("\n", pieces[-1][2])
@@ -258,6 +312,10 @@ class _Page:
                 return "cell"
             return "row" if self._table_rows else "table"
         return "text"
+
+
+def _is_name(pieces: list[Piece]) -> bool:
+    return sum(len(text) for text, _, _ in pieces) <= _MAX_NAME_CHARACTERS
 
 
 def _is_value(pieces: list[Piece]) -> bool:

@@ -23,7 +23,12 @@ from ...errors import InputError, ModelError, UnknownNameError
 from ...evaluation import Run, make_qrels, score_run
 from ...evaluation.measures import FloatArray
 from ...models.folder import write_folder
-from ...models.light_config import CompareAggregateConfig, CosinetConfig, LightConfig
+from ...models.light_config import (
+    CompareAggregateConfig,
+    CosinetConfig,
+    FirstStageConfig,
+    LightConfig,
+)
 from ...models.word_vectors import WordVectors
 from ...rankers.requests import sort_by_score
 from ...text.words import TOKENIZER_NAME
@@ -37,12 +42,14 @@ from .encoded_questions import EncodedQuestions
 from .light_networks import build_network, parameter_count
 
 __all__ = [
+    "DEV_MEASURES",
     "LightDevSet",
     "LightRecipe",
     "TrainedLightRanker",
     "Weights",
     "default_recipe",
     "export_light_ranker",
+    "folder_name",
     "initial_weights",
     "network_scores",
     "tensors_of",
@@ -92,6 +99,9 @@ def default_recipe(config: LightConfig, loss: Loss = "list") -> LightRecipe:
 
 _QUESTIONS_PER_PASS = 16
 
+DEV_MEASURES = ("MAP", "MRR", "P@1")
+"""Printed after each epoch; the first one chooses the best epoch."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LightDevSet:
@@ -99,7 +109,7 @@ class LightDevSet:
 
     questions: QuestionSet
     encoded: EncodedQuestions
-    measures: tuple[str, ...] = ("MAP", "MRR", "P@1")
+    measures: tuple[str, ...] = DEV_MEASURES
 
     def values(self, network: nn.Module) -> dict[str, FloatArray]:
         """Measure → a fraction for each question."""
@@ -200,8 +210,8 @@ class TrainedLightRanker:
     """A trained network with the weights of its last or best epoch, and its history."""
 
     network: nn.Module
-    config: LightConfig
-    recipe: LightRecipe
+    config: LightConfig | FirstStageConfig
+    recipe: TrainingRecipe
     trained_on: str
     """The name of the training set."""
     history: tuple[Epoch, ...]
@@ -277,7 +287,7 @@ def export_light_ranker(
 def tensors_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
     """The weights by the names that model folders use, with torch's shapes."""
     return {
-        _folder_name(name): np.ascontiguousarray(value.detach().cpu().numpy())
+        folder_name(name): np.ascontiguousarray(value.detach().cpu().numpy())
         for name, value in network.state_dict().items()
     }
 
@@ -285,7 +295,7 @@ def tensors_of(network: nn.Module) -> dict[str, NDArray[np.float32]]:
 def initial_weights(tensors: Mapping[str, NDArray[np.float32]], config: LightConfig) -> Weights:
     """Weights of a model folder, for `train_light_ranker(start=…)` with the same config."""
     network = build_network(config)
-    own = {_folder_name(name): (name, value) for name, value in network.state_dict().items()}
+    own = {folder_name(name): (name, value) for name, value in network.state_dict().items()}
     shapes = {name: tuple(value.shape) for name, (_, value) in own.items()}
     found = {name: value.shape for name, value in tensors.items()}
     if shapes != found:
@@ -299,7 +309,10 @@ def initial_weights(tensors: Mapping[str, NDArray[np.float32]], config: LightCon
     return {own[name][0]: torch.tensor(value) for name, value in tensors.items()}
 
 
-def _folder_name(name: str) -> str:
+def folder_name(name: str) -> str:
+    """The name of a tensor in a model folder, by its name in torch."""
+    if name in ("mean", "scale"):  # of the features of the first stage
+        return f"features.{name}"
     return name.replace("list.reader.", "list.")
 
 

@@ -107,12 +107,26 @@ def test_mailbox_has_one_part_per_message(tmp_path: Path) -> None:
         ("John Doe wrote:\n\n> quoted\n\nReply.", "Reply."),
         ("Hi Ann,\n\n LK> quoted\n LK> more\n\nReply.\n\n-Carl", "Reply."),
         ("Excerpts from Ann's message of Mon May 4 10:00:\n> quoted\n\nReply.\n\n-ann", "Reply."),
+        ("Reply.\n\nCheers,\n\n\n---\n[1] Note.", "Reply. | [1] Note."),
+        ("Reply.\n\nThanks,\n\n> quoted", "Reply."),
+        ("Reply.\n\n-Carl\n\nPS. One more thing.", "Reply. | PS. One more thing."),
+        ("> quoted\n\nDear Ann,\n\nReply.\n\nBest regards,", "Reply."),
+        ("> Is it?\n\nYes.", "Yes."),
+        ("> Is it?\n\nIndeed", "Indeed"),
+        ("Reply.\n\t\t\tBob", "Reply."),
+        ("Reply.\n\nbob\nRemember the lamp", "Reply."),
+        ("Rob <r@s.org> wrote on 06/25/2010 04:05 PM:\n\nReply.", "Reply."),
+        ("At Sun, 14 Nov 2010 19:05:02 -0800,\nAnn Lee wrote:\n> quoted\n\nReply.", "Reply."),
+        ("> A quote whose lines were wrapped by the mail program that sent them to\n"
+         "Robert\n> and that goes on.\n\nReply.", "Reply."),
+        ("> Is it a lamp of the kind that is lit at dusk and put out by noon?\n"
+         "It is.\n> And the other?\nIt too.", "It is. | It too."),
         ("Reply.\n\nSigned-off-by: A B <a@b.c>\nCc: x <y@z.org>\n\nThanks,\nAnn Lee", "Reply."),
     ],
 )  # fmt: skip
 def test_what_is_not_own_text(tmp_path: Path, body: str, text: str) -> None:
-    document = read(tmp_path, "a.eml", f"Subject: x\n\n{body}\n")
-    assert [found for _, found in shown(document)] == [text]
+    document = read(tmp_path, "a.eml", f"From: Robert 'Bob' Roe <rr@s.org>\nSubject: x\n\n{body}\n")
+    assert " | ".join(found for _, found in shown(document)) == text
 
 
 def test_a_patch_is_code_and_its_subject_is_its_text(tmp_path: Path) -> None:
@@ -129,6 +143,12 @@ def test_a_program_in_a_message_is_code(tmp_path: Path) -> None:
     source = "Subject: x\n\nWrite it so:\n\nenum kind {\n\n\tfixed = 0,\n\tlow = 1,\n};\n"
     kinds = [kind for kind, _ in shown(read(tmp_path, "a.eml", source))]
     assert kinds == ["sentence", "code", "code"]
+
+
+def test_a_command_below_a_colon_is_code(tmp_path: Path) -> None:
+    source = "Subject: x\n\nFor example:\n\n  lamp search oil\n\nOr not:\n\n  - A point\n\n$ lamp\n"
+    kinds = [kind for kind, _ in shown(read(tmp_path, "a.eml", source))]
+    assert kinds == ["sentence", "code", "sentence", "sentence", "code"]
 
 
 def test_unknown_charset_is_read(tmp_path: Path) -> None:

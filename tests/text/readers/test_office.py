@@ -280,3 +280,12 @@ def test_many_elements_take_linear_time(tmp_path: Path) -> None:
     read(tmp_path, "a.xlsx", make_xlsx({"A": [[word, 1] for word in words[:20_000]]}))
     read(tmp_path, "a.pptx", make_pptx([make_shape(word) for word in words[:500]]))
     assert time.process_time() - start < 10
+
+
+def test_labels_of_a_drawing_on_a_slide_are_one_unit(tmp_path: Path) -> None:
+    def shape(text: str) -> str:
+        return f"<p:sp><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+
+    texts = ("Lamp", "A", "Oil tank", "Lamp", "The lamp is lit.", "Why?")
+    document = read(tmp_path, "a.pptx", make_pptx(["".join(map(shape, texts))]))
+    assert [text for _, text in shown(document)] == ["The lamp is lit.", "Why?", "Lamp, Oil tank"]

@@ -157,3 +157,30 @@ def test_lines_in_a_typewriter_font_are_code(tmp_path: Path) -> None:
     ]
     whole = make_pdf([page], typewriter=[text for *_, text in page])
     assert {kind for kind, _ in shown(read(tmp_path, "a.pdf", whole))} == {"sentence"}
+
+
+def test_a_long_heading_is_one_and_the_numbers_of_notes_are_left_out(tmp_path: Path) -> None:
+    page = [
+        (18.0, 72.0, 760.0, "3.9. Lamps that are kept in the"),
+        (18.0, 72.0, 739.0, "old tower"),
+        (18.0, 72.0, 718.0, "3.10. Oil"),
+        *lines("The lamp is lit at dusk by the keeper of the tower, every day of the", top=690),
+        *lines("year.", top=676),
+        (6.0, 100.0, 680.0, "13"),
+        (6.0, 72.0, 604.0, "13"),
+        (9.0, 80.0, 600.0, "This is not done in a storm, because the door of the tower is then"),
+        (9.0, 72.0, 588.0, "locked."),
+    ]
+    document = read(tmp_path, "a.pdf", make_pdf([page]))
+    assert [(kind, " ".join(text.split())) for kind, text in shown(document)] == [
+        ("heading", "3.9. Lamps that are kept in the old tower"),
+        ("heading", "3.10. Oil"),
+        (
+            "sentence",
+            "The lamp is lit at dusk by the keeper of the tower, every day of the year.",
+        ),
+        (
+            "sentence",
+            "This is not done in a storm, because the door of the tower is then locked.",
+        ),
+    ]

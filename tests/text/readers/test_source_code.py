@@ -74,7 +74,7 @@ def found(folder: Path, name: str, source: str) -> list[tuple[str, str]]:
 def test_python_comments_and_docstrings(tmp_path: Path) -> None:
     assert found(tmp_path, "a.py", PYTHON) == [
         ("", "The lamp of the tower."),
-        ("", "It is lit at dusk::"),
+        ("", "It is lit at dusk:"),
         ("", "and put out at dawn."),
         ("", "The shutter is opened before the lamp is lit."),
         ("Lamp", "A lamp that burns oil."),

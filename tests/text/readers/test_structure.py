@@ -302,7 +302,12 @@ def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source
     ("name", "source", "texts"),
     [
         ("a.adoc", "Edit linkman:ups.conf[5] first.\n", ["Edit ups.conf(5) first."]),
-        ("a.org", "See the {{{man-link(mu,1)}}} page. {{{version}}}\n", ["See the mu,1 page."]),
+        ("a.org", "See the {{{man-link(mu,1)}}} page. {{{version}}}\n", ["See the mu(1) page."]),
+        (
+            "a.org",
+            "[[https://a.b][https://a.b/x.svg]]\n\nRun mu [\u200bX\u200b].\n",
+            ["Run mu [X]."],
+        ),
         ("a.org", "The `*' card, or the `*' mark.\n", ["The `*' card, or the `*' mark."]),
         (
             "a.rst",
@@ -323,6 +328,49 @@ def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source
             "a.txt",
             "Guide\n\n  Table of Contents\n\n  1. Lamps\n\n  1.1. Oil\n\n  2. Light\n\nText.\n",
             ["Guide", "Text."],
+        ),
+        (
+            "a.txt",
+            "Contents\n\n1. A\n\n2. B\n\n3. C\n\n1. A\n\n   It is lit.\n\nNote\n\n   See.\n",
+            ["1. A", "It is lit.", "See."],
+        ),
+        (
+            "a.adoc",
+            ":Author Initials: AB\n\nText.\n\n+------+\n| Lamp |\n+------+\n\nMore. [#12]\n",
+            ["Text.", "+------+\n| Lamp |\n+------+", "More. [#12]"],
+        ),
+        (
+            "a.md",
+            "3.1. [Oil](#oil)\n\n|![A](a.png)|![B](b.png)|\n\nSee [it](\n  http://a.b).\n",
+            ["See it."],
+        ),
+        ("a.md", "|a\t|b\t|\n|---\t|---\t|\n|c\t|d\t|\n", ["a\nb", "c\nd"]),
+        ("a.1", '.SH The """oil""" lamp\n.I """max""" .\n', ['The "oil" lamp', '"max" .']),
+        (
+            "a.js",
+            "/** **Oil** is [here](https://a.b/c), **never** there. */\n",
+            ["Oil is here, never there."],
+        ),
+        (
+            "a.log",
+            "10:00 Retrying. Already tried twice. Skip.\n",
+            ["10:00 Retrying. Already tried twice. Skip."],
+        ),
+        (
+            "a.yaml",
+            "notes:\n  - |\n    Use ``wait\n    long`` here.\n",
+            ["notes", "Use wait\nlong here."],
+        ),
+        (
+            "a.html",
+            "<p>Oil.<a class='footnote-reference' href='#n'>1</a> It is lit."
+            "<sup class='footnote'>[2]</sup></p><div><span epub:type='pagebreak'>9</span></div>",
+            ["Oil.", "It is lit."],
+        ),
+        (
+            "a.html",
+            "<p>So:</p><p><tt>a&nbsp;&nbsp;1<br>b&nbsp;2</tt></p><p><tt>lamp -x</tt></p>",
+            ["So:", "a\xa0\xa01\nb\xa02", "lamp -x"],
         ),
         (
             "a.txt",
@@ -408,3 +456,75 @@ def test_a_rule_ends_the_section_of_a_label(tmp_path: Path) -> None:
     sentences = list(iter_sentences(read(tmp_path, "a.html", source)))
     paths = [each.context.headings for each in sentences if each.kind == "sentence"]
     assert paths == [("Lamps", "Oil lamps"), ("Lamps",)]
+
+
+def test_headings_of_plain_text(tmp_path: Path) -> None:
+    source = (
+        "Guide\n\n  Chapter 1. Lamps\n\nThey are lit.\n\n2.1. Oil\n\nIt burns.\n\n"
+        "SAFETY FIRST\n\nTake care.\n\n"
+        "1. Open it\n\n2. Fill it\n\nOK\n\nIt shines.\n"
+    )
+    document = read(tmp_path, "a.txt", source)
+    found = [
+        (s.headings, document.text[s.start : s.end])
+        for s in iter_sentences(document)
+        if s.kind != "heading"
+    ]
+    lamps, oil, safety = "Chapter 1. Lamps", "2.1. Oil", "SAFETY FIRST"
+    assert found == [
+        ((), "Guide"),
+        ((lamps,), "They are lit."),
+        ((lamps, oil), "It burns."),
+        ((lamps, safety), "Take care."),
+        ((lamps, safety), "1. Open it"),
+        ((lamps, safety), "2. Fill it"),
+        ((lamps, safety), "OK"),
+        ((lamps, safety), "It shines."),
+    ]
+    check(document)
+
+
+def test_a_named_element_of_xml_data_is_a_section(tmp_path: Path) -> None:
+    source = (
+        "<system><name>Sun</name><mass>1</mass><planet><name>Mars</name><moon><name>Deimos</name>"
+        "</moon><mass>2</mass></planet><age>5</age></system>"
+    )
+    document = read(tmp_path, "a.xml", source)
+    found = [
+        (s.headings, document.text[s.start : s.end])
+        for s in iter_sentences(document)
+        if s.kind != "heading"
+    ]
+    assert found == [
+        (("Sun",), "mass: 1"),
+        (("Sun", "Mars"), "name: Deimos"),
+        (("Sun", "Mars"), "mass: 2"),
+        (("Sun",), "age: 5"),
+    ]
+    assert document.title == "Sun"
+    check(document)
+
+
+TABLE = """\
+   +---------------+
+   | Key  | Value  |
+   |------+--------|
+   | oil  | It is  |
+   |      | burnt. |
+   |------+--------|
+   | two  | Other  |
+   | rows | ones   |
+   +---------------+
+"""
+
+
+def test_a_drawn_table_of_plain_text_has_rows(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.txt", f"It is so:\n\n{TABLE}\nThat is all.\n")
+    assert shown(document) == [
+        ("sentence", "It is so:"),
+        ("columns", "Key\nValue"),
+        ("row", "oil\nIt is burnt."),
+        ("row", "two\nOther\nrows\nones"),
+        ("sentence", "That is all."),
+    ]
+    check(document)

@@ -86,3 +86,13 @@ def test_spaces_in_a_line_take_linear_time() -> None:
     for line in ("♪" + " " * 30_000 + "x", " " * 30_000 + "x"):
         read_subtitles(f"1\n00:00:01,000 --> 00:00:02,000\n{line}\n")
     assert time.process_time() - start < 2
+
+
+def test_a_long_sentence_with_punctuation_is_not_cut(tmp_path: Path) -> None:
+    parts = ["The keeper of the lamp"] + [f"walks to the tower number {n}," for n in range(19)]
+    texts = [*(f"It is {n}." for n in range(20)), *parts, "and goes home."]
+    cues = "".join(
+        f"{n}\n00:00:{n:02},000 --> 00:00:{n:02},900\n{text}\n\n" for n, text in enumerate(texts, 1)
+    )
+    found = shown(read(tmp_path, "a.srt", cues))
+    assert " ".join(found[-1][1].split()) == " ".join([*parts, "and goes home."])
