@@ -4,7 +4,7 @@ Train the French phrase model on a GPU, from the encoder of the French cascade.
     ASKLINE_DATA=DIR python -m research.recipes.french.phrases data --out data.json.gz
     python -m research.recipes.french.phrases start --out start.safetensors
     python -m research.recipes.french.phrases prepare data.json.gz --start start.safetensors \\
-        --layers 11 --work WORK
+        --layers 10 --work WORK
     python -m research.recipes.french.phrases seed 1 --work WORK      # several seeds at once
     python -m research.recipes.french.phrases join --work WORK --out RUN
     ASKLINE_DATA=DIR python -m research.recipes.french.phrases export RUN --out FOLDER
@@ -40,7 +40,7 @@ from safetensors.numpy import load_file, save_file
 from askline.data.squad import AnswerSpan, Paragraph, SpanQuestion
 from askline.engine.adapter import float_tensors
 from askline.engine.quantization import pack_int4, quantize_rows, unpack_int4
-from askline.evaluation.phrase_scores import PhraseScores, normalize_phrase
+from askline.evaluation.phrase_scores import Language, PhraseScores, normalize_phrase
 from askline.models.huggingface import from_huggingface_names
 from askline.phrases.tokenization import load_tokenizer
 from askline.rankers.cascade import shipped_folder
@@ -65,12 +65,13 @@ from askline.training.phrases.phrase_training import PhraseRecipe, TrainingCallb
 from askline.training.phrases.phrase_workflow import PhraseRun, answer_within, candidate_recall
 
 Tensors = dict[str, NDArray[Any]]
-LANGUAGE = "fr"
+LANGUAGE: Language = "fr"
 EXTRACTOR = PhraseRecipe(epochs=5, learning_rate=1e-4, batch_size=32)
 TEACHER = PhraseRecipe(epochs=3, learning_rate=1e-4, batch_size=32)
 ENCODER = PhraseRecipe(epochs=10, learning_rate=1.5e-4, batch_size=64)
 REPEATED = 2
 """How often the windows of PIAF occur in an epoch; its questions were asked in French."""
+WORDS = 40  # context words per phrase; chosen on dev among 24, 40 and 64
 PARAGRAPHS, QUESTIONS = 60, 45  # texts that the int8 scales are fitted to
 PARTS = 4  # files of a run
 WEIGHTS = "weights.safetensors"
@@ -212,10 +213,10 @@ def unpacked(stored: Mapping[str, NDArray[Any]]) -> Tensors:
 
 def new_encoder(tensors: Tensors, layers: int) -> Any:
     """A BERT encoder of the lowest layers, in torch."""
-    from transformers import BertConfig, BertModel
+    import transformers
 
     vocabulary, width = tensors["words.weight"].shape
-    config = BertConfig(
+    config = transformers.BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,
         num_hidden_layers=layers,
@@ -223,7 +224,8 @@ def new_encoder(tensors: Tensors, layers: int) -> Any:
         intermediate_size=1536,
         max_position_embeddings=len(tensors["positions.weight"]),
     )
-    encoder = BertModel(config, add_pooling_layer=False)
+    make: Any = transformers.BertModel  # it has no types
+    encoder = make(config, add_pooling_layer=False)
     own: Any = {name: name for name in encoder.state_dict()}
     theirs = from_huggingface_names(own, layers)  # the names of torch, by those of a folder
     state = {str(name): torch.from_numpy(tensors[ours].copy()) for ours, name in theirs.items()}
@@ -455,7 +457,7 @@ def export(run: Path, out: Path, card: str) -> None:
     asked = [paragraphs[at] for at in drawn[PARAGRAPHS:].tolist() if paragraphs[at].questions]
     texts += [one.questions[0].text for one in asked[:QUESTIONS]]
     tokenizer = (shipped_folder(LANGUAGE) / "tokenizer.json").read_text("utf-8")
-    export_phrases(load_run(run), tokenizer, out, card=card, texts=texts, bits=4)
+    export_phrases(load_run(run), tokenizer, out, card=card, words=WORDS, texts=texts, bits=4)
 
 
 def main() -> None:
