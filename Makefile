@@ -100,13 +100,16 @@ EXTRA_llama_index := llama-index
 PYTEST_OPTIONS_langchain := -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function
 test-integrations: $(INTEGRATIONS:%=test-integration-%) ## Test the integrations with the real packages
 
+# Without this, make would delete the file after the tests and install everything again next time.
+.PRECIOUS: $(VENV)/integrations/%/.made
 $(VENV)/integrations/%/.made: pyproject.toml requirements/integrations.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --quiet --disable-pip-version-check --constraint requirements/integrations.txt \
 		pytest $(TEST_PACKAGES_$*) --editable '.[$(or $(EXTRA_$*),$*)]'
 	@touch $@
 
-# The conformance kit of MCP needs Node 22; its package is downloaded too.
+# The conformance kit of MCP needs Node 22, whose package is downloaded too, and opens addresses only:
+# supergateway gives a server over stdio an address.
 test-integration-mcp: export ASKLINE_MCP_CONFORMANCE = $(VENV)/integrations/conformance/node_modules
 test-integration-mcp: $(VENV)/integrations/conformance/.made
 $(VENV)/integrations/conformance/.made: requirements/conformance.json

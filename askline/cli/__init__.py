@@ -9,6 +9,7 @@ answer found; 130 interrupted. The modules import nothing heavy at their top, so
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterator, MutableMapping
@@ -48,6 +49,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
     "Train": {"train": "", "tune": "tune", "export": "export"},
     "Shell": {"completion": ""},
 }
+_ONE_QUESTION = ("ask", "demo", "rank")  # commands that mostly answer one question and end
 _COMMANDS = {name: place for section in _SECTIONS.values() for name, place in section.items()}
 
 
@@ -228,6 +230,9 @@ def cli(ctx: click.Context, color: Color | None) -> None:
       askline ask 'Who wrote Emma?' notes/ letter.pdf
     """
     ctx.with_resource(_plain_warnings())
+    if ctx.invoked_subcommand in _ONE_QUESTION and "numpy" not in sys.modules:
+        # The threads of OpenBLAS wait actively for work, on cores that the encoder needs.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     config = read_config(config_path())
     set_color(ctx, color or environment_color() or config.color or "auto")
     ctx.obj = config

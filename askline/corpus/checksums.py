@@ -8,12 +8,19 @@ The id of the document is part of each checksum, so that a record of another doc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from zlib import crc32
 
+from ..text.readers.prepared import SentenceColumns
 from .schema import RowRecord, SentenceRecord
 
-__all__ = ["context_checksum", "document_checksum", "row_checksum", "sentence_checksum"]
+__all__ = [
+    "context_checksum",
+    "document_checksum",
+    "row_checksum",
+    "sentence_checksum",
+    "sentence_checksums",
+]
 
 _32_BITS = 0xFFFFFFFF
 
@@ -42,6 +49,33 @@ def sentence_checksum(sentence: SentenceRecord, context: int) -> int:
     # factor keeps every bit of a number.
     place = (8 * ordinal + kind) * 0x9E3779B1 + start * 0x85EBCA77 + end * 0xC2B2AE3D
     return crc32(text.encode(), (place + number * 0x27D4EB2F + context) & _32_BITS)
+
+
+def sentence_checksums(sentences: SentenceColumns, contexts: Sequence[int]) -> list[int]:
+    """The `sentence_checksum` of all sentences of a document, from those of its contexts."""
+    return [
+        crc32(
+            text,
+            (
+                (8 * ordinal + kind) * 0x9E3779B1
+                + start * 0x85EBCA77
+                + end * 0xC2B2AE3D
+                + number * 0x27D4EB2F
+                + contexts[context]
+            )
+            & _32_BITS,
+        )
+        for ordinal, start, end, number, kind, context, text in zip(
+            range(len(sentences)),
+            sentences.starts,
+            sentences.ends,
+            sentences.numbers,
+            sentences.kinds,
+            sentences.context_of,
+            map(str.encode, sentences.texts),
+            strict=True,
+        )
+    ]
 
 
 def row_checksum(document_id: int, row: RowRecord) -> int:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,21 +19,19 @@ from typing import NamedTuple
 
 from ..errors import DataError, MissingExtraError, Problem
 from ..text.readers import (
-    CELL_SEPARATOR,
-    FileContent,
     ParsedDocument,
+    PreparedFile,
     ReaderPool,
     ReadLimitError,
     ReadLimits,
-    SentenceContext,
-    SentenceSpan,
     file_kind,
-    iter_sentences,
+    prepare_file,
     read_content,
     read_plain_text,
+    split_document,
 )
 from .results import FileReport
-from .schema import SENTENCE_KINDS, DocumentRecord, FileState, RowRecord, SentenceRecord
+from .schema import DocumentRecord, FileState
 
 __all__ = [
     "READER_VERSION",
@@ -47,7 +45,7 @@ __all__ = [
     "text_record",
 ]
 
-READER_VERSION = "15"
+READER_VERSION = "16"
 """Raise this when files are read or split differently: every file is then read again."""
 
 STANDARD_INPUT = "-"
@@ -79,7 +77,7 @@ class StartedFile:
     path: Path
     name: str
     state: os.stat_result
-    content: Future[FileContent]
+    content: Future[PreparedFile]
     version: str
     limited_version: str
     """The version to be stored if it exceeds the limits."""
@@ -115,7 +113,7 @@ class StartedFile:
             )
             return NewDocument(record, (first,))
         record = _to_record(content, self.name, version=self.version, size=size, modified=modified)
-        return NewDocument(record, content.document.problems)
+        return NewDocument(record, content.problems)
 
 
 def start_reading(
@@ -138,7 +136,7 @@ def start_reading(
                 report = _stored_report(path, name, stored)
                 return UnchangedFile(name, state.st_size, _reliable_date(state), report)
         path.open("rb").close()  # a missing permission is an OSError, not a problem of the content
-        return StartedFile(path, name, state, pool.submit(path), *versions)
+        return StartedFile(path, name, state, pool.submit_prepared(path), *versions)
     except OSError as error:
         return _os_error_report(path, name, error)
 
@@ -146,14 +144,13 @@ def start_reading(
 def read_standard_input(stored: FileState | None) -> NewDocument | FileReport:
     """Read standard input, which is plain text, in this process."""
     try:
-        content = read_content(STANDARD_INPUT)
+        content = prepare_file(*read_content(STANDARD_INPUT))
     except DataError as error:
         return FileReport(STANDARD_INPUT, "failed", error.problems)
-    document = content.document
-    current = (document.sha256, READER_VERSION)
+    current = (content.sha256, READER_VERSION)
     if stored is not None and (stored.sha256, stored.reader_version) == current:
-        return FileReport(STANDARD_INPUT, "unchanged", document.problems)
-    return NewDocument(_to_record(content, STANDARD_INPUT, is_file=False), document.problems)
+        return FileReport(STANDARD_INPUT, "unchanged", content.problems)
+    return NewDocument(_to_record(content, STANDARD_INPUT, is_file=False), content.problems)
 
 
 def text_record(name: str, text: str) -> DocumentRecord:
@@ -163,7 +160,8 @@ def text_record(name: str, text: str) -> DocumentRecord:
     document = ParsedDocument(
         name, "text", name, text, digest, "utf-8", content.blocks, content.unit, content.starts
     )
-    return _to_record((document, iter_sentences(document)), name, is_file=False)
+    prepared = prepare_file(document, split_document(document))
+    return _to_record(prepared, name, is_file=False)
 
 
 def failed_report(path: str | os.PathLike[str], name: str, message: str) -> FileReport:
@@ -188,7 +186,7 @@ def _limited_version(version: str, limits: ReadLimits) -> str:
 
 
 def _to_record(
-    content: tuple[ParsedDocument, Iterable[SentenceSpan]],
+    content: PreparedFile,
     name: str,
     *,
     version: str | None = None,
@@ -196,61 +194,23 @@ def _to_record(
     size: int | None = None,
     modified: int | None = None,
 ) -> DocumentRecord:
-    document, sentences = content
     return DocumentRecord(
         name,
-        document.sha256,
+        content.sha256,
         version or READER_VERSION,
         is_file,
         size,
         modified,
-        document.kind,
-        document.encoding,
-        _replace_surrogates(document.title),
-        document.unit,
-        len(document.text),
-        skipped_rows=_skipped_rows(document.problems),
-        sentences=_sentence_records(document, sentences),
-        rows=_row_records(document),
+        content.kind,
+        content.encoding,
+        content.title,
+        content.unit,
+        content.characters,
+        skipped_rows=_skipped_rows(content.problems),
+        sentences=content.sentences,
+        rows=content.rows,
+        passages=content.passages,
     )
-
-
-def _sentence_records(
-    document: ParsedDocument, sentences: Iterable[SentenceSpan]
-) -> Iterator[SentenceRecord]:
-    kinds = {kind: number for number, kind in enumerate(SENTENCE_KINDS)}
-    given: SentenceContext | None = None
-    heading = path = lead_in = ""
-    for ordinal, span in enumerate(sentences):
-        if span.context is not given:  # once per context, because a heading can be very long
-            given = span.context
-            heading, path, lead_in = map(
-                _replace_surrogates, (given.heading, "\n".join(given.headings), given.lead_in)
-            )
-        start, end = document.span(span.start, span.end) or (span.start, span.end)
-        yield SentenceRecord(
-            ordinal,
-            start,
-            end,
-            document.place(span.start).number,
-            kinds[span.kind],
-            heading,
-            _replace_surrogates(_sentence_text(document, span)),
-            path,
-            lead_in,
-        )
-
-
-def _sentence_text(document: ParsedDocument, span: SentenceSpan) -> str:
-    """The text of a sentence; the cells of a table row are joined into one line."""
-    text = document.text[span.start : span.end]
-    return text.replace("\n", CELL_SEPARATOR) if span.kind in ("row", "columns") else text
-
-
-def _row_records(document: ParsedDocument) -> Iterator[RowRecord]:
-    for part in document.parts:
-        start, _ = document.span(part.start, part.end) or (part.start, part.end)
-        yield RowRecord(start, part.row, _replace_surrogates(part.id))
 
 
 def _skipped_rows(problems: Iterable[Problem]) -> str | None:
@@ -267,17 +227,6 @@ def _stored_report(path: Path, name: str, stored: FileState) -> FileReport:
         str(path), stored.problem_line, stored.problem, stored.problem_reason or "damaged"
     )
     return FileReport(name, "failed", (problem,))
-
-
-def _replace_surrogates(text: str) -> str:
-    """Replace lone surrogates, which JSON can carry and UTF-8 cannot; the length stays the same."""
-    if text.isascii():  # the usual case, and faster than encoding
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode()
-    return text
 
 
 def _reliable_date(state: os.stat_result) -> int | None:

@@ -12,10 +12,18 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import repeat
 from typing import Any, Literal, Protocol
 
 from ..errors import CorpusError, NotReadReason
-from .checksums import context_checksum, document_checksum, row_checksum, sentence_checksum
+from ..text.readers.prepared import SentenceColumns
+from .checksums import (
+    context_checksum,
+    document_checksum,
+    row_checksum,
+    sentence_checksum,
+    sentence_checksums,
+)
 from .schema import (
     CHECKED_COLUMNS,
     DOCUMENT_COLUMNS,
@@ -151,6 +159,8 @@ class DocumentStore(ABC):
 
     name: str
     """The file or the database, for messages."""
+    on_stored: Callable[[int, DocumentRecord], None] | None = None
+    """Called with the id and the record of each document that `put` has committed."""
 
     # Statements
 
@@ -349,8 +359,14 @@ class DocumentStore(ABC):
 
         Returns the number of sentences of each.
         """
+        stored: list[tuple[int, int, DocumentRecord]] = []
         with self._change() as generation:
-            return [self._insert(document, generation) for document in documents]
+            for document in documents:
+                stored.append((*self._insert(document, generation), document))
+        if self.on_stored is not None:
+            for document_id, _, document in stored:
+                self.on_stored(document_id, document)
+        return [count for _, count, _ in stored]
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove documents, all or none."""
@@ -474,33 +490,18 @@ class DocumentStore(ABC):
         if rows:
             self._delete([row[0] for row in rows], generation)
 
-    def _insert(self, document: DocumentRecord, generation: int) -> int:
+    def _insert(self, document: DocumentRecord, generation: int) -> tuple[int, int]:
+        """Returns the id of the document and the number of its sentences."""
         self._delete_name(document.name, generation)
         values = [getattr(document, field) for field in DOCUMENT_COLUMNS.values()]
         document_id = self._insert_document(
             [*DOCUMENT_COLUMNS, "sentences", "generation"], [*values, 0, generation]
         )
-        last_context = ("", "", "")  # heading, path, lead-in
-        contexts: dict[tuple[str, str, str], tuple[int | None, int]] = {
-            last_context: (None, context_checksum(document_id, ""))
-        }
-        count = table_rows = 0
-
-        def sentence_rows() -> Iterator[tuple[Any, ...]]:
-            nonlocal last_context, count
-            context_id, own_checksum = contexts[last_context]
-            for sentence in document.sentences:
-                ordinal, start, end, number, kind, heading, text, path, lead_in = sentence
-                context = heading, path, lead_in
-                if context != last_context:
-                    if context not in contexts:
-                        own_checksum = context_checksum(document_id, *context)
-                        contexts[context] = len(contexts) - 1, own_checksum
-                    last_context = context
-                    context_id, own_checksum = contexts[context]
-                checksum = sentence_checksum(sentence, own_checksum)
-                count += 1
-                yield document_id, ordinal, start, end, number, kind, context_id, text, checksum
+        sentences = SentenceColumns.of(document.sentences)
+        # The first context is empty, and has no row.
+        numbers = [None, *range(len(sentences.contexts) - 1)]
+        own = [context_checksum(document_id, *context) for context in sentences.contexts]
+        table_rows = 0
 
         def record_rows() -> Iterator[tuple[Any, ...]]:
             nonlocal table_rows
@@ -508,25 +509,36 @@ class DocumentStore(ABC):
                 table_rows += 1
                 yield document_id, *row, row_checksum(document_id, row)
 
-        self._insert_rows("sentences", _SENTENCE_COLUMNS, sentence_rows())
+        self._insert_rows(
+            "sentences",
+            _SENTENCE_COLUMNS,
+            zip(
+                repeat(document_id),
+                range(len(sentences)),
+                sentences.starts,
+                sentences.ends,
+                sentences.numbers,
+                sentences.kinds,
+                map(numbers.__getitem__, sentences.context_of),
+                sentences.texts,
+                sentence_checksums(sentences, own),
+                strict=False,
+            ),
+        )
         self._insert_rows(
             "headings",
             _HEADING_COLUMNS,
-            (
-                (document_id, number, *context)
-                for context, (number, _) in contexts.items()
-                if number is not None
-            ),
+            ((document_id, at, *context) for at, context in enumerate(sentences.contexts[1:])),
         )
         self._insert_rows("records", _RECORD_COLUMNS, record_rows())
         fields = dict(zip(DOCUMENT_COLUMNS, values, strict=True))
-        fields |= {"sentences": count, "table_rows": table_rows}
+        fields |= {"sentences": len(sentences), "table_rows": table_rows}
         checksum = document_checksum(document_id, (fields[name] for name in CHECKED_COLUMNS))
         self._execute(
             "UPDATE documents SET sentences = ?, table_rows = ?, checksum = ? WHERE id = ?",
-            *(count, table_rows, checksum, document_id),
+            *(len(sentences), table_rows, checksum, document_id),
         )
-        return count
+        return document_id, len(sentences)
 
     def _checked_header(self, document_id: int, *columns: Any) -> DocumentHeader:
         *header, checksum = columns

@@ -16,7 +16,13 @@ from pathlib import Path
 from ..errors import CorpusError
 from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases
 from .lock import LOCK_NAME, lock_holder, writer_lock
-from .search_index import SEARCH_FOLDER, SearchIndex, sync_folder_index, synced_search_index
+from .search_index import (
+    SEARCH_FOLDER,
+    PassageWriter,
+    SearchIndex,
+    sync_folder_index,
+    synced_search_index,
+)
 from .storage import Storage, StorageStatus
 from .store import REBUILD_SUFFIX, Store
 
@@ -86,8 +92,15 @@ class FolderStorage(Storage):
             yield self.store
             return
         with writer_lock(self.folder, timeout=_LOCK_TIMEOUT_SECONDS):
-            yield self.store
-            self._search = sync_folder_index(self.store, self.folder)
+            passages = PassageWriter(self.store, self.folder)
+            self.store.on_stored = passages.add
+            try:
+                yield self.store
+                passages.finish()
+            finally:
+                self.store.on_stored = None
+                passages.close()
+            self._search = sync_folder_index(self.store, self.folder, passages.search)
 
     def repair_search(self, *, rebuild: bool) -> bool:
         """Rebuild the index of a folder if its files are damaged, or with `rebuild`."""

@@ -8,11 +8,17 @@ sentences next to it. Retrieval therefore searches passages first and then the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from ..text.words import identifier_words, split_identifiers, split_words
+from ..text.readers.prepared import (
+    HEADING_SEPARATOR,
+    PASSAGE_CHARACTERS,
+    IndexedPassage,
+    heading_line,
+    passage_ranges,
+    passage_words,
+)
 from .schema import SentenceRecord
 
 __all__ = [
@@ -28,12 +34,6 @@ __all__ = [
     "split_passages",
 ]
 
-HEADING_SEPARATOR = " > "
-"""Between the headings of a path that is shown on one line."""
-
-PASSAGE_CHARACTERS = 1000
-"""Upper limit. Recall is the same from 700 upwards and lower at 400; longer passages cost more."""
-
 MAX_SENTENCE_CHARACTERS = 4_000
 """Characters of a sentence that are scored; a longer one is data without full stops."""
 
@@ -44,17 +44,6 @@ class PassageRange(NamedTuple):
     first: int
     last: int
     text: str
-
-
-class IndexedPassage(NamedTuple):
-    """A passage as it is indexed: its words, separated by spaces and not yet stemmed."""
-
-    first: int
-    last: int
-    words: str
-    """The words of the title of its document, of its headings and of its sentences."""
-    title_words: str
-    """The words of the title and the headings, each once."""
 
 
 class PassageHit(NamedTuple):
@@ -90,49 +79,36 @@ class PassageIndex(Protocol):
 
 
 def split_passages(sentences: Iterable[SentenceRecord]) -> Iterator[PassageRange]:
-    """
-    Start a passage at each heading, and where the passage would exceed the limit.
-
-    Headings and the names of columns are not sentences of a passage, because the passages below
-    them start with their path. Code belongs to the passage above it if it fits into it. A passage
-    of nothing but code is left out, because code is never an answer.
-    """
-    group: list[SentenceRecord] = []
-    size = 0
-    for sentence in sentences:
-        if group and (
-            sentence.is_heading
-            or (sentence.heading, sentence.path) != (group[0].heading, group[0].path)
-            or size + len(sentence.text) > PASSAGE_CHARACTERS
-        ):
-            yield from _passages(group)
-            group, size = [], 0
-        if not sentence.is_heading:
-            group.append(sentence)
-            size += len(sentence.text)
-    yield from _passages(group)
+    """The passages of a document by the rule of `passage_ranges`, with their texts."""
+    for group in _groups(sentences):
+        text = "\n".join([passage_heading(group[0]), *(sentence.text for sentence in group)])
+        yield PassageRange(group[0].ordinal, group[-1].ordinal, text)
 
 
 def indexed_passages(title: str, sentences: Iterable[SentenceRecord]) -> Iterator[IndexedPassage]:
     """The passages of a document with their words; each also contains the words of the title."""
-    own = split_identifiers(title)
-    for first, last, text in split_passages(sentences):
-        # Line by line: most lines are pure ASCII, which is split three times as fast.
-        words = chain(own, *map(split_words, text.splitlines()), identifier_words(text))
-        heading = text.partition("\n")[0]
-        title_words = dict.fromkeys(chain(own, split_identifiers(heading)))
-        yield IndexedPassage(first, last, " ".join(words), " ".join(title_words))
+    words_of = passage_words(title)
+    for group in _groups(sentences):
+        words = words_of(passage_heading(group[0]), [sentence.text for sentence in group])
+        yield IndexedPassage(group[0].ordinal, group[-1].ordinal, *words)
 
 
 def passage_heading(sentence: SentenceRecord) -> str:
     """The first line of the passage that starts with this sentence: its path, then its columns."""
-    above = sentence.headings[:-1]
-    return HEADING_SEPARATOR.join((*above, sentence.heading) if sentence.heading else above)
+    return heading_line(sentence.heading, sentence.path)
 
 
-def _passages(sentences: Sequence[SentenceRecord]) -> Iterator[PassageRange]:
-    if not all(sentence.is_code for sentence in sentences):
-        text = "\n".join(
-            [passage_heading(sentences[0]), *(sentence.text for sentence in sentences)]
-        )
-        yield PassageRange(sentences[0].ordinal, sentences[-1].ordinal, text)
+def _groups(sentences: Iterable[SentenceRecord]) -> Iterator[list[SentenceRecord]]:
+    """The sentences of each passage; only those of one passage are in memory."""
+    waiting: list[SentenceRecord] = []
+    position = 0  # of the first waiting sentence
+
+    def rows() -> Iterator[tuple[int, tuple[str, str], int]]:
+        for sentence in sentences:
+            waiting.append(sentence)
+            yield sentence.kind, (sentence.heading, sentence.path), len(sentence.text)
+
+    for first, last in passage_ranges(rows()):
+        yield waiting[first - position : last + 1 - position]
+        del waiting[: last + 1 - position]
+        position = last + 1

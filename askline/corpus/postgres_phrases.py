@@ -68,6 +68,10 @@ class _Encoding:
     lists: int = 0
     """The number of inverted lists; 0 as long as search is exact."""
 
+    def is_as(self, other: _Encoding) -> bool:
+        """Whether the same model has encoded the same passages."""
+        return (self.format, self.model) == (other.format, other.model)
+
 
 class PostgresPhrases:
     """The phrases of a corpus in a database. Several threads may use it."""
@@ -92,7 +96,9 @@ class PostgresPhrases:
         """
         Encode the documents that are not encoded; without `model`, with the model used last.
 
-        A role that may only read uses the phrases that are there.
+        A role that may only read uses the phrases that are there. Only a `model` that is given
+        replaces the phrases of another one: machines with different versions of askline would
+        otherwise replace them again and again.
         """
         with self._errors():
             if model is None and not self._is_encoding_due():
@@ -103,10 +109,12 @@ class PostgresPhrases:
             elif known is not None and self._has_phrases():
                 home = known.home or "en"
             else:
-                home = choose_language([self._store])
+                known, home = None, choose_language([self._store])
             loaded = self._loaded(home)
             wanted = _Encoding(FORMAT, loaded.config.identity, home, loaded.config.size + 1)
-            if known is None or (known.format, known.model) != (wanted.format, wanted.model):
+            if known is None or not known.is_as(wanted):
+                if model is None and known is not None and known.format == FORMAT:
+                    raise self._other_model(known, loaded)
                 self._start(wanted)
             while self._encode_batch(loaded, on_document):
                 pass
@@ -114,32 +122,18 @@ class PostgresPhrases:
 
     def retriever(self) -> PhraseRetriever:
         """A retriever over the phrases; what is missing is encoded first if the role may write."""
-        with self._errors():
-            is_due = self._pool.cache is None and self._is_encoding_due()
-            known = self._encoding()
-        is_usable = known is not None and known.format == FORMAT
-        # In a snapshot nothing can be written. Phrases of another model are not replaced: machines
-        # with different versions would replace them again and again.
-        if is_due and (
-            known is None
-            or not is_usable
-            or self._loaded(known.home).config.identity == known.model
-        ):
+        if self._pool.cache is None:  # in a snapshot, nothing can be written
             self.encode()
+        with self._errors():
             known = self._encoding()
-            is_usable = True
-        if known is None or not is_usable:
+        if known is None or known.format != FORMAT:
             raise CorpusError(
-                f"{self._name}: No phrases are encoded, and this role may not write. With "
-                "one that may: askline index PATH... --to URL --phrases"
+                f"{self._name}: No phrases are encoded, and this role may not write. With one that "
+                "may: askline index PATH... --to URL --phrases"
             )
         model = self._loaded(known.home)
         if model.config.identity != known.model:
-            raise CorpusError(
-                f"{self._name}: The phrases are of the model {known.model}, and the model "
-                f"here is {model.config.identity}. Use the same model on all machines, or encode "
-                "them again: askline index PATH... --to URL --phrase-model DIR"
-            )
+            raise self._other_model(known, model)
         return PhraseRetriever(self._store, self, model)
 
     def status(self) -> PhraseIndexStatus:
@@ -206,9 +200,10 @@ class PostgresPhrases:
         with self._pool.writing():
             self._create_extension()
             schema = self._extension_schema()
+            self._lock_encoding()
             self._pool.execute("LOCK TABLE phrases, encoded_documents IN ACCESS EXCLUSIVE MODE")
             known = self._encoding()
-            if known is not None and (known.format, known.model) == (wanted.format, wanted.model):
+            if known is not None and known.is_as(wanted):
                 return  # another machine was faster
             self._pool.execute("TRUNCATE phrases, encoded_documents")
             self._pool.execute("ALTER TABLE phrases DROP COLUMN IF EXISTS vector")
@@ -241,18 +236,21 @@ class PostgresPhrases:
 
     def _claim(self, missing: Sequence[int]) -> list[int]:
         """Some of these documents, which no other machine encodes until the transaction ends."""
-        claimed: list[int] = []
         for first in range(0, len(missing), _CLAIMED_DOCUMENTS):
             rows = self._pool.execute(
-                f"SELECT id FROM unnest(%s::bigint[]) AS id WHERE pg_try_advisory_xact_lock("
-                f"{_LOCK_KEY}) AND NOT EXISTS "
-                "(SELECT 1 FROM encoded_documents e WHERE e.document = id)",
+                "SELECT id FROM unnest(%s::bigint[]) AS id "
+                f"WHERE pg_try_advisory_xact_lock({_LOCK_KEY})",
                 [list(missing[first : first + _CLAIMED_DOCUMENTS])],
             )
-            claimed += [row[0] for row in rows]
-            if claimed:
-                break
-        return claimed
+            # Another machine may have encoded them just before, so they are looked up again.
+            rows = self._pool.execute(
+                "SELECT id FROM unnest(%s::bigint[]) AS id WHERE NOT EXISTS "
+                "(SELECT 1 FROM encoded_documents e WHERE e.document = id) ORDER BY id",
+                [[row[0] for row in rows]],
+            )
+            if rows:
+                return [row[0] for row in rows]
+        return []
 
     def _next_passages(
         self, document_ids: Sequence[int]
@@ -317,6 +315,7 @@ class PostgresPhrases:
         if known is None or known.lists or not self._has_many_rows():
             return
         with self._pool.writing():
+            self._lock_encoding()
             self._pool.execute("LOCK TABLE phrases IN SHARE MODE")
             known = self._encoding()
             if known is None or known.lists:
@@ -338,6 +337,17 @@ class PostgresPhrases:
         return bool(found)
 
     # The model and the extension
+
+    def _other_model(self, known: _Encoding, model: PhraseModel) -> CorpusError:
+        return CorpusError(
+            f"{self._name}: The phrases are of the model {known.model}, and the model here is "
+            f"{model.config.identity}. Use the same version on all machines, or encode all phrases "
+            f"again: askline index PATH... --to URL --phrase-model {known.home or 'en'}"
+        )
+
+    def _lock_encoding(self) -> None:
+        """Wait for machines that add phrases, before their tables are locked."""
+        self._pool.execute("SELECT 1 FROM settings WHERE name = %s FOR UPDATE", [_SETTING])
 
     def _encoding(self) -> _Encoding | None:
         rows = self._pool.execute("SELECT value FROM settings WHERE name = %s", [_SETTING])

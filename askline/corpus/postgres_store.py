@@ -74,7 +74,7 @@ class PostgresStore(DocumentStore):
                         "askline index PATH... --to URL"
                     )
                 if version < len(MIGRATIONS):
-                    prepare_schema(pool, schema, index_format=FORMAT)
+                    _migrate(pool, schema, version)
         except CorpusError as error:
             pool.close()
             place = str(server)
@@ -175,10 +175,8 @@ class PostgresStore(DocumentStore):
                 for at in order:
                     record = records[at]
                     self._check_path(record.name, record.path)
-                    counts[at] = self._insert(record, generation)
+                    document_id, counts[at] = self._insert(record, generation)
                     if record.problem is None:
-                        document_id = self.document_id(record.name)
-                        assert document_id is not None  # it has just been inserted
                         own = indexed_passages(record.title, record.sentences)
                         passages.append((document_id, own))
                 self.postings.add(passages)
@@ -413,6 +411,20 @@ class PostgresStorage(Storage):
     def close(self) -> None:
         """Close the connections."""
         self.store.close()
+
+
+def _migrate(pool: PostgresPool, schema: str, version: int) -> None:
+    from psycopg import errors
+
+    try:
+        prepare_schema(pool, schema, index_format=FORMAT)
+    except errors.InsufficientPrivilege as error:
+        if version == 0:
+            raise
+        raise CorpusError(
+            f"The tables are of version {version}, and this askline needs {len(MIGRATIONS)}. Run "
+            "this version once with the role that owns them: askline status URL"
+        ) from error
 
 
 def _storable(document: DocumentRecord) -> DocumentRecord:

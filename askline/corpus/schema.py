@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ..errors import CorpusError, NotReadReason
+from ..text.readers.document import SENTENCE_KINDS
+from ..text.readers.prepared import PassageColumns, RowRecord, SentenceRecord
 
 __all__ = [
     "CHECKED_COLUMNS",
@@ -29,10 +31,6 @@ __all__ = [
     "migrate",
 ]
 
-SENTENCE_KINDS = ("sentence", "heading", "code", "cell", "row", "columns")
-"""The table stores the position in this tuple."""
-_HEADING_KINDS = {SENTENCE_KINDS.index("heading"), SENTENCE_KINDS.index("columns")}
-_CODE_KIND = SENTENCE_KINDS.index("code")
 
 _SAME_NAME = "name is_file size modified sha256 kind encoding title unit characters problem"
 DOCUMENT_COLUMNS: dict[str, str] = {
@@ -53,57 +51,6 @@ CHECKED_COLUMNS = (
 Columns in the checksum of a document: all that do not change while it is stored, except the reason
 of its problem, which earlier versions did not have.
 """
-
-
-class SentenceRecord(NamedTuple):
-    """A sentence of a document, in the order of the columns of the table `sentences`."""
-
-    ordinal: int
-    """The position of the sentence in its document, from 0."""
-    start: int
-    end: int
-    """Characters of the original."""
-    number: int
-    """The line, page, paragraph, slide or other unit, from 1."""
-    kind: int
-    """The position in SENTENCE_KINDS."""
-    heading: str
-    """The nearest heading above, with the names of the columns in a table."""
-    text: str
-    path: str = ""
-    """The headings above from the highest to the nearest, one per line."""
-    lead_in: str = ""
-    """The sentence with a colon that introduces the list or table of this sentence."""
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """The path of headings from the highest to the nearest."""
-        return tuple(self.path.split("\n")) if self.path else ()
-
-    @property
-    def is_heading(self) -> bool:
-        """True for a heading and for the row that names the columns of a table."""
-        return self.kind in _HEADING_KINDS
-
-    @property
-    def is_code(self) -> bool:
-        """True for a code block, which is shown beside an answer and is never one."""
-        return self.kind == _CODE_KIND
-
-    @property
-    def is_candidate(self) -> bool:
-        """Whether it can be an answer."""
-        return not (self.is_heading or self.is_code)
-
-
-class RowRecord(NamedTuple):
-    """A row of a csv or jsonl file."""
-
-    start: int
-    """The first character of its text in the original."""
-    row: int
-    id: str
-    """The row's own id; empty if it has none."""
 
 
 class SkippedRecord(NamedTuple):
@@ -152,9 +99,11 @@ class DocumentRecord:
     path: str | None = None
     """The absolute path of a file, to read it again; None for a text."""
     sentences: Iterable[SentenceRecord] = field(default=(), repr=False)
-    """Iterated once, while the sentences are written."""
+    """Iterated once, while the sentences are written; `SentenceColumns` are written fastest."""
     rows: Iterable[RowRecord] = field(default=(), repr=False)
     """Iterated once; in order."""
+    passages: PassageColumns | None = field(default=None, repr=False)
+    """For the search index; None if they are to be made from the sentences."""
 
 
 class FileState(NamedTuple):

@@ -13,7 +13,8 @@ import json
 import shutil
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,7 +24,8 @@ import tantivy
 from ..errors import CorpusError
 from .bm25 import Stemmer, inverse_document_frequency
 from .lock import BusyError, writer_lock
-from .passages import PassageHit, indexed_passages
+from .passages import IndexedPassage, PassageHit, indexed_passages
+from .schema import DocumentRecord
 from .storage_errors import SearchIndexDamagedError, search_read_errors, search_write_errors
 from .store import Store
 
@@ -33,6 +35,7 @@ __all__ = [
     "FieldStatistics",
     "FieldTerm",
     "FoundPassage",
+    "PassageWriter",
     "SearchIndex",
     "TermMatch",
     "field_terms",
@@ -305,29 +308,110 @@ class SearchIndex:
 
     def update(self, store: Store) -> None:
         """Apply the changes of the store since the stamp, and write a new stamp."""
-        stamp, identity, generation = self.stamp(), store.identity, store.generation
-        if stamp == (identity, generation):
+        stamp = self.stamp()
+        if stamp == (store.identity, store.generation):
             return
+        since = stamp[1] if stamp and stamp[0] == store.identity else -1
         with search_write_errors(self.folder):
-            writer = self._index.writer(_WRITER_BYTES, 1)
-            # Files of a killed writer have names that this writer would use.
-            writer.garbage_collect_files()
-            since = stamp[1] if stamp and stamp[0] == identity else -1
-            if not store.removals_from <= since <= generation:
+            writer = self._writer()
+            if not store.removals_from <= since <= store.generation:
                 since = -1
                 writer.delete_all_documents()
-            removed, added = store.changes(since)
-            for document_id in removed:
+            self._commit(writer, store, since, frozenset())
+
+    def _writer(self) -> tantivy.IndexWriter:
+        writer = self._index.writer(_WRITER_BYTES, 1)
+        # Files of a killed writer have names that this writer would use.
+        writer.garbage_collect_files()
+        return writer
+
+    def _commit(
+        self, writer: tantivy.IndexWriter, store: Store, since: int, written: Set[int]
+    ) -> None:
+        """Write what has changed since a generation, without the documents already written."""
+        identity, generation = store.identity, store.generation
+        removed, added = store.changes(since)
+        for document_id in removed:
+            writer.delete_documents_by_term("document", document_id)
+        for document_id in added:
+            if document_id not in written:
                 writer.delete_documents_by_term("document", document_id)
-            for document_id in added:
-                _add_document(writer, store, document_id)
-            writer.delete_documents_by_term("mark", "stamp")
-            writer.add_document(
-                tantivy.Document(mark="stamp", stamp=f"{identity} {generation} {FORMAT}")
-            )
-            writer.commit()
-            writer.wait_merging_threads()
-            self._index.reload()
+                header = store.document(document_id)
+                title = header.title if header else ""
+                own = indexed_passages(title, store.iter_sentences(document_id))
+                _add_passages(writer, document_id, own)
+        writer.delete_documents_by_term("mark", "stamp")
+        writer.add_document(
+            tantivy.Document(mark="stamp", stamp=f"{identity} {generation} {FORMAT}")
+        )
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+
+
+class PassageWriter:
+    """
+    Writes the passages of documents to the index while the documents are stored.
+
+    `add` gets each document once it is committed in the store. Nothing is visible in the index
+    before `finish`, which writes the stamp: if the process ends before that, or if writing fails,
+    the next update takes the documents from the store. Needs the writer lock of the folder.
+    """
+
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.search = SearchIndex.open(folder / SEARCH_FOLDER)
+        self._store = store
+        self._folder = folder / SEARCH_FOLDER
+        self._start = store.identity, store.generation
+        self._writer: tantivy.IndexWriter | None = None
+        self._written: set[int] = set()
+        is_current = self.search is not None and self.search.stamp() == self._start
+        self._is_usable = is_current or self._start[1] == 0
+
+    def add(self, document_id: int, document: DocumentRecord) -> None:
+        """Write a document that was just stored."""
+        if not self._is_usable or document.passages is None or document.problem is not None:
+            return  # it is taken from the store later
+        try:
+            with search_write_errors(self._folder):
+                if self._writer is None:
+                    if self._start[1] == 0:
+                        self.search = SearchIndex.create(self._folder)
+                    assert self.search is not None  # it is current
+                    self._writer = self.search._writer()
+                _add_passages(self._writer, document_id, document.passages.passages())
+        except CorpusError:
+            self.close()
+        else:
+            self._written.add(document_id)
+
+    def finish(self) -> None:
+        """Make what was added visible, with all other changes of the store."""
+        store, (identity, since) = self._store, self._start
+        writer, self._writer = self._writer, None
+        if writer is None or self.search is None:
+            return
+        if store.identity != identity or not store.removals_from <= since <= store.generation:
+            _abandon(writer)  # the store was written anew
+            return
+        with suppress(CorpusError), search_write_errors(self._folder):
+            self.search._commit(writer, store, since, self._written)
+            return
+        _abandon(writer)
+
+    def close(self) -> None:
+        """Forget what was added and not finished."""
+        writer, self._writer = self._writer, None
+        self._is_usable = False
+        if writer is not None:
+            _abandon(writer)
+
+
+def _abandon(writer: tantivy.IndexWriter) -> None:
+    """Release the lock of the index; a writer that is only forgotten may be kept by a traceback."""
+    with suppress(Exception):
+        writer.rollback()
+        writer.wait_merging_threads()
 
 
 def term_weights(frequencies: Mapping[FieldTerm, int], passages: int) -> dict[str, float]:
@@ -391,19 +475,13 @@ def _has_own_checksum(file: Path) -> bool:
     return bool(zlib.crc32(data[: -8 - length]) == expected)
 
 
-def _add_document(writer: tantivy.IndexWriter, store: Store, document_id: int) -> None:
-    """Replace the passages of a document."""
-    writer.delete_documents_by_term("document", document_id)
-    header = store.document(document_id)
-    title = header.title if header else ""
-    for passage in indexed_passages(title, store.iter_sentences(document_id)):
+def _add_passages(
+    writer: tantivy.IndexWriter, document_id: int, passages: Iterable[IndexedPassage]
+) -> None:
+    for first, last, words, title_words in passages:
         writer.add_document(
             tantivy.Document(
-                document=document_id,
-                first=passage.first,
-                last=passage.last,
-                text=passage.words,
-                title=passage.title_words,
+                document=document_id, first=first, last=last, text=words, title=title_words
             )
         )
 

@@ -2,29 +2,76 @@
 Labelled question sets: one reader per format, all of them return a `QuestionSet`.
 
 `load_dataset("wikiqa:test")` finds a dataset by name; the readers take the path of a file. If a
-file has problems, one `DataError` reports every bad row, and nothing of the file is returned.
+file has problems, one `DataError` reports every bad row, and nothing of the file is returned. The
+readers are imported when they are first used: a command that reads lines needs none of them.
 """
 
 from __future__ import annotations
 
-from .datasets import dataset_names, load_dataset, load_paragraphs
-from .jsonl_questions import read_jsonl, read_pairs, write_jsonl
-from .natural_questions import read_asnq, read_natural_questions
-from .selqa import read_selqa
-from .squad import (
-    AnswerSpan,
-    Paragraph,
-    ParagraphSet,
-    SpanQuestion,
-    hold_out,
-    read_paragraphs,
-    read_squad,
-    to_question_set,
-)
-from .statistics import DatasetStatistics, compute_statistics
-from .transforms import filter_questions, pad
-from .trecqa import read_trecqa, read_trecqa_all
-from .wikiqa import read_wikiqa
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .datasets import dataset_names, load_dataset, load_paragraphs
+    from .jsonl_questions import read_jsonl, read_pairs, write_jsonl
+    from .natural_questions import read_asnq, read_natural_questions
+    from .selqa import read_selqa
+    from .squad import (
+        AnswerSpan,
+        Paragraph,
+        ParagraphSet,
+        SpanQuestion,
+        hold_out,
+        read_paragraphs,
+        read_squad,
+        to_question_set,
+    )
+    from .statistics import DatasetStatistics, compute_statistics
+    from .transforms import filter_questions, pad
+    from .trecqa import read_trecqa, read_trecqa_all
+    from .wikiqa import read_wikiqa
+
+_MODULES = {
+    "datasets": (
+        "dataset_names",
+        "load_dataset",
+        "load_paragraphs",
+    ),
+    "jsonl_questions": (
+        "read_jsonl",
+        "read_pairs",
+        "write_jsonl",
+    ),
+    "natural_questions": (
+        "read_asnq",
+        "read_natural_questions",
+    ),
+    "selqa": ("read_selqa",),
+    "squad": (
+        "AnswerSpan",
+        "Paragraph",
+        "ParagraphSet",
+        "SpanQuestion",
+        "hold_out",
+        "read_paragraphs",
+        "read_squad",
+        "to_question_set",
+    ),
+    "statistics": (
+        "DatasetStatistics",
+        "compute_statistics",
+    ),
+    "transforms": (
+        "filter_questions",
+        "pad",
+    ),
+    "trecqa": (
+        "read_trecqa",
+        "read_trecqa_all",
+    ),
+    "wikiqa": ("read_wikiqa",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "AnswerSpan",
@@ -52,3 +99,14 @@ __all__ = [
     "to_question_set",
     "write_jsonl",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

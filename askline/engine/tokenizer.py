@@ -266,7 +266,7 @@ def _is_ideograph(one: str) -> bool:
 
 def _read_entries(path: Path) -> dict[str, Any]:
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries = json.loads(path.read_bytes())
     except FileNotFoundError:
         raise ModelError(f"No {path.name} in {path.parent}. Copy the folder again.") from None
     except (OSError, ValueError) as error:

@@ -7,7 +7,6 @@ components, so that the loaded object belongs to the process and not to the comp
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ __all__ = [
     "DEFAULT_SPEC",
     "RankedText",
     "answer_relevance",
-    "arank_texts",
     "loaded_corpus",
     "loaded_ranker",
     "rank_texts",
@@ -100,20 +98,6 @@ def rank_texts(
     scores = ranking_relevance(ranking)
     ranked = [RankedText(hit.index, score) for hit, score in zip(ranking.hits, scores, strict=True)]
     return ranked[: check_top_k(top_k)]
-
-
-async def arank_texts(
-    ranker: str | Ranker,
-    question: str,
-    texts: Sequence[str],
-    *,
-    top_k: int | None = None,
-    deadline_ms: float | None = None,
-) -> list[RankedText]:
-    """`rank_texts` in a thread, so that an event loop goes on; loading too."""
-    return await asyncio.to_thread(
-        rank_texts, ranker, question, texts, top_k=top_k, deadline_ms=deadline_ms
-    )
 
 
 def score_pairs(ranker: str | Ranker, pairs: Sequence[tuple[str, str]]) -> list[float]:

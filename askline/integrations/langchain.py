@@ -16,9 +16,7 @@ from ..corpus.results import Answer, Answers
 from ..errors import MissingExtraError
 from .common import (
     DEFAULT_SPEC,
-    RankedText,
     answer_relevance,
-    arank_texts,
     loaded_corpus,
     rank_texts,
 )
@@ -68,26 +66,6 @@ class AsklineRerank(BaseDocumentCompressor):
         ranked = rank_texts(
             self.ranker, query, texts, top_k=self.top_n, deadline_ms=self.deadline_ms
         )
-        return self._select(documents, ranked)
-
-    async def acompress_documents(
-        self,
-        documents: Sequence[Document],
-        query: str,
-        callbacks: Callbacks | None = None,  # noqa: ARG002
-    ) -> list[Document]:
-        """`compress_documents` in a thread."""
-        texts = [document.page_content for document in documents]
-        if not texts:
-            return []
-        ranked = await arank_texts(
-            self.ranker, query, texts, top_k=self.top_n, deadline_ms=self.deadline_ms
-        )
-        return self._select(documents, ranked)
-
-    def _select(
-        self, documents: Sequence[Document], ranked: Sequence[RankedText]
-    ) -> list[Document]:
         return [
             documents[each.index].model_copy(
                 update={
@@ -100,6 +78,15 @@ class AsklineRerank(BaseDocumentCompressor):
             for each in ranked
             if self.score_threshold is None or each.relevance_score >= self.score_threshold
         ]
+
+    async def acompress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+    ) -> list[Document]:
+        """`compress_documents` in a thread."""
+        return await asyncio.to_thread(self.compress_documents, documents, query, callbacks)
 
 
 class AsklineRetriever(BaseRetriever):

@@ -7,7 +7,6 @@ The nodes of the caller are not changed: the result has new `NodeWithScore`s aro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 from ..corpus.corpus import Corpus
@@ -15,9 +14,7 @@ from ..corpus.results import Answer, Answers
 from ..errors import MissingExtraError
 from .common import (
     DEFAULT_SPEC,
-    RankedText,
     answer_relevance,
-    arank_texts,
     loaded_corpus,
     rank_texts,
 )
@@ -60,26 +57,6 @@ class AsklineRerank(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        query = self._begin(nodes, query_bundle)
-        if not nodes:
-            return []
-        ranked = rank_texts(
-            self.ranker, query, _texts(nodes), top_k=self.top_n, deadline_ms=self.deadline_ms
-        )
-        return self._end(nodes, ranked)
-
-    async def _apostprocess_nodes(
-        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
-    ) -> list[NodeWithScore]:
-        query = self._begin(nodes, query_bundle)
-        if not nodes:
-            return []
-        ranked = await arank_texts(
-            self.ranker, query, _texts(nodes), top_k=self.top_n, deadline_ms=self.deadline_ms
-        )
-        return self._end(nodes, ranked)
-
-    def _begin(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> str:
         if query_bundle is None:
             raise ValueError(
                 "AsklineRerank needs a query, got None. Give query_bundle or query_str."
@@ -89,16 +66,27 @@ class AsklineRerank(BaseNodePostprocessor):
                 query=query_bundle, nodes=nodes, top_n=self.top_n, model_name=self.ranker
             )
         )
-        query: str = query_bundle.query_str
-        return query
-
-    def _end(self, nodes: list[NodeWithScore], ranked: Sequence[RankedText]) -> list[NodeWithScore]:
+        if not nodes:
+            return []
+        texts = [each.node.get_content(metadata_mode=MetadataMode.EMBED) for each in nodes]
+        ranked = rank_texts(
+            self.ranker,
+            query_bundle.query_str,
+            texts,
+            top_k=self.top_n,
+            deadline_ms=self.deadline_ms,
+        )
         found = [
             NodeWithScore(node=nodes[each.index].node, score=each.relevance_score)
             for each in ranked
         ]
         _dispatcher.event(ReRankEndEvent(nodes=found))
         return found
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._postprocess_nodes, nodes, query_bundle)
 
 
 class AsklineRetriever(BaseRetriever):
@@ -139,10 +127,6 @@ class AsklineRetriever(BaseRetriever):
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
-
-
-def _texts(nodes: Sequence[NodeWithScore]) -> list[str]:
-    return [each.node.get_content(metadata_mode=MetadataMode.EMBED) for each in nodes]
 
 
 def _node(answer: Answer, answers: Answers, corpus: Corpus) -> TextNode:

@@ -163,6 +163,7 @@ def build_index(
     text: str = "text",
     build: str = "",
     phrases: bool = False,
+    shuffle: bool = True,
 ) -> list[ShardInfo]:
     """
     Build a sharded index of the texts of a frame, one shard per task; `Corpus.open` reads it.
@@ -171,13 +172,20 @@ def build_index(
     twice, leaves one shard. If the driver is killed, call it again: shards of the same `build` are
     kept. Give another `build`, such as a date, when the texts have changed: the old index is read
     until the new one is complete. With `phrases`, the phrases are encoded too.
+
+    With `shuffle=False`, texts go to shards by the files that they are in, and are not sent between
+    the executors. This is for a frame that only reads files, because each attempt of a task must
+    get the same texts. There are at most `shards` shards with texts, as even as the files are.
     """
     if shards < 1:
         raise InputError(f"shards must be at least 1, got {shards}.")
+    if not shuffle:
+        build = f"{build} {_file_partitions(frame)}"
     target = os.path.abspath(os.path.expanduser(os.fspath(folder)))
     columns = frame.select(frame[id].cast("string").alias("id"), frame[text].alias("text"))
     task = partial(_write_shards, folder=target, build=build, phrases=phrases)
-    rows = columns.repartition(shards, "id").mapInArrow(task, _SHARD_SCHEMA).collect()
+    parted = columns.repartition(shards, "id") if shuffle else columns.coalesce(shards)
+    rows = parted.mapInArrow(task, _SHARD_SCHEMA).collect()
     found = {row[0]: ShardInfo(*row[1:]) for row in rows}
     for number in range(shards):  # Spark may leave out a task that has no rows
         if number not in found:
@@ -198,6 +206,22 @@ def _arrow_schema(frame: DataFrame) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(frame.schema)
+
+
+def _file_partitions(frame: DataFrame) -> str:
+    """A digest of all that decides which files Spark reads in which partition."""
+    files = sorted(frame.inputFiles())
+    if not files:
+        raise InputError(
+            "With shuffle=False, the frame must read files, such as spark.read.parquet(...). "
+            "Leave out shuffle=False."
+        )
+    session = frame.sparkSession
+    names = ("maxPartitionBytes", "openCostInBytes", "minPartitionNum", "maxPartitionNum")
+    settings = [session.conf.get(f"spark.sql.files.{name}", None) for name in names]
+    parallelism = session.sparkContext.defaultParallelism
+    described = json.dumps([files, settings, parallelism])
+    return hashlib.sha256(described.encode()).hexdigest()
 
 
 def _partition() -> int:

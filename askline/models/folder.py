@@ -79,10 +79,15 @@ class ModelFolder:
                 f"{path} is not a valid safetensors file ({error}). Copy the folder again."
             ) from error
 
+    @property
+    def has_shipped_vectors(self) -> bool:
+        """Whether the model was trained with the word vectors that ship with askline."""
+        return bool(self.config.get("vectors") == {"name": SHIPPED})
+
     def vectors(self) -> WordVectors:
         """The word vectors that the model was trained with."""
         entry = self.config.get("vectors")
-        if entry == {"name": SHIPPED}:
+        if self.has_shipped_vectors:
             return WordVectors.load()
         if entry == {"file": _VECTORS}:
             return WordVectors.load(self.path / _VECTORS)

@@ -20,16 +20,16 @@ from safetensors import safe_open
 
 __all__ = ["MappedTensors", "map_tensors", "release_pages"]
 
-_DTYPES = {
-    "BOOL": np.bool_,
-    "U8": np.uint8,
-    "I8": np.int8,
-    "I16": np.int16,
-    "I32": np.int32,
-    "I64": np.int64,
-    "F16": np.float16,
-    "F32": np.float32,
-    "F64": np.float64,
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "BOOL": np.dtype("?"),
+    "U8": np.dtype("u1"),
+    "I8": np.dtype("i1"),
+    "I16": np.dtype("<i2"),
+    "I32": np.dtype("<i4"),
+    "I64": np.dtype("<i8"),
+    "F16": np.dtype("<f2"),
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
 }
 _LENGTH_BYTES = 8  # of the number in front of the header
 
@@ -83,8 +83,7 @@ def _view(
         known = ", ".join(_DTYPES)
         raise ValueError(f"the data type of a tensor must be one of {known}, got {dtype}")
     first, last = offsets
-    kind = np.dtype(_DTYPES[dtype]).newbyteorder("<")
-    count = (last - first) // kind.itemsize
-    if not count:
-        return np.empty(shape, kind)
-    return np.frombuffer(mapped, kind, count, start + first).reshape(shape)
+    if first == last:
+        return np.empty(shape, _DTYPES[dtype])
+    view: NDArray[Any] = np.ndarray(shape, _DTYPES[dtype], mapped, start + first)
+    return view

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import shake_128
 from importlib.resources import files
 from itertools import repeat
@@ -66,7 +67,7 @@ class WordVectors:
                 f"Expected rows, scales and rarities for {count} words, "
                 f"got {self.rows.shape}, {self.scales.shape} and {self.rarity.shape}."
             )
-        row_of = {word: row for row, word in enumerate(self.words)}
+        row_of = dict(zip(self.words, range(count), strict=True))
         if len(row_of) != count:
             raise InputError(f"Words must be distinct, got {count} with {len(row_of)} distinct.")
         object.__setattr__(self, "row_of", row_of)
@@ -160,8 +161,14 @@ class WordVectors:
 
     @classmethod
     def load(cls, path: str | PathLike[str] | None = None) -> WordVectors:
-        """Read a file written by `save`; without a path, the vectors that ship with askline."""
-        file = Path(path) if path is not None else _shipped_file()
+        """
+        Read a file written by `save`; without a path, the vectors that ship with askline.
+
+        The shipped vectors are read once per process.
+        """
+        if path is None:
+            return _shipped_vectors()
+        file = Path(path)
         try:
             tensors = map_tensors(file)
             metadata = tensors.metadata
@@ -186,8 +193,9 @@ def rarity_by_rank(count: int) -> NDArray[np.float32]:
     return np.asarray(ranks, np.float32)
 
 
-def _shipped_file() -> Path:
-    return Path(str(files("askline.models") / "shipped" / "vectors.safetensors"))
+@cache
+def _shipped_vectors() -> WordVectors:
+    return WordVectors.load(str(files("askline.models") / "shipped" / "vectors.safetensors"))
 
 
 def _hashed_vectors(words: Sequence[str], dimensions: int) -> NDArray[np.float32]:

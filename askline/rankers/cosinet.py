@@ -41,14 +41,21 @@ class Cosinet(Ranker):
     folder: str | None
     """As given to `load`; empty for the shipped model, None if not loaded from a folder."""
     network: CosinetNetwork | FirstStageNetwork = field(repr=False)
-    vectors: WordVectors = field(repr=False)
+    own_vectors: WordVectors | None = field(repr=False)
+    """None for the vectors that ship with askline, which are read when they are first needed."""
 
     @classmethod
     def load(cls, folder: str | PathLike[str] = "") -> Cosinet:
         """Load a model folder, or the shipped first-stage filter."""
         path = fspath(folder) or str(files("askline.models") / "shipped" / "cosinet")
         opened = ModelFolder.open(path, kind=(CosinetConfig.kind, FirstStageConfig.kind))
-        return cls(fspath(folder), _network(opened), opened.vectors())
+        own_vectors = None if opened.has_shipped_vectors else opened.vectors()
+        return cls(fspath(folder), _network(opened), own_vectors)
+
+    @property
+    def vectors(self) -> WordVectors:
+        """The word vectors that the network was trained with."""
+        return WordVectors.load() if self.own_vectors is None else self.own_vectors
 
     @property
     def listwise(self) -> bool:

@@ -63,10 +63,10 @@ _FUNCTION_WORDS = {
         naar maar was wordt werd over tot dan nog hun heeft hebben deze die wie wat wanneer waar hoe
         waarom welke ik""",
 }
-_LANGUAGES_OF: dict[str, tuple[str, ...]] = {
-    word: tuple(code for code, words in _FUNCTION_WORDS.items() if word in words.split())
-    for word in {word for words in _FUNCTION_WORDS.values() for word in words.split()}
-}
+_LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
+for _code, _words in _FUNCTION_WORDS.items():
+    for _word in dict.fromkeys(_words.split()):
+        _LANGUAGES_OF[_word] = (*_LANGUAGES_OF.get(_word, ()), _code)
 # By the first word of the Unicode name of a letter.
 _SCRIPTS = {
     "ARABIC": "ar",

@@ -11,7 +11,8 @@ research/decisions/sentence-splitting.md has the measurements behind them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from typing import Literal
 
 __all__ = [
@@ -100,6 +101,10 @@ _MARK = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
+_ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
+_OTHER_ASCII_MARKS = "!?"
+_OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
+_SHORT_REST = 8
 _ENUMERATOR = re.compile(
     r"\s*(?:(?:Table|Figure|Example)[ \u00a0])?[(\[]?"
     r"(?:(?:\d{1,3}\.){0,5}\d{1,3}|[ivxIVX]{2,4})[ ]?\Z"
@@ -134,25 +139,89 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
     """
     spans: list[tuple[int, int]] = []
     caseless = text.islower()  # then a lowercase letter is no sign that a sentence continues
-    for first, end in _blocks(text):
+    next_mark = _next_mark(text)
+    lines = text.splitlines(keepends=True)
+    for first, end in _blocks(lines) if len(lines) > 1 else ((0, len(text)),):
         start = first
-        for match in _MARK.finditer(text, start, end):
+        begin = -1  # where the sentence begins, if that is known
+        is_line = False  # whether the last sentence ends with a mark and a line break
+        at = next_mark(start, end)
+        while at >= 0:
+            # The usual end of a sentence is decided here, because the pattern takes much longer.
             if (
-                _ends_without_space(text, start, match)
-                if match["next"] is None
-                else _ends_sentence(text, start, match, caseless)
+                text[at : at + 2] == ". "
+                and text[at + 2 : at + 3].isupper()
+                and at - start > _WORD_LOOKBACK
+                and at + 2 < end
+                and _is_plain_word(text[at - _WORD_LOOKBACK : at].rpartition(" ")[2])
             ):
-                cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
-                if text[cut : cut + 2] in _REFERENCE_STARTS and text[cut - 2] not in " .":
-                    reference = _REFERENCE.match(text, cut, end)
-                    cut = reference.end() if reference else cut
+                if 0 <= begin > at - _MAX_CHARACTERS:
+                    spans.append((begin, at + 1))
+                else:
+                    _append(spans, text, start, at + 1)
+                start, begin = at + 1, at + 2
+                at = next_mark(start, end)
+                continue
+            following = text[at + 1 : at + 2]
+            if text[at] == "." and following.isalnum() and not following.isupper():
+                at = next_mark(at + 1, end)  # `3.14`, `example.com`
+                continue
+            if end - at < _SHORT_REST and not text[at + 1 : end].strip():
+                is_line = at + 1 < end
+                break  # the rest is one sentence, whatever the mark means
+            match = _MARK.match(text, at, end)
+            if match is None:
+                at = next_mark(at + 1, end)
+                continue
+            if cut := _cut(text, start, end, match, caseless):
                 _append(spans, text, start, cut)
-                start = cut
-        if not text[start:end].isspace():  # what is left is mostly the end of a line
+                start, begin = cut, -1
+            at = next_mark(match.end(), end)
+        if begin >= 0 and end - begin <= _MAX_CHARACTERS:
+            spans.append((begin, begin + len(text[begin:end].rstrip())))
+        elif not text[start:end].isspace():  # what is left is mostly the end of a line
             _append(spans, text, start, end)
-            if start > first and text[spans[-1][0]] == "(":
+            if start > first and not is_line and text[spans[-1][0]] == "(":
                 _join_remark(spans, text)
     return spans
+
+
+def _next_mark(text: str) -> Callable[[int, int], int]:
+    """A function that finds the next mark in `text[start:end]`; -1 if there is none."""
+    others = _OTHER_ASCII_MARKS if text.isascii() else _OTHER_MARKS
+    for mark in others:
+        if mark in text:
+            break
+    else:
+        return partial(text.find, ".")  # several times as fast as the pattern
+
+    def search(start: int, end: int) -> int:
+        found = _ANY_MARK.search(text, start, end)
+        return found.start() if found else -1
+
+    return search
+
+
+@lru_cache(2**14)
+def _is_plain_word(word: str) -> bool:
+    """Whether a full stop after a word ends a sentence if a capital letter follows it."""
+    is_short = 1 < len(word) < _WORD_LOOKBACK
+    return is_short and word.isalnum() and word.lower() not in ABBREVIATIONS
+
+
+def _cut(text: str, start: int, end: int, match: re.Match[str], caseless: bool) -> int:
+    """The end of the sentence that a mark ends; 0 if it ends none."""
+    if match["next"] is None:
+        is_end = _ends_without_space(text, start, match)
+    else:
+        is_end = _ends_sentence(text, start, match, caseless)
+    if not is_end:
+        return 0
+    cut = match.end() if match["quote"] is None else _cut_at_quote(text, start, match)
+    if text[cut : cut + 2] in _REFERENCE_STARTS and text[cut - 2] not in " .":
+        reference = _REFERENCE.match(text, cut, end)
+        cut = reference.end() if reference else cut
+    return cut
 
 
 def _join_remark(spans: list[tuple[int, int]], text: str) -> None:
@@ -183,7 +252,7 @@ def _ends_without_space(text: str, start: int, match: re.Match[str]) -> bool:
     if word is None:
         return True
     starts_sentence = word[0].lower() in SENTENCE_STARTS
-    if text[word.end()] == ":" or _NAME_AHEAD.match(text, word.end()):
+    if text[word.end() : word.end() + 1] == ":" or _NAME_AHEAD.match(text, word.end()):
         return False
     around = max(at - _SPACE_LOOKAROUND, 0), at + _SPACE_LOOKAROUND
     return starts_sentence or not _SPACED_END.search(text, *around)
@@ -202,7 +271,7 @@ def _append(spans: list[tuple[int, int]], text: str, start: int, end: int) -> No
 
 def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """
-    Cut text without full stops: at the last line break of a window, or else between words.
+    Cut text without full stops at the last line break of a window, semicolon, comma or space.
 
     A window that would be less than a third full is cut between words too. Without white space, as
     in Chinese or in encoded data, it is cut after its last character.
@@ -212,6 +281,8 @@ def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         least = start + _WINDOW_CHARACTERS // 3
         cut = text.rfind("\n", least, stop + 1)
         if cut < 0:
+            cut = text.rfind("; ", least, stop) + 1 or text.rfind(", ", least, stop) + 1
+        if cut <= 0:
             cut = next((at for at in range(stop, least, -1) if text[at].isspace()), stop)
         yield start, start + len(text[start:cut].rstrip())
         start = cut
@@ -220,24 +291,34 @@ def _windows(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """The pieces of the text that no sentence crosses, in order."""
+def _blocks(lines: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """The pieces of the text that no sentence crosses, in order; lines have their line ends."""
     start = position = 0
     kind: str | None = None
-    closed = True  # whether the previous line ends like a sentence
-    for line in text.splitlines(keepends=True):
-        found = _LINE_START.match(line)
+    before = ""  # the previous line
+    for line in lines:
+        # Most lines start with a word, which the pattern would take longer to see.
+        found = None if line[:2].isalpha() else _LINE_START.match(line)
         if found and (
-            found["number"] is None or closed or kind == "number" or _FIRST_NUMBER.match(line)
+            found["number"] is None
+            or kind == "number"
+            or _is_closed(before)
+            or _FIRST_NUMBER.match(line)
         ):
             yield start, position
             start, kind = position, found.lastgroup
         position += len(line)
-        closed = line.isspace() or line.rstrip().endswith(_LINE_ENDINGS)
+        before = line
         if kind == "heading":
             yield start, position
             start, kind = position, None
     yield start, position
+
+
+def _is_closed(line: str) -> bool:
+    """Whether a line ends like a sentence."""
+    bare = line.rstrip()
+    return not bare or bare.endswith(_LINE_ENDINGS)
 
 
 def _cut_at_quote(text: str, start: int, match: re.Match[str]) -> int:
@@ -252,10 +333,14 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     at = match.start()
     if at - start < _ENUMERATOR_LOOKBACK and _ENUMERATOR.match(text, start, at):
         return False
-    lower = following[:1].islower() and not caseless
+    lower = following[:1].islower() and (not caseless or ")" in close)
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
     if mark != "." and kind != "name":
+        if len(mark) > 1 and text[max(at - 2, 0) : at].rstrip().endswith(","):
+            return False  # `0, 1, 2, ... 9`
+        if len(mark) > 2 and len(following) > 1 and following.isupper():
+            return False  # `CREATE TABLE ... AS SELECT`
         if mark[0] in ".…" and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
             return False  # `"ALTER TABLE ... RENAME"`
         return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)

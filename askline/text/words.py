@@ -23,9 +23,11 @@ __all__ = [
     "identifier_words",
     "identifier_words_flat",
     "normalize",
+    "spaced_words",
     "split_identifiers",
     "split_words",
     "split_words_flat",
+    "texts_with_identifiers",
 ]
 
 TOKENIZER_NAME = "unicode-words"
@@ -62,6 +64,17 @@ def split_words(text: str) -> list[str]:
     return _WORD.findall(normalize(text))
 
 
+def spaced_words(text: str) -> str:
+    """The words of a text in order, separated by white space; faster than `split_words`."""
+    if text.isascii():
+        return text.translate(_ASCII_TABLE)
+    # Line by line: most lines are pure ASCII, which is split three times as fast.
+    return " ".join(
+        line.translate(_ASCII_TABLE) if line.isascii() else " ".join(_WORD.findall(normalize(line)))
+        for line in text.splitlines()
+    )
+
+
 def split_identifiers(text: str) -> list[str]:
     """
     The words of a text, followed by the parts and the wholes of the identifiers in it.
@@ -80,6 +93,12 @@ def identifier_words(text: str) -> list[str]:
         for start, end in _identifier_tokens(text)
         for word in _identifier_words(text[start:end])
     ]
+
+
+def texts_with_identifiers(texts: Sequence[str]) -> set[int]:
+    """The positions of the texts that may have `identifier_words`; faster than text by text."""
+    starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
+    return {bisect_right(starts, start) - 1 for start, _ in _identifier_tokens(" ".join(texts))}
 
 
 def identifier_words_flat(texts: Sequence[str]) -> list[tuple[int, str]]:

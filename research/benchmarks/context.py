@@ -4,6 +4,7 @@ Sentences read in their paragraph, beside the same sentences read one by one.
     ASKLINE_DATA=DIR python -m research.benchmarks.context paragraphs [--folder DIR] [--most N]
     ASKLINE_DATA=DIR python -m research.benchmarks.context no_answer [--folder DIR] [--most N]
     ASKLINE_DATA=DIR python -m research.benchmarks.context corpora [--folder DIR] [--most N]
+    ASKLINE_DATA=DIR python -m research.benchmarks.context precision [--folder DIR] [--most N]
 
 `paragraphs`: SQuAD v1.1 dev, MAP and P@1 over the sentences of the paragraph, one by one at full
 depth and in context at every depth, and exact match and F1 of the phrase that the same pass reads
@@ -11,7 +12,8 @@ in the best sentence. `no_answer`: how well the best probability of a paragraph 
 answerable questions of SQuAD v2.0 dev from the others, with thresholds from WikiQA dev and from
 held-out SQuADShifts questions with unanswerable variants. `corpora`: `Corpus.ask` over all
 paragraphs of SQuAD v1.1 dev and all documents of WikiQA, in context and one by one in turn:
-accuracy, exact match and F1 of the phrase, token-layers and milliseconds. Writes
+accuracy, exact match and F1 of the phrase, token-layers and milliseconds. `precision`: MAP and P@1
+of `paragraphs` in int8 on the engine, and with the stored weights in float32 in torch. Writes
 research/results/context_PART.json.
 """
 
@@ -27,18 +29,24 @@ from numpy.typing import NDArray
 
 from askline import Corpus, data, load
 from askline.corpus import answer
+from askline.engine.adapter import float_tensors
 from askline.engine.encoder import OnnxEncoder, load_encoder
+from askline.engine.tokenizer import WordPiece
 from askline.evaluation import Abstention, auroc, choose_threshold, expected_calibration_error
 from askline.evaluation.calibration import PlattScaling
 from askline.evaluation.phrase_scores import exact_match, f1
+from askline.models.cascade_config import CascadeConfig
 from askline.models.folder import ModelFolder
 from askline.rankers.base import Ranker
 from askline.rankers.cascade import Cascade, shipped_folder
 from askline.training.cascade.context_examples import (
+    ContextExamples,
     PassageQuestion,
     TrainingPassage,
     paragraph_passages,
 )
+from askline.training.cascade.context_network import ContextNetwork, WindowFormat
+from askline.training.cascade.context_training import score_passages
 from askline.training.cascade.question_variants import add_unanswerable
 from askline.types import Passage
 
@@ -143,6 +151,45 @@ def paragraphs(folder: str, most: int | None, *, on: str = "squad1:dev") -> dict
         "F1": _percent([f1(own, gold) for own, gold in zip(phrases, golds, strict=True)]),
     }
     return {"set": on, "questions": len(questions), "rows": rows, "reading": reading}
+
+
+def precision(folder: str, most: int | None, *, on: str = "squad1:dev") -> dict[str, Any]:
+    """The weights are those of the folder; what differs is the arithmetic of the layers."""
+    passages = paragraph_passages(data.load_paragraphs(on, root=common.data_root()))
+    questions = [
+        each
+        for each in asked(passages, most)
+        if each.question.answers and len(each.passage.sentences) > 1
+    ]
+    own = [replace(each.passage, questions=(each.question,)) for each in questions]
+    opened = ModelFolder.open(folder, kind="cascade")
+    config = CascadeConfig.from_config(opened.config, path=opened.path / "config.json")
+    tokenizer = WordPiece.load(opened.path / "tokenizer.json")
+    context = config.context
+    assert context is not None
+    form = WindowFormat(
+        tokenizer.cls_id, tokenizer.sep_id, context.marker, context.max_length, context.max_title
+    )
+    network = ContextNetwork(
+        replace(config, context=None), float_tensors(opened.stored_tensors()), context.depths
+    )
+    examples = ContextExamples.of(own, tokenizer)
+    pairs = [(at, int(passage)) for at, passage in enumerate(examples.question_passages)]
+    in_float = score_passages(network, examples, form, pairs).logits
+    in_int8 = [each.logits for each in read(_encoder(folder), questions)]
+    # A paragraph that is longer than a window is cut in torch and read in two windows otherwise.
+    whole = [
+        at
+        for at, (one, other) in enumerate(zip(in_float, in_int8, strict=True))
+        if one.shape == other.shape
+    ]
+    chosen = [questions[at] for at in whole]
+    rows = {
+        f"{name}, depth {depth}": ranked([found[at][row] for at in whole], chosen)
+        for row, depth in enumerate(context.depths)
+        for name, found in (("float32", in_float), ("int8", in_int8))
+    }
+    return {"set": on, "questions": len(chosen), "rows": rows}
 
 
 def no_answer(folder: str, most: int | None) -> dict[str, Any]:
@@ -263,13 +310,14 @@ def _percent(values: Sequence[float]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("part", choices=["paragraphs", "no_answer", "corpora"])
+    parser.add_argument("part", choices=["paragraphs", "no_answer", "corpora", "precision"])
     parser.add_argument("--folder", default=str(shipped_folder()), help="a cascade with a context")
-    parser.add_argument("--on", default="squad1:dev", help="the set of `paragraphs`")
+    parser.add_argument("--on", default="squad1:dev", help="the set of paragraphs")
     parser.add_argument("--most", type=int, help="this many questions at even steps")
     options = parser.parse_args()
-    if options.part == "paragraphs":
-        result = paragraphs(options.folder, options.most, on=options.on)
+    if options.part in ("paragraphs", "precision"):
+        measure = paragraphs if options.part == "paragraphs" else precision
+        result = measure(options.folder, options.most, on=options.on)
     else:
         run = {"no_answer": no_answer, "corpora": corpora}[options.part]
         result = run(options.folder, options.most)

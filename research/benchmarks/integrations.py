@@ -5,20 +5,23 @@ What each integration costs: megabytes of its packages, and seconds to import it
 
 Installs the packages of the base, and then those of the base and of each extra, into folders of
 their own, with the versions of requirements/integrations.txt. The size of an integration is the
-difference. An import is timed in new processes, alternating with `import askline`, and the median
-is taken. About five minutes, most of them for downloads and unpacking.
+difference. An import is timed in new processes, alternating with the import of what all
+integrations share; the fastest of both count, because other work on the machine only adds time.
+Processor seconds are those of all threads of the process. About five minutes, most of them for
+downloads and unpacking.
 """
 
 from __future__ import annotations
 
 import os
-import statistics
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 from .common import ROOT, save
 
@@ -32,7 +35,7 @@ MODULES = {
     "rerankers": "askline.integrations.rerankers",
 }
 """Each extra with the module that needs it. CrossEncoder needs none, litellm only the service."""
-REPEATS = 7
+REPEATS = 9
 BASE = "import askline.integrations.common"
 
 
@@ -53,26 +56,41 @@ def install(packages: list[str], folder: Path) -> float:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
 
 
-def seconds(program: str, folder: Path) -> float:
-    """The time of a new process that runs the program, with these packages alone."""
+class Cost(NamedTuple):
+    """Of a new process, in seconds."""
+
+    elapsed: float
+    processor: float
+
+
+def run(program: str, folder: Path) -> Cost:
+    """Run a program in a new process, with these packages alone."""
     paths = os.pathsep.join([str(ROOT), str(folder)])
-    start = time.perf_counter()
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     # -S: not the packages of this environment.
     subprocess.run(
         [sys.executable, "-S", "-c", program], check=True, env=os.environ | {"PYTHONPATH": paths}
     )
-    return time.perf_counter() - start
+    elapsed, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return Cost(elapsed, processor)
 
 
 def measure(name: str, folder: Path) -> dict[str, float]:
-    """Median seconds of the base and of the integration on top of it."""
+    """Seconds of the base, and of the integration on top of it."""
     program = f"{BASE}; import {MODULES[name]}"
     for each in (BASE, program):  # compiles the modules, and fills the cache of the disk
-        seconds(each, folder)
-    pairs = [(seconds(BASE, folder), seconds(program, folder)) for _ in range(REPEATS)]
+        run(each, folder)
+    pairs = [(run(BASE, folder), run(program, folder)) for _ in range(REPEATS)]
+    base, own = (
+        Cost(min(cost.elapsed for cost in costs), min(cost.processor for cost in costs))
+        for costs in zip(*pairs, strict=True)
+    )
     return {
-        "base_import_seconds": round(statistics.median(base for base, _ in pairs), 3),
-        "import_seconds": round(statistics.median(own - base for base, own in pairs), 3),
+        "base_import_seconds": round(base.elapsed, 2),
+        "base_import_processor_seconds": round(base.processor, 2),
+        "import_seconds": round(own.elapsed - base.elapsed, 2),
+        "import_processor_seconds": round(own.processor - base.processor, 2),
     }
 
 

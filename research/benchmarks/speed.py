@@ -5,7 +5,8 @@ What people wait for, in two versions of askline, side by side in one run.
 
 OTHER is a checkout of the version to compare with. The two take turns, each in processes of its
 own, and every figure is the best and the median of the rounds, by the clock and in processor time
-of all processes. Parts:
+of all processes. Modules are compiled once, as in an installed copy. The cache folder is empty at
+the beginning, and the first answer of each version, which fills it, does not count. Parts:
 
 - start: `askline ask` on an existing index and `askline rank`, from the start of the process to its
   end, and the memory of its processes;
@@ -101,6 +102,9 @@ def main() -> None:
     figures.pop("environment", None)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(work / "bytecode")
+        os.environ["XDG_CACHE_HOME"] = str(work / "cache")
         parts: dict[str, Callable[[], dict[str, Any]]] = {
             "start": lambda: measure_start(trees, work, given.rounds),
             "lists": lambda: measure_lists(trees, work, given.rounds),

@@ -9,7 +9,7 @@ The network and its training are in `askline.training.light.first_stage`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -36,19 +36,22 @@ def card(
     layout: FirstStageConfig, recipe: FirstStageRecipe, *, questions: int, sets: Sequence[str]
 ) -> str:
     """What the model is, what it was made of, and how to make it again; measures are added."""
-    settings = ", ".join(f"{name} {value}" for name, value in asdict(recipe).items())
-    return f"""# cosinet: the first stage that comes with askline
+    settings = (
+        f"epochs {recipe.epochs}, rate {recipe.learning_rate}, batch {recipe.batch_size}, "
+        f"dropout {recipe.dropout}, decay {recipe.weight_decay}, seed {recipe.seed}"
+    )
+    return f"""# cosinet: the first stage shipped with askline
 
-A fast filter: it puts the sentence that answers a question among the first of up to thousands of
-candidates, whatever order they come in, for a dearer ranker to choose from. English.
+A fast first stage for English. It ranks the sentence that answers a question among the first of up
+to thousands of candidates, in any order, so that a slower ranker can choose from the best ones.
 
 - Cosinet's two convolutions (Bonadiman & Moschitti, 2020) with {layout.filters} filters of width
   {layout.width} over frozen {layout.dimensions}-dimensional word vectors, [q*c ; q-c];
-- learned weights for the question's words, over the best match that a candidate has for each;
-- {len(FEATURES)} direct features, among them BM25 and neighboring words;
-- a second look: nearness to what the best candidates say, the more the longer the list.
+- learned weights of the question's words, times the best match of each word in the candidate;
+- {len(FEATURES)} lexical features, among them BM25 and bigrams;
+- feedback: similarity to the best candidates, with a weight that grows with the list's length.
 
-A score depends on the whole list, for rarity is counted in it, and not on its order.
+A score depends on the whole list, because word frequencies are counted in it, but not on its order.
 
 ## Data and licenses
 
@@ -58,14 +61,14 @@ up to 300 others of the same source. No WikiQA, no TrecQA, no SQuAD dev.
 
 Word vectors: distilled from `sentence-transformers/all-MiniLM-L6-v2` (Apache-2.0), which encoded
 each of the 80,000 most frequent words of GloVe 6B's list (PDDL) by itself; reduced by principal
-components, 8 bits a number. A word without a vector gets one made from its letters: it equals
-itself and is close to nothing else.
+components, in int8. An unknown word gets a pseudo-random vector derived from its characters, which
+is similar only to itself.
 
 ## Recipe
 
-Softmax over the list, {settings}. Make it again:
+Softmax over the list, {settings}. To train it again:
 
-    python -m research.recipes --data DIR --out DIR
+    python -m research.recipes.first_stage --data DIR --out DIR
 """
 
 
@@ -89,7 +92,7 @@ def _part(questions: QuestionSet) -> QuestionSet:
 @click.option("--threads", default=1, show_default=True)
 @click.option("--seed", default=0, show_default=True, help="The shipped one has 0.")
 def main(root: str, out: str, threads: int, seed: int) -> None:
-    """Train the first-stage filter on openly licensed sets and write its folder."""
+    """Train the first stage on openly licensed sets and write its folder."""
     torch.set_num_threads(threads)
     vectors, vocabulary, recipe = WordVectors.load(), Vocabulary(), FirstStageRecipe(seed=seed)
     lists: list[FirstStageExample] = []

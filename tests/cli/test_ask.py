@@ -88,7 +88,7 @@ def test_ask_reads_standard_input(run: Run, arguments: list[str]) -> None:
 def test_ask_uses_the_cache(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run("ask", QUESTION, "notes")
     # Calling it would fail.
-    monkeypatch.setattr("askline.text.readers.isolation.ReaderPool.submit", None)
+    monkeypatch.setattr("askline.text.readers.isolation.ReaderPool.submit_prepared", None)
     again = run("ask", QUESTION, "notes")
     assert (again.exit_code, again.stdout) == (0, first.stdout)
     assert len(list((tmp_path / "cache").rglob("store.sqlite"))) == 1

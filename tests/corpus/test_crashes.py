@@ -111,7 +111,7 @@ def _check_newest(corpus: Corpus, reported: list[str]) -> None:
         assert Path(path).read_text("utf-8").startswith(first.text)
 
 
-@pytest.mark.parametrize("point", ["open", "put", "follow", "stamp"])
+@pytest.mark.parametrize("point", ["open", "put", "passages", "follow", "stamp"])
 def test_a_kill_at_a_chosen_point(tmp_path: Path, pages: Path, point: str) -> None:
     folder = tmp_path / "index"
     with Corpus.open(folder) as corpus:
@@ -134,7 +134,8 @@ def _die(folder: Path, pages: Path, point: str) -> None:
         "open": "askline.corpus.folder_storage:Store.open",
         "put": "askline.corpus.folder_storage:Store._insert",
         "follow": "askline.corpus.folder_storage:sync_folder_index",
-        "stamp": "askline.corpus.search_index:indexed_passages",
+        "passages": "askline.corpus.folder_storage:PassageWriter.add",
+        "stamp": "askline.corpus.search_index:SearchIndex._commit",
     }[point].partition(":")
     *owners, name = name.split(".")
     owner: object = importlib.import_module(module)

@@ -36,7 +36,7 @@ def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(pool: ReaderPool, path: Path) -> None:
         raise AssertionError(f"{path} was read again")
 
-    monkeypatch.setattr(ReaderPool, "submit", refuse)
+    monkeypatch.setattr(ReaderPool, "submit_prepared", refuse)
 
 
 def test_every_file_is_reported_once_and_counted(corpus: Corpus, pages: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_bad_file_is_reported_again_and_not_read_again(
 ) -> None:
     bad = write(pages / "bad.txt", b"\x00\x01\x02")
     first = corpus.add(pages)
-    monkeypatch.setattr(ReaderPool, "submit", None)  # calling it would fail
+    monkeypatch.setattr(ReaderPool, "submit_prepared", None)  # calling it would fail
     again = corpus.add(pages)
     assert again.problems == first.problems
     assert again.failed == 1
@@ -162,8 +162,8 @@ def test_a_file_deleted_while_it_is_read_is_a_problem(
             path.unlink()
         return submit(pool, path)
 
-    submit = ReaderPool.submit
-    monkeypatch.setattr(ReaderPool, "submit", read)
+    submit = ReaderPool.submit_prepared
+    monkeypatch.setattr(ReaderPool, "submit_prepared", read)
     report = corpus.add(pages)
     assert _sums(report) == (2, 0, 0, 0, 1)
     assert "bread.txt: It cannot be read: No such file" in str(report.problems[0])
@@ -325,13 +325,13 @@ def test_a_file_over_a_limit_is_reported_and_read_again_when_the_limit_changes(
     assert [each.message for each in corpus.status().unreadable] == [problem.message]
 
     submitted: list[str] = []
-    submit = ReaderPool.submit
+    submit = ReaderPool.submit_prepared
 
     def record(pool: ReaderPool, path: Path) -> object:
         submitted.append(path.name)
         return submit(pool, path)
 
-    monkeypatch.setattr(ReaderPool, "submit", record)
+    monkeypatch.setattr(ReaderPool, "submit_prepared", record)
     assert corpus.add(pages, read_seconds=0.5).problems == (problem,)
     assert submitted == []
     [problem] = corpus.add(pages, read_seconds=0.75).problems

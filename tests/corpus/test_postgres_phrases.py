@@ -290,7 +290,7 @@ def test_another_model_replaces_all_phrases(corpus: Corpus, url: str, tmp_path: 
 
 
 def test_phrases_of_another_model_are_not_replaced_by_a_question(
-    corpus: Corpus, url: str, postgres_server: PostgresServer
+    corpus: Corpus, url: str, model: Path, postgres_server: PostgresServer
 ) -> None:
     _run(
         postgres_server,
@@ -298,9 +298,10 @@ def test_phrases_of_another_model_are_not_replaced_by_a_question(
         "WHERE name = 'phrases'",
     )
     corpus.add({"sand": "Sand is a planet."})
-    with pytest.raises(CorpusError, match="The phrases are of the model x"):
-        corpus.nearest(QUESTION)
-    corpus.encode_phrases()
+    for call in (corpus.encode_phrases, lambda: corpus.nearest(QUESTION)):
+        with pytest.raises(CorpusError, match="The phrases are of the model x"):
+            call()
+    corpus.encode_phrases(model)
     assert corpus.nearest(QUESTION).answers
 
 
@@ -350,6 +351,8 @@ def test_tables_of_the_first_version_are_migrated(
     reading = _reader(postgres_server, url)
     version = f"SELECT value FROM {schema}.settings WHERE name = 'version'"
     assert _run(postgres_server, version) == [("1",)]
+    with pytest.raises(CorpusError, match="The tables are of version 1"):
+        Corpus.open(reading)
     with Corpus.open(url, ranker=None) as corpus:
         assert _run(postgres_server, version) == [("2",)]
         assert corpus.status().phrases is None

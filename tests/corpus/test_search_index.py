@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from askline.corpus import Corpus
 from askline.corpus.document_records import text_record
-from askline.corpus.search_index import SearchIndex
+from askline.corpus.passages import PassageHit
+from askline.corpus.search_index import PassageWriter, SearchIndex
 from askline.corpus.store import Store
+from askline.errors import CorpusError
 from askline.text.words import split_identifiers
+
+from .conftest import storage_of, write
 
 
 @pytest.fixture
@@ -180,3 +185,44 @@ def test_parts_and_wholes_of_identifiers_are_indexed(text: str, word: str) -> No
     index.update(store)
     assert _names(store, index, word) == ["a"]
     store.close()
+
+
+def test_what_is_written_while_storing_is_what_an_update_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = tmp_path / "pages"
+    for number in range(12):
+        write(pages / f"{number}.txt", f"The lamp {number} burns. " * 90, age=60)
+
+    def found(folder: Path) -> list[PassageHit]:
+        with Corpus.open(folder) as corpus:
+            index = storage_of(corpus).search_index()
+            assert isinstance(index, SearchIndex)
+            return index.search({"lamp": 1.0, "7": 2.0}, 1000)
+
+    with Corpus.open(tmp_path / "a") as corpus:
+        corpus.add(pages)
+        write(pages / "3.txt", "The lamp 3 is out.", age=30)
+        corpus.add(pages)
+    monkeypatch.setattr(PassageWriter, "add", lambda *_: None)
+    with Corpus.open(tmp_path / "b") as corpus:
+        corpus.add(pages)
+    at_once, later = found(tmp_path / "a"), found(tmp_path / "b")
+    assert len(at_once) == len(later) > 12
+    assert sorted(hit[1:3] for hit in at_once) == sorted(hit[1:3] for hit in later)
+
+
+def test_a_failure_to_write_passages_leaves_them_to_the_next_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("the disk is full")
+
+    write(tmp_path / "pages" / "a.txt", "The lamp burns.", age=60)
+    with monkeypatch.context() as patch:
+        patch.setattr("askline.corpus.search_index._add_passages", fail)
+        with pytest.raises(CorpusError), Corpus.open(tmp_path / "index") as corpus:
+            corpus.add(tmp_path / "pages")
+    with Corpus.open(tmp_path / "index") as corpus:
+        best = corpus.ask("What burns?").best
+    assert best is not None

@@ -74,6 +74,7 @@ def test_research_is_part_of_the_site(site: Path) -> None:
     peers = (site / "research" / "notes" / "peers.html").read_text("utf-8")
     assert 'href="../results/peers.json"' in peers
     assert (site / "research" / "results" / "peers.json").is_file()
+    assert not (site / "research" / "fuzzing").exists()  # files to test readers with
 
 
 @NEEDS_BROWSER

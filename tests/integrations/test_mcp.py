@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
+import askline
 from askline import Corpus
 from askline.integrations.mcp import create_server
 
@@ -169,6 +173,54 @@ def test_wrong_arguments_are_errors_that_a_model_can_read(session: Session) -> N
         assert message in result.content[0].text
 
 
+def test_the_server_says_what_it_is(session: Session) -> None:
+    async def use(client: Client) -> Any:
+        return client.server_info, client.server_capabilities, client.instructions
+
+    info, capabilities, instructions = session(use)
+    assert (info.name, info.version) == ("askline", askline.__version__)
+    assert capabilities.tools is not None
+    assert "`ask`" in instructions
+
+
+def test_an_unknown_tool_is_an_error(session: Session) -> None:
+    async def use(client: Client) -> Any:
+        return await client.call_tool("delete", {})
+
+    result = session(use)
+    assert result.is_error
+    assert "delete" in result.content[0].text
+
+
+def test_a_canceled_call_leaves_the_server_usable(session: Session) -> None:
+    async def use(client: Client) -> Any:
+        texts = [f"Line {number} of the log." for number in range(2_000)]
+        slow = asyncio.ensure_future(
+            client.call_tool("rank", {"question": "Who wrote Emma?", "documents": texts})
+        )
+        await asyncio.sleep(0.05)
+        slow.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await slow
+        return await client.call_tool("show", {"document": "emma.txt"})
+
+    assert session(use).structured_content["total"] == 3
+
+
+def test_calls_at_the_same_time_get_their_own_answers(session: Session) -> None:
+    names = [f"Ann {letter}." for letter in "ABCDEFGH"]
+
+    async def use(client: Client) -> Any:
+        calls = [
+            client.call_tool("rank", {"question": "Who?", "documents": [name, "Nobody."]})
+            for name in names
+        ]
+        return await asyncio.gather(*calls)
+
+    for name, result in zip(names, session(use), strict=True):
+        assert name in {each["text"] for each in result.structured_content["results"]}
+
+
 def call(server: Any, tool: str, **arguments: Any) -> Any:
     async def use() -> Any:
         async with Client(server) as client:
@@ -285,22 +337,79 @@ def test_wrong_options_are_refused(options: list[str], message: str, tmp_path: P
 
 
 CONFORMANCE = Path(os.environ.get("ASKLINE_MCP_CONFORMANCE") or "node_modules").absolute()
-SCENARIOS = ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"]
+needs_kit = pytest.mark.skipif(
+    not CONFORMANCE.exists(), reason="npm is missing: `make` installs no kit"
+)
+SCENARIOS = ["server-initialize", "ping", "tools-list", "tools-call-error", "caching"]
+"""For servers in general; the others call tools, resources and prompts of a special test server."""
+HTTP_SCENARIOS = [
+    "server-session-lifecycle",
+    "server-sse-multiple-streams",
+    "http-header-validation",
+    "dns-rebinding-protection",
+]
+"""About HTTP itself."""
 
 
-@pytest.mark.skipif(not CONFORMANCE.exists(), reason="npm is missing: `make` installs no kit")
-@pytest.mark.parametrize("scenario", SCENARIOS)
-def test_conformance(url: str, scenario: str) -> None:
-    """The scenarios for servers in general; the others call tools of a special test server."""
+@pytest.fixture(scope="module")
+def bridged(arguments: list[str]) -> Iterator[str]:
+    """
+    The address of a bridge to a server over stdio, because the kit can only open an address.
+
+    The bridge starts a server per session, and passes each message on as it is.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [f"{CONFORMANCE}/node/bin/node", f"{CONFORMANCE}/.bin/supergateway", "--port"]
+    given = ["--stdio", shlex.join([sys.executable, *arguments]), "--stateful"]
+    transport = ["--outputTransport", "streamableHttp", "--logLevel", "none"]
+    with subprocess.Popen([*command, str(port), *given, *transport]) as bridge:
+        for _ in range(200):
+            try:
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            except OSError:
+                assert bridge.poll() is None
+                time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}/mcp"
+        bridge.terminate()
+        bridge.wait(20)
+
+
+def _conformance(address: str, scenario: str) -> str:
     command = [f"{CONFORMANCE}/node/bin/node", f"{CONFORMANCE}/.bin/conformance", "server"]
     done = subprocess.run(
-        [*command, "--url", url, "--scenario", scenario],
+        [*command, "--url", address, "--scenario", scenario],
         capture_output=True,
         text=True,
         timeout=120,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"Passed: (\d+)/\1", done.stdout), done.stdout
+    return done.stdout + done.stderr
+
+
+@needs_kit
+@pytest.mark.parametrize("scenario", SCENARIOS + HTTP_SCENARIOS)
+def test_conformance_over_http(url: str, scenario: str) -> None:
+    found = _conformance(url, scenario)
+    assert re.search(r"Passed: (\d+)/\1, 0 failed, 0 warnings", found), found
+
+
+@needs_kit
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_conformance_over_stdio(bridged: str, scenario: str) -> None:
+    found = _conformance(bridged, scenario)
+    assert re.search(r"Passed: (\d+)/\1, 0 failed, 0 warnings", found), found
+
+
+@needs_kit
+def test_conformance_without_sessions(url: str) -> None:
+    """All checks but those that need a tool of the special test server."""
+    found = _conformance(url, "server-stateless")
+    failed = found.partition("=== Failed Checks ===")[2]
+    errors = re.findall(r"^ +Error: (.*)$", failed, re.MULTILINE)
+    assert len(errors) == 2, found
+    assert all("test_missing_capability" in error for error in errors), errors
+    assert re.search(r"Passed: 26/28, 2 failed", found), found
 
 
 def test_a_missing_package_names_the_install_command() -> None:

@@ -145,6 +145,32 @@ def test_an_index_is_built_and_asked(spark: SparkSession, tmp_path: Path) -> Non
     assert on_spark.build_index(frame, tmp_path / "index", shards=3) == infos  # kept
 
 
+def test_an_index_is_built_without_a_shuffle(spark: SparkSession, tmp_path: Path) -> None:
+    texts, folder = _texts(tmp_path), tmp_path / "texts"
+    folder.mkdir()
+    names = list(texts)
+    for part in range(6):
+        own = names[part * 10 : part * 10 + 10]
+        table = pa.table({"id": own, "text": [texts[name] for name in own]})
+        pq.write_table(table, folder / f"{part}.parquet")
+    frame = spark.read.parquet(str(folder))
+    infos = on_spark.build_index(frame, tmp_path / "index", shards=3, shuffle=False)
+    with Corpus.open(tmp_path / "index", ranker=None) as corpus:
+        assert [each.name for each in corpus.documents(limit=100)] == sorted(texts)
+    again = on_spark.build_index(frame, tmp_path / "index", shards=3, shuffle=False)
+    assert again == infos  # kept
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "1000")
+    try:  # other partitions would have other texts, so no shard may be kept
+        other = on_spark.build_index(frame, tmp_path / "index", shards=3, shuffle=False)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert not {each.name for each in other} & {each.name for each in infos}
+    with Corpus.open(tmp_path / "index", ranker=None) as corpus:
+        assert [each.name for each in corpus.documents(limit=100)] == sorted(texts)
+    with pytest.raises(InputError, match="the frame must read files"):
+        on_spark.build_index(spark.range(3), tmp_path / "no", shards=1, text="id", shuffle=False)
+
+
 def test_a_task_without_rows_has_an_empty_shard(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("a", "One lamp is lit.")], "id string, text string")
     infos = on_spark.build_index(frame, tmp_path / "index", shards=4)

@@ -220,8 +220,29 @@ def test_a_missing_space_is_found_before_a_word_that_starts_sentences() -> None:
         ("Set the folder. (default: none)", ["Set the folder. (default: none)"]),
         ("It ended. (He was there.)", ["It ended.", "(He was there.)"]),
         ("(See et. al 2019).", ["(See et. al 2019)."]),
+        ("It counts 0, 1, ... 9, 0. It ends.", ["It counts 0, 1, ... 9, 0.", "It ends."]),
+        ("Use CREATE TABLE ... AS SELECT here.", ["Use CREATE TABLE ... AS SELECT here."]),
+        ("it allows (hopefully!) for more", ["it allows (hopefully!) for more"]),
         ("PS. It is lit.", ["PS. It is lit."]),
     ],
 )
 def test_references_and_remarks_stay_with_their_sentence(text: str, sentences: list[str]) -> None:
     assert [text[start:end] for start, end in split_sentences(text)] == sentences
+
+
+def test_a_full_stop_before_a_mark_of_another_script_at_the_end() -> None:
+    text = "One two three four.。Five"
+    assert [text[start:end] for start, end in split_sentences(text)][-1] == "Five"
+
+
+_PIECES = ["Dr", "e.g", "St", "U.S", "No", "12", "M", "word", "Word", "É", "xiv", "?", "...", "。"]
+_PIECES += ["\n", "\n\n", '"', ")", "(", "»", "- ", "1. ", "text.H", ", ", "x" * 30]
+
+
+@given(st.lists(st.sampled_from([*_PIECES, " ", ". ", ". ", "."]), max_size=60))
+def test_the_shortcut_for_usual_ends_decides_like_the_pattern(pieces: list[str]) -> None:
+    text = " ".join(pieces)
+    found = split_sentences(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("askline.text.sentences._is_plain_word", lambda _: False)
+        assert split_sentences(text) == found

@@ -19,12 +19,14 @@ from .document import (
     SentenceSpan,
     TextBlock,
     iter_sentences,
+    split_document,
 )
 from .file_kinds import SUFFIXES, file_kind
 from .files import MAX_FILE_BYTES, read_document, read_documents
 from .folders import FileSelection, SkippedFile, SkippedLink, find_files
 from .isolation import FileContent, ReaderPool, ReadLimitError, ReadLimits, read_content
 from .plain_text import read_plain_text
+from .prepared import PreparedFile, prepare_file
 
 __all__ = [
     "CELL_SEPARATOR",
@@ -35,6 +37,7 @@ __all__ = [
     "FileSelection",
     "ParsedDocument",
     "Place",
+    "PreparedFile",
     "ReadLimitError",
     "ReadLimits",
     "ReaderPool",
@@ -47,8 +50,10 @@ __all__ = [
     "file_kind",
     "find_files",
     "iter_sentences",
+    "prepare_file",
     "read_content",
     "read_document",
     "read_documents",
     "read_plain_text",
+    "split_document",
 ]

@@ -41,7 +41,7 @@ _DIRECTIVE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"""[{};]\s*\Z
+    r"""[{}(\[;]\s*\Z
     | \A(?:\}|\)|\{|</?\w|>>>|\$\s|\#\s*(?:include|define|ifdef|endif)\b)
     | \A(?:import|from|return|const|let|var|if|for|while|elif|def|function)\b.*\w[(\[].*[)\]]:?\Z
     | \A[\w.\[\]"'-]+\s*(?:=|\+=|:=|->|=>)\s*\S+\s*,?\Z
@@ -51,7 +51,7 @@ _CODE = re.compile(
 )
 _EXAMPLE_TAG = re.compile(r"[@\\](?:example|code|verbatim)\b|\.\. (?:code|code-block)::")
 _FENCE = re.compile(r"(?:```|~~~)")
-_ITEM = re.compile(r"[-*+•][ \t]+|(?=\d{1,3}[.)][ \t])")
+_ITEM = re.compile(r"[-*+•][ \t]+|\.\.[ \t]+(?=\[\w)|(?=\d{1,3}[.)][ \t])")
 _TAG = re.compile(
     r"""[@\\](?:param(?:\[\w+(?:,\w+)?\])?|tparam|arg|argument|property|prop|returns?|result|throws?
     |exception|brief|short|details?|note|remarks?|warning|deprecated|since|summary|description|desc
@@ -79,6 +79,7 @@ _MARK = re.compile(
     | </?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt|ul)
         \b[^<>]{0,200}>
     | [@\\](?:p|c|a|e|em|b|ref)[ \t]+(?=\w) | :[a-z][\w:]{0,30}:(?=`)
+    | \s*<[a-z]{2,8}://[^<>\s]{1,300}>`__?(?!\w) | `__?(?!\w)
     | (?<![\w`])`+(?:~\.?(?:\w{1,60}\.){0,9}|[!.])(?=\w) | `+""",
     re.VERBOSE,
 )

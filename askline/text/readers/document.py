@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple, get_args
@@ -30,6 +30,7 @@ from .offsets import Segments
 __all__ = [
     "CELL_SEPARATOR",
     "QUESTION_LEVEL",
+    "SENTENCE_KINDS",
     "BlockKind",
     "Blocks",
     "Content",
@@ -44,6 +45,7 @@ __all__ = [
     "TextBlock",
     "UnreadableError",
     "iter_sentences",
+    "split_document",
 ]
 
 FileKind = Literal[
@@ -82,6 +84,8 @@ in the first row: there it is `columns` if the row is a header with the names of
 `table`. All other cells have the kind `cell`.
 """
 SentenceKind = Literal["sentence", "heading", "code", "cell", "row", "columns"]
+SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
+"""An index stores the position in this tuple."""
 
 CELL_SEPARATOR = " | "
 """Put between the cells of a row that is shown on one line. In the text, each cell is a line."""
@@ -90,8 +94,7 @@ QUESTION_LEVEL = 7
 """The level of a heading below all sections: a question of a FAQ, or a line in bold type."""
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
-_SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
-_KIND_NUMBERS = {kind: number for number, kind in enumerate(_SENTENCE_KINDS)}
+_KIND_BYTES = {kind: bytes([number]) for number, kind in enumerate(SENTENCE_KINDS)}
 _TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
 _MAX_ROW_CHARACTERS = 500
 """The cells of a longer row are split as text: tables are also used for page layout."""
@@ -242,23 +245,22 @@ class Blocks:
 class Sentences:
     """Sentences in order, in 13 bytes each and one `SentenceContext` for those that share it."""
 
-    def __init__(self, spans: Iterable[SentenceSpan] = ()) -> None:
+    def __init__(self) -> None:
         self._bounds = array("I")
         self._kinds = bytearray()
         self._contexts = [SentenceContext()]
         self._context_of = array("I")
-        last, number = self._contexts[0], 0
-        # Looked up once, because this loop runs for every sentence that is indexed.
-        add_bound, add_kind = self._bounds.append, self._kinds.append
-        add_context = self._context_of.append
-        for start, end, kind, context in spans:
-            add_bound(start)
-            add_bound(end)
-            add_kind(_KIND_NUMBERS[kind])
-            if context is not last:
+
+    def extend(
+        self, bounds: Collection[tuple[int, int]], kind: SentenceKind, context: SentenceContext
+    ) -> None:
+        """Append sentences, given by their spans, that have the same kind and context."""
+        if bounds:
+            self._bounds.extend(chain.from_iterable(bounds))
+            self._kinds += _KIND_BYTES[kind] * len(bounds)
+            if context is not self._contexts[-1]:
                 self._contexts.append(context)
-                last, number = context, number + 1
-            add_context(number)
+            self._context_of.extend([len(self._contexts) - 1] * len(bounds))
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -268,7 +270,14 @@ class Sentences:
         for start, end, kind, context in zip(
             bounds, bounds, self._kinds, self._context_of, strict=True
         ):
-            yield SentenceSpan(start, end, _SENTENCE_KINDS[kind], self._contexts[context])
+            yield SentenceSpan(start, end, SENTENCE_KINDS[kind], self._contexts[context])
+
+    def columns(
+        self,
+    ) -> tuple[list[int], list[int], Sequence[int], Sequence[SentenceContext], Sequence[int]]:
+        """Starts, ends, kinds as positions in SENTENCE_KINDS, contexts, and that of each."""
+        starts, ends = self._bounds[0::2].tolist(), self._bounds[1::2].tolist()
+        return starts, ends, self._kinds, self._contexts, self._context_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +353,12 @@ def iter_sentences(document: ParsedDocument) -> Iterator[SentenceSpan]:
     otherwise. A row of a table is one sentence, because a single cell has too little context; if a
     cell has several sentences, all cells of its row are split like text.
     """
-    return _Splitter(document).sentences()
+    return iter(split_document(document))
+
+
+def split_document(document: ParsedDocument) -> Sentences:
+    """What `iter_sentences` returns, in less memory."""
+    return _Splitter(document).split()
 
 
 class _Splitter:
@@ -353,6 +367,7 @@ class _Splitter:
     def __init__(self, document: ParsedDocument) -> None:
         self._document = document
         self._text = document.text
+        self._found = Sentences()
         self._has_prose = document.blocks.has_prose()
         self._has_questions = bool(_QUESTION.search(document.text))
         self._path: list[tuple[int, str]] = []  # headings above and their levels
@@ -366,7 +381,7 @@ class _Splitter:
         self._above = self._context  # without columns and lead-in
         self._joined = self._context, "", ""
 
-    def sentences(self) -> Iterator[SentenceSpan]:
+    def split(self) -> Sentences:
         parts = iter(self._document.parts)
         part = next(parts, None)
         for blocks in _group_rows(self._document.blocks):
@@ -380,26 +395,27 @@ class _Splitter:
             if kind != "row":
                 self._columns = ""
             if kind == "heading":
-                yield from self._heading(start, end, level or 1)
+                self._heading(start, end, level or 1)
             elif kind == "code" and self._has_prose:
                 self._update_context(self._lead_in())
                 for first, last in _chunks(self._text, start, end, _CODE_CHARACTERS):
-                    yield from self._whole(first, last, "code")
+                    self._whole(first, last, "code")
                 if self._introduces_next and self._lead_ins:
                     self._lead_ins.pop()  # it introduces the code and not a list behind it
                 self._introduces_next = False
             elif kind in _TABLE_KINDS:
-                yield from self._row(blocks)
+                self._row(blocks)
             else:
-                yield from self._paragraph(blocks[0])
+                self._paragraph(blocks[0])
+        return self._found
 
-    def _heading(self, start: int, end: int, level: int) -> Iterator[SentenceSpan]:
+    def _heading(self, start: int, end: int, level: int) -> None:
         while self._path and self._path[-1][0] >= level:
             self._path.pop()
         self._set_heading("", level)
         mark = _QUESTION.match(self._text, start, end)
         start = mark.end() if mark else start
-        yield from self._whole(start, end, "heading")
+        self._whole(start, end, "heading")
         if not _LETTER.search(self._text, start, end):
             return
         self._set_heading(" ".join(self._text[start:end].split()), level)
@@ -422,13 +438,13 @@ class _Splitter:
             under = " · ".join(filter(None, (heading, self._columns)))
             self._context = SentenceContext(under, headings, lead_in)
 
-    def _row(self, blocks: Sequence[TextBlock]) -> Iterator[SentenceSpan]:
+    def _row(self, blocks: Sequence[TextBlock]) -> None:
         self._update_context(self._lead_in())
         if not self._is_one_sentence(blocks):
-            yield from self._cells(blocks)
+            self._cells(blocks)
             return
         kind: SentenceKind = "columns" if blocks[0].kind == "columns" else "row"
-        yield from self._whole(blocks[0].start, blocks[-1].end, kind)
+        self._whole(blocks[0].start, blocks[-1].end, kind)
         if kind == "columns":
             self._columns = CELL_SEPARATOR.join(
                 " ".join(self._text[block.start : block.end].split()) for block in blocks
@@ -447,7 +463,7 @@ class _Splitter:
     def _is_short(self, block: TextBlock) -> bool:
         return len(split_sentences(self._text[block.start : block.end])) == 1
 
-    def _cells(self, row: Sequence[TextBlock]) -> Iterator[SentenceSpan]:
+    def _cells(self, row: Sequence[TextBlock]) -> None:
         """
         The cells of a long row as sentences.
 
@@ -462,21 +478,21 @@ class _Splitter:
             ):
                 first += 1
         if first > 1 or (first and not _NUMBER.fullmatch(self._text, *row[0][:2])):
-            yield from self._whole(row[0].start, row[first - 1].end, "row" if first > 1 else "cell")
+            self._whole(row[0].start, row[first - 1].end, "row" if first > 1 else "cell")
         if first:
             self._update_context(" ".join(self._text[row[0].start : row[0].end].split()))
         for block in row[first:]:
             if self._says_nothing(block):
                 continue
-            for start, end in self._bounds(block.start, block.end):
-                yield SentenceSpan(start, end, "cell", self._context)
+            for bounds in self._bounds(block.start, block.end):
+                self._found.extend(bounds, "cell", self._context)
 
-    def _paragraph(self, block: TextBlock) -> Iterator[SentenceSpan]:
+    def _paragraph(self, block: TextBlock) -> None:
         """The sentences of a paragraph or a list item."""
         if self._says_nothing(block):
             return
         if self._document.kind == "log" and block.end - block.start <= _MAX_LINE_CHARACTERS:
-            yield from self._whole(block.start, block.end, "sentence")
+            self._whole(block.start, block.end, "sentence")
             return
         level = (block.level or 1) if block.kind == "item" else 0
         while self._lead_ins and self._lead_ins[-1][0] >= level:
@@ -490,21 +506,48 @@ class _Splitter:
         after_colon = False
         for first, last, is_question in pieces:
             if is_question:
-                yield from self._heading(first, last, QUESTION_LEVEL)
+                self._heading(first, last, QUESTION_LEVEL)
                 after_colon = False
                 continue
             lead_in = self._lead_in()
             self._update_context(lead_in)
-            for start, end in self._bounds(first, last):
-                if (after_colon or self._plain_lists) and not level:
-                    lead_in = self._plain_lead_in(before, start, lead_in)
-                    self._update_context(lead_in)
-                before = start, end
-                after_colon = text[end - 1] in _LEAD_IN_ENDS
-                yield SentenceSpan(start, end, "sentence", self._context)
+            for bounds in self._bounds(first, last):
+                if not bounds:
+                    continue
+                is_plain = level or not (after_colon or self._plain_lists)
+                if is_plain and not self._has_colon(bounds[0][0], bounds[-1][1] - 1):
+                    self._found.extend(bounds, "sentence", self._context)
+                    before = bounds[-1]
+                    after_colon = text[before[1] - 1] in _LEAD_IN_ENDS
+                    continue
+                context = self._context
+                group: list[tuple[int, int]] = []
+                in_list = False  # whether the last span is a part of a very long list
+                for span in bounds:
+                    if (after_colon or self._plain_lists) and not level:
+                        lead_in = self._plain_lead_in(before, span[0], lead_in)
+                        self._update_context(lead_in)
+                    if text[before[1] - 1] == "," and before[1] + 1 >= span[0] > first:
+                        lead_in, in_list = self._list_lead_in(before, lead_in), True
+                        self._update_context(lead_in)
+                    elif in_list:
+                        lead_in, in_list = self._lead_in(), False
+                        self._update_context(lead_in)
+                    if self._context is not context:
+                        self._found.extend(group, "sentence", context)
+                        context, group = self._context, []
+                    group.append(span)
+                    before = span
+                    after_colon = text[span[1] - 1] in _LEAD_IN_ENDS
+                self._found.extend(group, "sentence", context)
         self._introduces_next = after_colon
         if after_colon:
             self._lead_ins.append((level, text[slice(*before)]))
+
+    def _has_colon(self, start: int, end: int) -> bool:
+        colon, wide_colon = _LEAD_IN_ENDS
+        text = self._text
+        return text.find(colon, start, end) >= 0 or text.find(wide_colon, start, end) >= 0
 
     def _says_nothing(self, block: TextBlock) -> bool:
         start, end = block.start, block.end
@@ -539,6 +582,15 @@ class _Splitter:
             self._plain_lists[item] = text[slice(*before)] if is_lead_in else ""
         return self._plain_lists[item]
 
+    def _list_lead_in(self, before: tuple[int, int], lead_in: str) -> str:
+        """
+        The lead-in of a part of a very long list in one sentence: what is before its colon.
+
+        `before` is the part above. The splitter cuts such a list at commas.
+        """
+        colon = self._text.find(": ", *before)
+        return self._text[before[0] : colon + 1] if colon >= 0 else lead_in
+
     def _cut_questions(self, block: TextBlock) -> Iterator[tuple[int, int, bool]]:
         """
         The pieces of a block without the marks `Q:` and `A:`, and whether each is a question.
@@ -567,12 +619,12 @@ class _Splitter:
                     break
         yield start, end, False
 
-    def _bounds(self, start: int, end: int) -> Iterable[tuple[int, int]]:
-        """The spans of the sentences of `text[start:end]` that have a letter or a digit."""
+    def _bounds(self, start: int, end: int) -> Iterable[list[tuple[int, int]]]:
+        """The spans of the sentences of `text[start:end]` with a letter or a digit, in parts."""
         if end - start <= _CHUNK_CHARACTERS:  # without a generator, which takes longer
-            return self._chunk_bounds(start, end)
+            return (self._chunk_bounds(start, end),)
         chunks = _chunks(self._text, start, end, _CHUNK_CHARACTERS)
-        return chain.from_iterable(self._chunk_bounds(*chunk) for chunk in chunks)
+        return (self._chunk_bounds(*chunk) for chunk in chunks)
 
     def _chunk_bounds(self, start: int, end: int) -> list[tuple[int, int]]:
         piece = self._text[start:end]
@@ -582,12 +634,12 @@ class _Splitter:
             if piece[left].isalnum() or _LETTER.search(piece, left, right)
         ]
 
-    def _whole(self, start: int, end: int, kind: SentenceKind) -> Iterator[SentenceSpan]:
+    def _whole(self, start: int, end: int, kind: SentenceKind) -> None:
         piece = self._text[start:end]
         bare = piece.strip()
         if bare:
             start += len(piece) - len(piece.lstrip())
-            yield SentenceSpan(start, start + len(bare), kind, self._context)
+            self._found.extend(((start, start + len(bare)),), kind, self._context)
 
 
 def _group_rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:

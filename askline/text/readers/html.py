@@ -1,12 +1,12 @@
 """
 Read HTML with exact offsets back into the source.
 
-One regular expression cuts the source into tags, entities, white space and text. Broken markup
+One regular expression cuts the source into tags, entities and text. Broken markup
 never fails: what cannot be a tag is text. White space is collapsed as in a browser, except in
-`<pre>`. Several lines in a typewriter font are code. Scripts, styles, templates, comments, drawings
-and the furniture of the page are left out, and so are blocks of nothing but links into the site. A
-term is one block with its meaning. The slice of the source for a sentence includes the tags inside
-it.
+`<pre>`. Several lines in a typewriter font, or that end with `;`, are code. Scripts, styles,
+templates, comments, drawings and the furniture of the page are left out, and so are blocks of
+nothing but links into the site. A term is one block with its meaning. The slice of the source for a
+sentence includes the tags inside it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 # The pattern starts with a character set, because `re` then skips all other characters quickly.
 _ATTRIBUTES = r"""[^<>"']* (?: (?: "[^"]*" | '[^']*' ) [^<>"']* ){0,200}"""
 _TOKEN = re.compile(
-    rf"""[<& \t\n\r\f] (?:
+    rf"""[<&] (?:
       (?<=<) (?:
         !-- (?: -?> | .*? (?: --!?> | \Z ) )
       | [!?] [^<>]* >
@@ -40,10 +40,10 @@ _TOKEN = re.compile(
       | (?P<close> /? ) (?P<name> [a-z][\w:.-]* ) (?![\w:.-]) (?: {_ATTRIBUTES} | [^<>]* ) >
       )
     | (?<=&) (?P<entity> \#\d{{1,7}} | \#x[0-9a-f]{{1,6}} | [a-z][a-z0-9]{{1,31}} ) ;?
-    | (?<=[ \t\n\r\f]) (?P<space> [ \t\n\r\f]+ )
     )""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+_SPACES = re.compile(r"[ \t\n\r\f]{2,}")
 _TO_SPACES = str.maketrans("\t\n\r\f", "    ")
 _SKIPPED_ELEMENTS = frozenset(
     "template noscript svg select object canvas audio video datalist".split()
@@ -63,6 +63,7 @@ _ADMONITIONS = frozenset("note tip warning caution important danger attention hi
 _LETTER = re.compile(r"[^\W_]")
 _SHORT_CHARACTERS = 100
 _MAX_BOLD_CHARACTERS = 200  # of a line in bold type that is a heading
+_STATEMENT_ENDS = frozenset(";{}")
 _SENTENCE_ENDS = (".", "!", ",", ";", ":", "…", "")
 _HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 
@@ -181,33 +182,48 @@ class _Page:
         self._inside = 0  # which of _LINK, _BOLD and _CODE are open
         self._outside = 0  # in which of them not all words of the block are
         self._links = False  # whether the block has links
-        self._breaks = False  # whether the block has line breaks
+        self._breaks = 0  # line breaks of the block
+        self._statements = 0  # lines before them that end like one of a program
+        self._last = ""  # the last visible character
 
     def add_text(self, text: str, at: int) -> None:
         """Handle the text between two tokens, which starts at `at` in the source."""
         if not text:
             return
-        if not self._preformatted:
-            visible = text.translate(_TO_SPACES)
-            if self._after_space and visible[0] == " ":
-                visible, at = visible[1:], at + 1
-            if not visible:
-                return
-            text = visible
-        self.builder.add(text, at, at + len(text))
-        self._update_bounds(text)
+        if self._preformatted:
+            self.builder.add(text, at, at + len(text))
+            self._update_bounds(text)
+            return
+        if not text.isprintable():  # it may have other white space than spaces
+            text = text.translate(_TO_SPACES)
+        if "  " not in text:
+            self._add_words(text, at)
+            return
+        position = 0
+        for run in _SPACES.finditer(text):
+            self._add_words(text[position : run.start()], at + position)
+            position = run.end()
+            if not self._after_space:
+                self._add_piece(" ", at + run.start(), at + position)
+        self._add_words(text[position:], at + position)
+
+    def _add_words(self, text: str, at: int) -> None:
+        """Handle text with single spaces."""
+        if self._after_space and text[:1] == " ":
+            text, at = text[1:], at + 1
+        if text:
+            self.builder.add(text, at, at + len(text))
+            self._update_bounds(text)
 
     def add_token(self, token: re.Match[str]) -> None:
-        """Handle a tag, an entity, a comment or a run of white space."""
+        """Handle a tag, an entity or a comment."""
         kind = token.lastgroup
-        if kind == "entity":
+        if kind == "name":
+            self._add_tag(token)
+        elif kind == "entity":
             self._add_piece(unescape(token[0]), *token.span())
-        elif kind == "space":
-            self._add_space(token)
         elif kind == "body" and token["raw"].lower() == "title":
             self.title = self.title or _plain_title(token["body"])
-        elif kind == "name":
-            self._add_tag(token)
 
     def end_block(self, at: int) -> None:
         """Close the current block at `at` in the source."""
@@ -220,12 +236,14 @@ class _Page:
         self._short_text = self._short_outside = ""
         self._outside = 0
         self._links = bool(self._inside & _LINK)
-        self._breaks = False
+        self._breaks = self._statements = 0
+        self._last = ""
         self._term = ""
 
     def _block_kind(self) -> tuple[BlockKind, int]:
         """The kind and the level of the current block."""
-        if self._preformatted or (self._breaks and not self._outside & _CODE):
+        is_program = self._statements and 2 * self._statements >= self._breaks
+        if self._preformatted or is_program or (self._breaks and not self._outside & _CODE):
             return "code", 0
         if self._kind == "heading":
             return "heading", self._level
@@ -268,12 +286,6 @@ class _Page:
             self.builder.add(text, start, end)
             self._update_bounds(text)
 
-    def _add_space(self, token: re.Match[str]) -> None:
-        if self._preformatted:
-            self._add_piece(token[0], *token.span())
-        elif not self._after_space:
-            self._add_piece(" ", *token.span())
-
     def _update_bounds(self, text: str) -> None:
         """Update the bounds of the block, which starts and ends with a visible character."""
         visible = text.rstrip()
@@ -281,6 +293,7 @@ class _Page:
             if self._start == self._end:
                 self._start = self.builder.length - len(text.lstrip())
             self._end = self.builder.length - len(text) + len(visible)
+            self._last = visible[-1]
             outside = _ALL_INLINE & ~self._inside
             if outside & ~self._outside and _LETTER.search(visible):
                 self._outside |= outside
@@ -308,7 +321,8 @@ class _Page:
         elif name == "br":
             self.builder.insert("\n", token.start())
             self._after_space = True
-            self._breaks = True
+            self._breaks += 1
+            self._statements += self._last in _STATEMENT_ENDS
             self._short_text += " " if self._short_text else ""
         elif name in _BLOCK_ELEMENTS:
             if not self._continue_term(name, closes, token):

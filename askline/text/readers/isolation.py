@@ -40,12 +40,13 @@ from .document import (
     ParsedDocument,
     SentenceContext,
     Sentences,
-    iter_sentences,
+    split_document,
 )
 from .file_kinds import file_kind, sniff
 from .files import MAX_FILE_BYTES, read_document
 from .fork_server import ForkedProcess, ForkServer, is_supported, serve_forks
 from .offsets import Segments
+from .prepared import PassageColumns, PreparedFile, RowRecord, SentenceColumns, prepare_file
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -61,6 +62,7 @@ _START_SECONDS = 60.0  # to start Python and import this module, also on a busy 
 _WATCH_SECONDS = 0.05
 _ALARM_GRACE_SECONDS = 5  # after which a child whose parent has been killed ends itself
 _SMALL_TEXT_BYTES = 2**16  # read in this process
+_OWN_TEXT_BYTES = 2**18  # of all files that are read in this process
 # Small files are sent to a process together, because a message takes longer than reading one.
 _BATCH_FILE_BYTES = 2**14
 _BATCH_BYTES = 2**17
@@ -111,7 +113,7 @@ def read_content(
     """Read and split a file in this process; raises DataError like `read_document`."""
     document = read_document(path, max_bytes=max_bytes, columns=columns)
     try:
-        return FileContent(document, Sentences(iter_sentences(document)))
+        return FileContent(document, split_document(document))
     except Exception as error:  # see read_document
         message = f"Its text cannot be split into sentences ({type(error).__name__}: {error})."
         raise DataError([Problem(document.path, 0, message)]) from error
@@ -144,24 +146,38 @@ class ReaderPool:
         self._server: ForkServer | None = None
         self._batch: list[_Task] = []
         self._batch_bytes = 0
+        self._bytes_read_here = 0
         self.crashed_batches = 0
         """How often a process that read several files crashed. Each of them was read again."""
 
     def submit(self, path: str | os.PathLike[str]) -> Future[FileContent]:
+        """Like `submit_prepared`, but with the document and its sentences as they were read."""
+        return self._submit(path, is_prepared=False)
+
+    def submit_prepared(self, path: str | os.PathLike[str]) -> Future[PreparedFile]:
         """
-        Read a file; `result` of what is returned raises DataError if it cannot be read.
+        Read a file as an index stores it; `result` raises DataError if it cannot be read.
 
         It raises OSError if a reader process cannot be started. Problems name the path as given;
-        the file is opened by its absolute path. A small file of plain text is read at once in this
-        process: its reader takes linear time, and for a few notes the start of a process would take
-        longer than reading them. Other small files are collected: the reading of one starts when
-        there are enough of them, or when one of their results is asked for.
+        the file is opened by its absolute path. The first small files of plain text are read at
+        once in this process: their reader takes linear time, and for a few notes the start of a
+        process would take longer than reading them. Other small files are collected: the reading of
+        one starts when there are enough of them, or when one of their results is asked for.
         """
+        return self._submit(path, is_prepared=True)
+
+    def _submit(self, path: str | os.PathLike[str], *, is_prepared: bool) -> Future[Any]:
         if self._closed.is_set():
             raise RuntimeError("The pool is closed.")
         size = _regular_size(path)
-        if size is not None and size <= _SMALL_TEXT_BYTES and _is_text(path):
-            return _read_now(path, self.limits.max_bytes)
+        if (
+            size is not None
+            and size <= _SMALL_TEXT_BYTES
+            and self._bytes_read_here <= _OWN_TEXT_BYTES
+            and _is_text(path)
+        ):
+            self._bytes_read_here += size
+            return _read_now(path, self.limits.max_bytes, is_prepared)
         if self._threads is None:
             if is_supported():
                 self._server = ForkServer(self._program("run_fork_server"))
@@ -169,7 +185,8 @@ class ReaderPool:
             threading.Thread(target=self._watch, name="askline-reader-watch", daemon=True).start()
         name = os.fspath(path)
         task = _Task(
-            _Job(name, os.path.abspath(os.path.expanduser(name))), _ContentFuture(self._send_batch)
+            _Job(name, os.path.abspath(os.path.expanduser(name)), is_prepared),
+            _ContentFuture(self._send_batch),
         )
         if size is None or size > _BATCH_FILE_BYTES:
             self._threads.submit(self._read, [task])
@@ -347,23 +364,24 @@ def _is_text(path: str | os.PathLike[str]) -> bool:
     return kind == "text"
 
 
-def _read_now(path: str | os.PathLike[str], max_bytes: int) -> Future[FileContent]:
-    future: Future[FileContent] = Future()
+def _read_now(path: str | os.PathLike[str], max_bytes: int, is_prepared: bool) -> Future[Any]:
+    future: Future[FileContent | PreparedFile] = Future()
     try:
-        future.set_result(read_content(path, max_bytes=max_bytes))
+        content = read_content(path, max_bytes=max_bytes)
+        future.set_result(prepare_file(*content) if is_prepared else content)
     except DataError as error:
         future.set_exception(error)
     return future
 
 
-class _ContentFuture(Future[FileContent]):
+class _ContentFuture(Future[Any]):
     """A future whose reading starts at the latest when its result is asked for."""
 
     def __init__(self, start: Callable[[], None]) -> None:
         super().__init__()
         self._start_reading = start
 
-    def result(self, timeout: float | None = None) -> FileContent:
+    def result(self, timeout: float | None = None) -> Any:
         if not self.running() and not self.done():
             self._start_reading()
         return super().result(timeout)
@@ -372,16 +390,17 @@ class _ContentFuture(Future[FileContent]):
 class _Job(NamedTuple):
     name: str
     path: str
+    is_prepared: bool
 
 
 class _Task(NamedTuple):
     job: _Job
-    future: Future[FileContent]
+    future: Future[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    content: FileContent | None = None
+    content: FileContent | PreparedFile | None = None
     problems: tuple[Problem, ...] = ()
     out_of_memory: bool = False
     missing_extra: tuple[str, str] | None = None
@@ -507,6 +526,10 @@ class _ReplyUnpickler(pickle.Unpickler):
             Segments,
             DocumentPart,
             Problem,
+            PreparedFile,
+            RowRecord,
+            PassageColumns,
+            SentenceColumns,
         )
     }
 
@@ -575,8 +598,8 @@ def run_reader(
             return
         replies: list[_Reply] = []
         with _alarm(seconds):
-            for name, path in jobs:
-                replies.append(_read_for_parent(name, path, max_bytes, columns))
+            for job in jobs:
+                replies.append(_read_for_parent(_Job(*job), max_bytes, columns))
                 if replies[-1].is_last:
                     break
         try:
@@ -589,10 +612,13 @@ def run_reader(
             return
 
 
-def _read_for_parent(name: str, path: str, max_bytes: int, columns: tuple[str, ...]) -> _Reply:
+def _read_for_parent(job: _Job, max_bytes: int, columns: tuple[str, ...]) -> _Reply:
+    name = job.name
     try:
-        document, sentences = read_content(path, max_bytes=max_bytes, columns=columns)
+        document, sentences = read_content(job.path, max_bytes=max_bytes, columns=columns)
         document = replace(document, path=name, problems=_rename(document.problems, name))
+        if job.is_prepared:
+            return _Reply(prepare_file(document, sentences))
         return _Reply(FileContent(document, sentences))
     except DataError as error:
         is_memory = isinstance(error.__cause__, MemoryError)

@@ -53,7 +53,8 @@ _PATCH = re.compile(
     re.MULTILINE,
 )
 _TRAILER = re.compile(
-    r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)-by:.*\n?|^Cc:.*@.*\n?",
+    r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)[- ]by:.*\n?"
+    r"|^Cc:.*@.*\n?",
     re.MULTILINE | re.IGNORECASE,
 )
 _GREETING = re.compile(
@@ -82,6 +83,7 @@ _MIN_NICKNAME_CHARACTERS = 3
 _NAME_LINE = re.compile(r"[-–—~\s]{0,99}[^\W\d_]{1,39}(?:[ .'-]{1,2}[^\W\d_]{1,39}){0,3}[.,]?\s*")
 _WORD = re.compile(r"[^\W\d_]+")
 _ASSIGNMENT = re.compile(r"[ \t]{0,99}[\w.\[\]>*-]{1,80}[ \t]{0,20}=[ \t]{0,20}[^\s=]{1,80}\Z")
+_COMPILER_LINE = re.compile(r"\s*\S{1,200}:(?:\d{1,6}:){0,2} ?(?:error|warning|note|In function)\b")
 _CODE_ENDS = ("{", "}", ";", "*/")
 _CODE_STARTS = ("#include ", "#define ", "#if ", "#ifdef ", "$ ")
 _INDENT = re.compile(r"(?:\t|[ ]{2})")
@@ -161,7 +163,7 @@ class _Mail:
                 prose, patch = _split_patch(_TRAILER.sub("", _own_text(text)))
                 if patch and not prose.strip():
                     prose = _SUBJECT_TAGS.sub("", subject)
-                for paragraph, kind in _paragraphs(prose, _sender(message)):
+                for paragraph, kind in _joined(_paragraphs(prose, _sender(message))):
                     self._add_paragraph(paragraph, kind)
                 self._add_paragraph(patch.strip("\n"), "code")
         return subject
@@ -285,6 +287,27 @@ def _paragraphs(prose: str, sender: frozenset[str]) -> Iterator[tuple[str, Block
         yield text, "code" if is_code else "text"
 
 
+def _joined(paragraphs: Iterator[tuple[str, BlockKind]]) -> Iterator[tuple[str, BlockKind]]:
+    """The paragraphs, with one sentence around a short example as one paragraph."""
+    waiting: list[tuple[str, BlockKind]] = []
+    for text, kind in paragraphs:
+        if (
+            len(waiting) > 1
+            and (kind, waiting[-2][1]) == ("text", "text")
+            and text[0].islower()
+            and len(waiting[-1][0]) <= _MAX_SIGN_OFF_CHARACTERS
+            and not waiting[-2][0].endswith((".", "!", "?"))
+            and not waiting[-1][0].endswith((".", "!", "?"))
+        ):
+            parts = [part for part, _ in waiting[-2:]] + [text]
+            waiting[-2:] = [("\n".join(parts), "text")]
+        else:
+            waiting.append((text, kind))
+        if len(waiting) > 2:
+            yield waiting.pop(0)
+    yield from waiting
+
+
 def _without_name(paragraph: str, sender: frozenset[str], is_last: bool) -> str:
     """
     The paragraph without the name of the sender, alone in its last line.
@@ -340,6 +363,7 @@ def _is_code_line(line: str) -> bool:
     return (
         bare.endswith(_CODE_ENDS)
         or bare.startswith(_CODE_STARTS)
+        or _COMPILER_LINE.match(bare) is not None
         or (len(bare) < _MAX_SIGN_OFF_CHARACTERS and _ASSIGNMENT.match(bare) is not None)
     )
 

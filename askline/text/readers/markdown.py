@@ -102,6 +102,7 @@ class _MarkdownReader:
         self._in_list = False  # or in another block whose text is indented
         self._item_indents: list[int] = []  # of the open list items
         self._position = 0
+        self._has_carriage_returns = "\r" in source
 
     def read(self) -> None:
         self._read_front_matter()
@@ -116,8 +117,14 @@ class _MarkdownReader:
 
     def _next_line(self) -> LineSpan:
         start = self._position
-        end = _LINE.match(self.source, start).end()  # type: ignore[union-attr]
-        self._position = end + (2 if self.source.startswith("\r\n", end) else 1)
+        if self._has_carriage_returns:
+            end = _LINE.match(self.source, start).end()  # type: ignore[union-attr]
+            self._position = end + (2 if self.source.startswith("\r\n", end) else 1)
+            return start, end
+        end = self.source.find("\n", start)
+        if end < 0:
+            end = len(self.source)
+        self._position = end + 1
         return start, end
 
     def _read_front_matter(self) -> None:
@@ -128,6 +135,8 @@ class _MarkdownReader:
             self._position = matter.end()
 
     def _handle_line(self, start: int, end: int) -> None:
+        if self.source[start : start + 1].isalpha() and self._try_plain_text(start, end):
+            return
         start = self._skip_containers(start, end)
         line = self.source[start:end]
         if not (self._paragraph or line[:1].isspace() or _ITEM.match(line)):
@@ -144,6 +153,19 @@ class _MarkdownReader:
             self._paragraph or not (_DEFINITION.match(line) or self._try_table(line, start, end))
         ):
             self._add_text(line, start, end)
+
+    def _try_plain_text(self, start: int, end: int) -> bool:
+        """Handle a line that starts with a letter, which most lines do, without patterns."""
+        line = self.source[start:end]
+        if line.startswith(("import", "export")):
+            return False
+        if not self._paragraph:
+            self._in_list = False
+            self._item_indents.clear()
+            if self._try_table(line, start, end):
+                return True
+        self._paragraph.append((start, end))
+        return True
 
     def _handle_blank_line(self) -> None:
         """End the paragraph, unless it is a term whose meaning follows."""
@@ -284,10 +306,12 @@ class _MarkdownReader:
         return start
 
     def _try_table(self, line: str, start: int, end: int) -> bool:
+        if "|" not in line:
+            return False
         here = self._position
         first, last = self._next_line() if here < len(self.source) else (here, here)
         dashes = self.source[first:last]
-        if "|" not in line or not _is_delimiter_row(dashes):
+        if not _is_delimiter_row(dashes):
             self._position = here
             return False
         self._add_row(start, end, "columns")
@@ -371,9 +395,9 @@ class _MarkdownReader:
             pieces = [(self.source[first:last], first, last)]
         else:
             block = join_lines(self.source, lines)
-            if kind == "text" and _FORMULA.fullmatch(block.text()):
+            if kind == "text" and _FORMULA.fullmatch(block.text):
                 kind = "code"
-            if kind in ("text", "item") and is_link_list(block.text(), self._labels):
+            if kind in ("text", "item") and is_link_list(block.text, self._labels):
                 return
             pieces = list(visible_pieces(block, self._labels))
         if terms:

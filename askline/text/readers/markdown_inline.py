@@ -9,13 +9,15 @@ and links is limited, which keeps the time linear.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from html import unescape
+from typing import NamedTuple
 
 from .offsets import TextBuilder
 
 __all__ = [
     "LineSpan",
+    "MarkdownBlock",
     "is_link_list",
     "join_lines",
     "normalize_label",
@@ -31,7 +33,7 @@ Replacement = tuple[int, int, str]
 # The number of repetitions of a group is limited, because `re` keeps each in memory.
 _TOKEN = re.compile(
     r"""[\\`!\[\]*_~<&{:] (?:
-      (?<=\\) (?P<escaped>[!-/:-@\[-`{-~])
+      (?<=\\) (?P<escaped>[!-/:-@\[-`{-~]|(?=\n))
     | (?<=`) (?P<ticks>`*) (?: (?P<code> (?!`).{1,2000}?(?<!`) ) `(?P=ticks)(?!`) )?
     | (?<=\[) \^[^\[\]\s]{1,99}\](?!:)(?P<note>)
     | (?P<open> (?<=!)\[ | (?<=\[) )
@@ -56,15 +58,29 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-_MARKS = re.compile(r"[\\`\[*_~<&{]|(?<![^\s(|>]):[a-z]")
+# One character set, because `re` then skips all other characters quickly.
+_MARKS = re.compile(r"[\\`\[*_~<&{:]")
 _PIECE = re.compile(r"\n|[^\n]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _LINK_STARTS = ("[", "!", "<", "*", "_", ":", "`", "|")
 _ENUMERATION = re.compile(r"(?:\d{1,3}\.){1,6}\d{0,3}\s+")
 
 
-def join_lines(source: str, lines: Sequence[LineSpan]) -> TextBuilder:
+class MarkdownBlock(NamedTuple):
+    """The source of a block, and where it comes from."""
+
+    text: str
+    spans: Callable[[int, int], tuple[int, int]]
+    """From the start and end of a part of the text to its span in the source."""
+
+
+def join_lines(source: str, lines: Sequence[LineSpan]) -> MarkdownBlock:
     """The lines of a block without white space at either end, joined by single line breaks."""
+    if len(lines) == 1:  # much faster, and many blocks are one line
+        line = source[slice(*lines[0])].rstrip()
+        text = line.lstrip()
+        shift = lines[0][0] + len(line) - len(text)
+        return MarkdownBlock(text, lambda start, end: (start + shift, end + shift))
     block = TextBuilder()
     for start, end in lines:
         line = source[start:end]
@@ -72,23 +88,27 @@ def join_lines(source: str, lines: Sequence[LineSpan]) -> TextBuilder:
         if block.length:
             block.add("\n", block.segments.end(block.length), start)
         block.add(line.strip(), start, start + len(line.strip()))
-    return block
+    return MarkdownBlock(block.text(), block.segments.span)
 
 
-def visible_pieces(block: TextBuilder, labels: Collection[str]) -> Iterator[tuple[str, int, int]]:
+def visible_pieces(block: MarkdownBlock, labels: Collection[str]) -> Iterator[tuple[str, int, int]]:
     """
     The pieces of a block that are shown, each with its span in the source.
 
     `labels` are those of the link definitions of the document, as `normalize_label` returns them.
     """
-    text = block.text()
+    text, spans = block
     position = 0
     replacements, _ = _find_marks(text, labels)
+    has_breaks = "\n" in text
     for start, end, replacement in (*replacements, (len(text), len(text), "")):
-        for piece in _PIECE.finditer(text, position, start):
-            yield piece[0], *block.segments.span(*piece.span())
+        if has_breaks:
+            for piece in _PIECE.finditer(text, position, start):
+                yield piece[0], *spans(*piece.span())
+        elif start > position:
+            yield text[position:start], *spans(position, start)
         if replacement:
-            yield replacement, *block.segments.span(start, end)
+            yield replacement, *spans(start, end)
         position = end
 
 

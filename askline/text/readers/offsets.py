@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 __all__ = [
@@ -36,16 +36,18 @@ class Segments:
         self._start = array("I")
         self._end = array("I")
         self._length = 0
+        self._copied_to = -1  # the end of the last piece in the original, if it is a copy
 
     def add(self, length: int, start: int, end: int) -> None:
         """Append a piece of `length` characters (at least one) for `original[start:end]`."""
-        copied = end - start == length
-        if copied and self._text and self._end[-1] == start and self._is_copy(-1):
+        is_copy = end - start == length
+        if is_copy and start == self._copied_to:
             self._end[-1] = end
         else:
             self._text.append(self._length)
             self._start.append(start)
             self._end.append(end)
+        self._copied_to = end if is_copy else -1
         self._length += length
 
     def start(self, offset: int) -> int:
@@ -70,6 +72,35 @@ class Segments:
         """The span of `text[start:end]` in the original; an empty span stays empty."""
         first = self.start(start)
         return (first, self.end(end)) if end > start else (first, first)
+
+    def spans(self, starts: Sequence[int], ends: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The `span` of each of many parts of the text that are in order and not empty."""
+        firsts: list[int] = []
+        lasts: list[int] = []
+        text, first, last = self._text.tolist(), self._start.tolist(), self._end.tolist()
+        text.append(self._length)
+        at, shift, limit = -1, 0, -1  # the piece, and its shift and end if it is a copy
+        pieces = len(first)
+        for start, end in zip(starts, ends, strict=True):
+            if start >= limit:
+                while at + 1 < pieces and text[at + 1] <= start:
+                    at += 1
+                is_copy = at >= 0 and last[at] - first[at] == text[at + 1] - text[at]
+                shift, limit = (first[at] - text[at], text[at + 1]) if is_copy else (0, -1)
+            firsts.append(start + shift if start < limit else self.start(start))
+            if end <= limit:
+                lasts.append(end + shift)
+                continue
+            final = max(at, 0)  # the piece of the last character
+            while final + 1 < pieces and text[final + 1] < end:
+                final += 1
+            if not pieces:
+                lasts.append(0)
+            elif last[final] - first[final] == text[final + 1] - text[final]:
+                lasts.append(min(first[final] + end - text[final], last[final]))
+            else:
+                lasts.append(last[final])
+        return firsts, lasts
 
     def pieces(self, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
         """The pieces of `text[start:end]`: their spans in the text, then in the original."""

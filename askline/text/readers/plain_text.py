@@ -4,7 +4,8 @@ Read plain text: the text itself, with underlined lines as headings.
     Installation
     ============
 
-A line between two blank lines is a heading too if it is numbered and the text below is indented, or
+The first line is the title of a file with other headings. A line between two blank lines is a
+heading too if it is numbered and the text below is indented, or
 if it has a number such as 2.1, or is in capitals, or starts with `Chapter`. A table of contents and
 labels such as `Note` are left out. Everything else is left to the sentence splitter, which handles
 lists, rules and wrapped lines.
@@ -61,6 +62,7 @@ _TABLE = re.compile(
 _TABLE_RULE = re.compile(r"[ \t]*[|+][-+=|:]{3,}[|+][ \t]*\r?(?=\n|\Z)", re.MULTILINE)
 _RULES_OF_A_FRAME = 2  # above and below; the third is behind the header, more are between rows
 _TABLE_CELL = re.compile(r"(?<=\|)[ \t]*(?P<text>[^|\n\s](?:[^|\n]*[^|\n\s])?|)[ \t]*(?=\|)")
+_FIRST_LINE = re.compile(r"\s*(?P<title>[^\W\d_][^\n]{1,78}[^\s])[ \t]*\r?\n[ \t]*\r?\n")
 _WORD_IN_CAPITALS = re.compile(r"[A-Z]{4}")
 _NUMBERED = re.compile(r"(?:\d{1,2}\.){1,5}\d{0,2}[ \t\xa0]")
 _TITLE_ENDS = (".", ",", ";", ":", "!")
@@ -73,6 +75,8 @@ def read_plain_text(source: str) -> Content:
     position = 0
     contents = list(_contents(source))
     titles = sorted([*_titles(source), *_lone_titles(source)])
+    if titles and (first := _first_line(source)):
+        titles.insert(0, (*first, first[1], "title"))
     for start, end, stop, mark in titles:
         if start < position or _is_inside(start, contents):
             continue
@@ -185,7 +189,8 @@ def _contents(source: str) -> Iterator[tuple[int, int]]:
         while (entry := _ENTRY.match(source, end)) and entry["name"] != first:
             first = first or entry["name"] or ""  # again, it is the heading of the first section
             count, end = count + 1, entry.end()
-        if count >= _MIN_ENTRIES:
+        is_named = heading[0].strip().lower().startswith("table")
+        if count >= (1 if is_named else _MIN_ENTRIES):
             yield start, end
 
 
@@ -197,6 +202,14 @@ def _line_starts_of(source: str, word: str) -> set[int]:
         end = source.find("\n", at)
         at = source.find(word, end) if end >= 0 else -1
     return starts
+
+
+def _first_line(source: str) -> tuple[int, int] | None:
+    """The span of the title of a document with other headings: its first line, alone and short."""
+    found = _FIRST_LINE.match(source)
+    if found is None or found["title"].endswith(_TITLE_ENDS) or _COLUMNS.search(found["title"]):
+        return None
+    return found.span("title")
 
 
 def _is_inside(at: int, spans: list[tuple[int, int]]) -> bool:

@@ -50,7 +50,7 @@ _FILE_CODEC = re.compile(
 )
 _SAMPLE_BYTES = 2**15  # given to the detector, on either side of the first byte that is not UTF-8
 _MIN_COHERENCE = 0.2  # with a language; see research/decisions/reading-files.md
-_EAST_ASIAN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_EAST_ASIAN = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # compiled when it is needed
 _MIN_EAST_ASIAN = 10  # characters, so that a few matches by coincidence do not count
 _MULTIBYTE_CODEC = re.compile(r"big5|gb|hz|cp9[345]|euc|shift|iso2022|johab|utf")
 
@@ -128,7 +128,7 @@ def _detect(data: bytes, first: int) -> str:
     if best is not None:
         east_asian = (
             _MULTIBYTE_CODEC.match(best.encoding)
-            and len(_EAST_ASIAN.findall(str(best))) >= _MIN_EAST_ASIAN
+            and len(re.findall(_EAST_ASIAN, str(best))) >= _MIN_EAST_ASIAN
         )
         if east_asian or best.coherence >= _MIN_COHERENCE:
             return _prefer_cp1252(matches, best)

@@ -7,29 +7,50 @@ integrations of many packages share; so this module is not in `askline.integrati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import inspect
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from askline.errors import InputError, MissingExtraError
-from askline.integrations.common import (
-    DEFAULT_SPEC,
-    RankedText,
-    arank_texts,
-    loaded_ranker,
-    rank_texts,
-)
+from askline.integrations.common import DEFAULT_SPEC, loaded_ranker, rank_texts
 
 try:
     from haystack import Document, component, default_from_dict, default_to_dict
 except ImportError as error:
     raise MissingExtraError("The Haystack integration", "haystack") from error
 
-__all__ = ["AsklineRanker"]
+__all__ = ["AsklineComponent", "AsklineRanker"]
+
+_Component = TypeVar("_Component", bound="AsklineComponent")
+
+
+class AsklineComponent:
+    """What the components share: loading a ranker, and the way to plain data and back."""
+
+    ranker: str
+    """The spec text of a ranker."""
+
+    def warm_up(self) -> None:
+        """Load the ranker."""
+        loaded_ranker(self.ranker).warm_up()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The component as plain data: its type and the arguments that it was made with."""
+        _, *names = inspect.signature(type(self).__init__).parameters
+        given = {name: getattr(self, name) for name in names}
+        data: dict[str, Any] = default_to_dict(self, **given)
+        return data
+
+    @classmethod
+    def from_dict(cls: type[_Component], data: dict[str, Any]) -> _Component:
+        """The component that `to_dict` described."""
+        made: _Component = default_from_dict(cls, data)
+        return made
 
 
 @component
-class AsklineRanker:
+class AsklineRanker(AsklineComponent):
     """
     Orders documents by how well they answer the query, best first.
 
@@ -56,10 +77,6 @@ class AsklineRanker:
         self.score_threshold = score_threshold
         self.deadline_ms = deadline_ms
 
-    def warm_up(self) -> None:
-        """Load the ranker."""
-        loaded_ranker(self.ranker).warm_up()
-
     @component.output_types(documents=list[Document])
     def run(
         self, query: str, documents: list[Document], top_k: int | None = None
@@ -74,46 +91,16 @@ class AsklineRanker:
             top_k=self.top_k if top_k is None else top_k,
             deadline_ms=self.deadline_ms,
         )
-        return {"documents": self._select(documents, ranked)}
+        kept = [
+            replace(documents[each.index], score=each.relevance_score)
+            for each in ranked
+            if self.score_threshold is None or each.relevance_score >= self.score_threshold
+        ]
+        return {"documents": kept}
 
     @component.output_types(documents=list[Document])
     async def run_async(
         self, query: str, documents: list[Document], top_k: int | None = None
     ) -> dict[str, list[Document]]:
         """`run` in a thread."""
-        if not documents:
-            return {"documents": []}
-        ranked = await arank_texts(
-            self.ranker,
-            query,
-            [document.content or "" for document in documents],
-            top_k=self.top_k if top_k is None else top_k,
-            deadline_ms=self.deadline_ms,
-        )
-        return {"documents": self._select(documents, ranked)}
-
-    def _select(
-        self, documents: Sequence[Document], ranked: Sequence[RankedText]
-    ) -> list[Document]:
-        return [
-            replace(documents[each.index], score=each.relevance_score)
-            for each in ranked
-            if self.score_threshold is None or each.relevance_score >= self.score_threshold
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain data."""
-        options: dict[str, Any] = default_to_dict(
-            self,
-            ranker=self.ranker,
-            top_k=self.top_k,
-            score_threshold=self.score_threshold,
-            deadline_ms=self.deadline_ms,
-        )
-        return options
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> AsklineRanker:
-        """The component that `to_dict` described."""
-        made: AsklineRanker = default_from_dict(cls, data)
-        return made
+        return await asyncio.to_thread(self.run, query, documents, top_k)

@@ -1,14 +1,13 @@
 """
 Haystack: an extractive reader that points at the words in documents that answer the query.
 
-Sentences are ranked with their neighbors in sight. An answer has its exact offsets in the document.
+Sentences are ranked in the context of their document. An answer has its exact offsets in it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
 
 from askline.errors import InputError, MissingExtraError
 from askline.integrations.common import DEFAULT_SPEC, loaded_ranker
@@ -17,9 +16,11 @@ from askline.text.sentences import split_sentences
 from askline.types import Hit, Passage, Span
 
 try:
-    from haystack import Document, ExtractedAnswer, component, default_from_dict, default_to_dict
+    from haystack import Document, ExtractedAnswer, component
 except ImportError as error:
     raise MissingExtraError("The Haystack integration", "haystack") from error
+
+from haystack_integrations.components.rankers.askline import AsklineComponent
 
 __all__ = ["AsklineReader"]
 
@@ -32,7 +33,7 @@ class _Sentence:
 
 
 @component
-class AsklineReader:
+class AsklineReader(AsklineComponent):
     """
     Extracts answers from documents, best first.
 
@@ -59,10 +60,6 @@ class AsklineReader:
         self.top_k = top_k
         self.score_threshold = score_threshold
         self.no_answer = no_answer
-
-    def warm_up(self) -> None:
-        """Load the ranker."""
-        loaded_ranker(self.ranker).warm_up()
 
     @component.output_types(answers=list[ExtractedAnswer])
     def run(
@@ -99,23 +96,6 @@ class AsklineReader:
     ) -> dict[str, list[ExtractedAnswer]]:
         """`run` in a thread."""
         return await asyncio.to_thread(self.run, query, documents, top_k)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The component as plain data."""
-        options: dict[str, Any] = default_to_dict(
-            self,
-            ranker=self.ranker,
-            top_k=self.top_k,
-            score_threshold=self.score_threshold,
-            no_answer=self.no_answer,
-        )
-        return options
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> AsklineReader:
-        """The component that `to_dict` described."""
-        made: AsklineReader = default_from_dict(cls, data)
-        return made
 
 
 def _split(documents: list[Document]) -> tuple[list[_Sentence], list[Passage]]:

@@ -131,3 +131,13 @@ def test_long_heading_over_many_table_rows_takes_linear_time(tmp_path: Path) -> 
     found = list(iter_sentences(read(tmp_path, "a.html", page)))
     assert len({id(sentence.heading) for sentence in found}) == 3  # none, the heading, with columns
     assert time.process_time() - start < 5
+
+
+def test_the_parts_of_a_long_list_have_its_lead_in(tmp_path: Path) -> None:
+    names = ", ".join(f"name{number}" for number in range(200))
+    document = read(tmp_path, "a.md", f"It has these: {names}. That is all.\n")
+    spans = list(iter_sentences(document))
+    parts = [document.text[span.start : span.end] for span in spans]
+    assert all(part.endswith((",", ".")) for part in parts)
+    assert [span.lead_in for span in spans] == ["", *["It has these:"] * (len(spans) - 2), ""]
+    assert len(spans) > 5

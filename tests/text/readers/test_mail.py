@@ -112,6 +112,8 @@ def test_mailbox_has_one_part_per_message(tmp_path: Path) -> None:
         ("Reply.\n\n-Carl\n\nPS. One more thing.", "Reply. | PS. One more thing."),
         ("> quoted\n\nDear Ann,\n\nReply.\n\nBest regards,", "Reply."),
         ("> Is it?\n\nYes.", "Yes."),
+        ("Whether it is named\n\n  [PATCH] a: b\n\ndoes not matter.",
+         "Whether it is named\n  [PATCH] a: b\ndoes not matter."),
         ("> Is it?\n\nIndeed", "Indeed"),
         ("Reply.\n\t\t\tBob", "Reply."),
         ("Reply.\n\nbob\nRemember the lamp", "Reply."),
@@ -121,7 +123,8 @@ def test_mailbox_has_one_part_per_message(tmp_path: Path) -> None:
          "Robert\n> and that goes on.\n\nReply.", "Reply."),
         ("> Is it a lamp of the kind that is lit at dusk and put out by noon?\n"
          "It is.\n> And the other?\nIt too.", "It is. | It too."),
-        ("Reply.\n\nSigned-off-by: A B <a@b.c>\nCc: x <y@z.org>\n\nThanks,\nAnn Lee", "Reply."),
+        ("Reply.\n\nSigned-off-by: A B <a@b.c>\nAcked By: C <d@e.f>\nCc: x <y@z.org>\n\n"
+         "Thanks,\nAnn Lee", "Reply."),
     ],
 )  # fmt: skip
 def test_what_is_not_own_text(tmp_path: Path, body: str, text: str) -> None:
@@ -149,6 +152,12 @@ def test_a_command_below_a_colon_is_code(tmp_path: Path) -> None:
     source = "Subject: x\n\nFor example:\n\n  lamp search oil\n\nOr not:\n\n  - A point\n\n$ lamp\n"
     kinds = [kind for kind, _ in shown(read(tmp_path, "a.eml", source))]
     assert kinds == ["sentence", "code", "sentence", "sentence", "code"]
+
+
+def test_the_output_of_a_compiler_is_code(tmp_path: Path) -> None:
+    source = "Subject: x\n\nIt says:\n\na.c: In function 'f':\na.c:8: error: 'x' undeclared\n"
+    kinds = [kind for kind, _ in shown(read(tmp_path, "a.eml", source))]
+    assert kinds == ["sentence", "code"]
 
 
 def test_unknown_charset_is_read(tmp_path: Path) -> None:

@@ -308,6 +308,20 @@ def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source
             "[[https://a.b][https://a.b/x.svg]]\n\nRun mu [\u200bX\u200b].\n",
             ["Run mu [X]."],
         ),
+        (
+            "a.html",
+            "<p>BEGIN;<br>SELECT a;<br>... 9 lines<br>END;</p><p>Oil,<br>light;</p><p>It.</p>",
+            ["BEGIN;\nSELECT a;\n... 9 lines\nEND;", "Oil,\nlight;", "It."],
+        ),
+        ("a.txt", "So:\n\nTable of Contents\n\n2.1. Oil\n\nIt burns.\n", ["So:", "It burns."]),
+        ("a.py", '"""See `the lamp <http://a.b/c>`_ of `it`_."""\n', ["See the lamp of it."]),
+        (
+            "a.py",
+            '"""Text here.\n\n.. [1] Ann (2019), the first.\n.. [2] Bob, the other.\n"""\n',
+            ["Text here.", "[1] Ann (2019), the first.", "[2] Bob, the other."],
+        ),
+        ("a.md", "oil: 5\\\nThe oil.\n", ["oil: 5\nThe oil."]),
+        ("a.py", "# (LAMP, 'oil') : (\n# The lamp is lit.\n", ["The lamp is lit."]),
         ("a.org", "The `*' card, or the `*' mark.\n", ["The `*' card, or the `*' mark."]),
         (
             "a.rst",
@@ -472,14 +486,19 @@ def test_headings_of_plain_text(tmp_path: Path) -> None:
     ]
     lamps, oil, safety = "Chapter 1. Lamps", "2.1. Oil", "SAFETY FIRST"
     assert found == [
-        ((), "Guide"),
-        ((lamps,), "They are lit."),
-        ((lamps, oil), "It burns."),
-        ((lamps, safety), "Take care."),
-        ((lamps, safety), "1. Open it"),
-        ((lamps, safety), "2. Fill it"),
-        ((lamps, safety), "OK"),
-        ((lamps, safety), "It shines."),
+        (
+            (
+                "Guide",
+                lamps,
+            ),
+            "They are lit.",
+        ),
+        (("Guide", lamps, oil), "It burns."),
+        (("Guide", lamps, safety), "Take care."),
+        (("Guide", lamps, safety), "1. Open it"),
+        (("Guide", lamps, safety), "2. Fill it"),
+        (("Guide", lamps, safety), "OK"),
+        (("Guide", lamps, safety), "It shines."),
     ]
     check(document)
 

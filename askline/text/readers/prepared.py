@@ -1,0 +1,359 @@
+"""
+A file as an index stores it: its sentences as columns, and its passages with their words.
+
+This is most of the work of indexing, so that it is done in the reader processes, a column at a time
+and not sentence by sentence. The process that writes the index only stores the columns.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import count, repeat
+from typing import NamedTuple, Protocol
+
+from ...errors import Problem
+from ..words import (
+    identifier_words,
+    spaced_words,
+    split_identifiers,
+    split_words,
+    texts_with_identifiers,
+)
+from .document import CELL_SEPARATOR, SENTENCE_KINDS, DocumentPart, ParsedDocument, Sentences
+
+__all__ = [
+    "HEADING_SEPARATOR",
+    "PASSAGE_CHARACTERS",
+    "Context",
+    "IndexedPassage",
+    "PassageColumns",
+    "PreparedFile",
+    "RowRecord",
+    "SentenceColumns",
+    "SentenceRecord",
+    "WordsOf",
+    "heading_line",
+    "passage_ranges",
+    "passage_words",
+    "prepare_file",
+]
+
+HEADING_SEPARATOR = " > "
+"""Between the headings of a path that is shown on one line."""
+
+PASSAGE_CHARACTERS = 1000
+"""Upper limit. Recall is the same from 700 upwards and lower at 400; longer passages cost more."""
+
+_CODE = SENTENCE_KINDS.index("code")
+_HEADINGS = frozenset(SENTENCE_KINDS.index(kind) for kind in ("heading", "columns"))
+_ROWS = frozenset(SENTENCE_KINDS.index(kind) for kind in ("row", "columns"))
+
+Context = tuple[str, str, str]
+"""The heading, the path of headings with one per line, and the lead-in."""
+_NO_CONTEXT: Context = ("", "", "")
+
+
+class SentenceRecord(NamedTuple):
+    """A sentence of a document, as an index stores it."""
+
+    ordinal: int
+    """The position of the sentence in its document, from 0."""
+    start: int
+    end: int
+    """Characters of the original."""
+    number: int
+    """The line, page, paragraph, slide or other unit, from 1."""
+    kind: int
+    """The position in SENTENCE_KINDS."""
+    heading: str
+    """The nearest heading above, with the names of the columns in a table."""
+    text: str
+    path: str = ""
+    """The headings above from the highest to the nearest, one per line."""
+    lead_in: str = ""
+    """The sentence with a colon that introduces the list or table of this sentence."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The path of headings from the highest to the nearest."""
+        return tuple(self.path.split("\n")) if self.path else ()
+
+    @property
+    def is_heading(self) -> bool:
+        """True for a heading and for the row that names the columns of a table."""
+        return self.kind in _HEADINGS
+
+    @property
+    def is_code(self) -> bool:
+        """True for a code block, which is shown beside an answer and is never one."""
+        return self.kind == _CODE
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it can be an answer."""
+        return not (self.is_heading or self.is_code)
+
+
+class SentenceColumns:
+    """The sentences of a document, a column per field. Iteration gives the records."""
+
+    def __init__(
+        self,
+        starts: Sequence[int],
+        ends: Sequence[int],
+        numbers: Sequence[int],
+        kinds: Sequence[int],
+        contexts: Sequence[Context],
+        context_of: Sequence[int],
+        texts: Sequence[str],
+    ) -> None:
+        self.starts = starts
+        self.ends = ends
+        """Offsets in the original."""
+        self.numbers = numbers
+        """Lines, pages or other units, from 1."""
+        self.kinds = kinds
+        """Positions in SENTENCE_KINDS."""
+        self.contexts = contexts
+        """Distinct contexts in the order of their first sentence; the first is empty."""
+        self.context_of = context_of
+        """The position in `contexts` of each sentence."""
+        self.texts = texts
+
+    @classmethod
+    def of(cls, sentences: Iterable[SentenceRecord]) -> SentenceColumns:
+        """The columns of sentences in order, with ordinals from 0."""
+        if isinstance(sentences, SentenceColumns):
+            return sentences
+        numbers: dict[Context, int] = {_NO_CONTEXT: 0}
+        rows = [
+            (*place, numbers.setdefault((heading, path, lead_in), len(numbers)), text)
+            for _, *place, heading, text, path, lead_in in sentences
+        ]
+        columns = tuple(zip(*rows, strict=True)) if rows else ((),) * 6
+        starts, ends, units, kinds, context_of, texts = columns
+        return cls(starts, ends, units, kinds, list(numbers), context_of, texts)
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __iter__(self) -> Iterator[SentenceRecord]:
+        for ordinal, start, end, number, kind, context, text in zip(
+            count(),
+            *(self.starts, self.ends, self.numbers, self.kinds, self.context_of, self.texts),
+        ):
+            heading, path, lead_in = self.contexts[context]
+            yield SentenceRecord(ordinal, start, end, number, kind, heading, text, path, lead_in)
+
+
+class IndexedPassage(NamedTuple):
+    """A passage as it is indexed: its words, separated by white space and not yet stemmed."""
+
+    first: int
+    last: int
+    words: str
+    """The words of the title of its document, of its headings and of its sentences."""
+    title_words: str
+    """The words of the title and the headings, each once."""
+
+
+class PassageColumns(NamedTuple):
+    """The passages of a document, a column per field of `IndexedPassage`."""
+
+    firsts: array[int]
+    lasts: array[int]
+    words: list[str]
+    title_words: list[str]
+
+    def passages(self) -> Iterator[IndexedPassage]:
+        """Each passage in order."""
+        return map(IndexedPassage, *self)
+
+
+class RowRecord(NamedTuple):
+    """A row of a csv or jsonl file, or a message of a mailbox."""
+
+    start: int
+    """The first character of its text in the original."""
+    row: int
+    id: str
+    """The row's own id; empty if it has none."""
+
+
+class PreparedFile(NamedTuple):
+    """What an index stores of a file."""
+
+    kind: str
+    title: str
+    sha256: str
+    encoding: str | None
+    unit: str
+    characters: int
+    problems: tuple[Problem, ...]
+    rows: list[RowRecord]
+    sentences: SentenceColumns
+    passages: PassageColumns
+
+
+def prepare_file(document: ParsedDocument, sentences: Sentences) -> PreparedFile:
+    """The columns of a document that has been read and split."""
+    starts, ends, kinds, contexts, context_of = sentences.columns()
+    text = document.text
+    texts = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    if not _ROWS.isdisjoint(kinds):  # the cells of a table row are joined into one line
+        for at, kind in enumerate(kinds):
+            if kind in _ROWS:
+                texts[at] = texts[at].replace("\n", CELL_SEPARATOR)
+    if not text.isascii() and _replace_surrogates(text) is not text:
+        texts = list(map(_replace_surrogates, texts))
+    segments = document.segments
+    places = starts
+    if segments is not None:
+        places, original_ends = segments.spans(starts, ends)
+        if document.encoding is not None:
+            starts, ends = places, original_ends
+    lines = document.starts.tolist()
+    numbers = list(map(bisect_right, repeat(lines), places))
+    if not lines or lines[0] > 0:
+        numbers = [max(number, 1) for number in numbers]
+    distinct: dict[Context, int] = {_NO_CONTEXT: 0}
+    clean = _replace_surrogates
+    own = [
+        distinct.setdefault((clean(heading), clean("\n".join(path)), clean(lead)), len(distinct))
+        for heading, path, lead in contexts
+    ]
+    columns = SentenceColumns(
+        array("I", starts),
+        array("I", ends),
+        array("I", numbers),
+        bytes(kinds),
+        list(distinct),
+        array("I", map(own.__getitem__, context_of)),
+        texts,
+    )
+    title = clean(document.title)
+    return PreparedFile(
+        document.kind,
+        title,
+        document.sha256,
+        document.encoding,
+        document.unit,
+        len(text),
+        document.problems,
+        [_row_record(document, part) for part in document.parts],
+        columns,
+        _prepare_passages(title, columns),
+    )
+
+
+def _row_record(document: ParsedDocument, part: DocumentPart) -> RowRecord:
+    start, _ = document.span(part.start, part.end) or (part.start, part.end)
+    return RowRecord(start, part.row, _replace_surrogates(part.id))
+
+
+def _prepare_passages(title: str, sentences: SentenceColumns) -> PassageColumns:
+    result = PassageColumns(array("I"), array("I"), [], [])
+    contexts, context_of, texts = sentences.contexts, sentences.context_of, sentences.texts
+    numbers: dict[tuple[str, str], int] = {}
+    sections = [numbers.setdefault(context[:2], len(numbers)) for context in contexts]
+    words_of = passage_words(title)
+    ranges = passage_ranges(
+        zip(sentences.kinds, map(sections.__getitem__, context_of), map(len, texts), strict=True)
+    )
+    named = texts_with_identifiers(texts)
+    for first, last in ranges:
+        heading, path, _ = contexts[context_of[first]]
+        words, title_words = words_of(
+            heading_line(heading, path),
+            texts[first : last + 1],
+            not named.isdisjoint(range(first, last + 1)),
+        )
+        result.firsts.append(first)
+        result.lasts.append(last)
+        result.words.append(words)
+        result.title_words.append(title_words)
+    return result
+
+
+def passage_ranges(sentences: Iterable[tuple[int, Hashable, int]]) -> Iterator[tuple[int, int]]:
+    """
+    The first and the last sentence of each passage, from the kind, the section and the length.
+
+    A passage starts at each heading and each section, and where it would exceed the limit. Headings
+    and the names of columns are not sentences of a passage, because the passages below them start
+    with their path. Code belongs to the passage above it if it fits into it. A passage of nothing
+    but code is left out, because code is never an answer.
+    """
+    first, size, open_section, has_text = -1, 0, None, False
+    at = -1
+    for at, (kind, section, length) in enumerate(sentences):
+        is_heading = kind in _HEADINGS
+        if first >= 0 and (
+            is_heading or section != open_section or size + length > PASSAGE_CHARACTERS
+        ):
+            if has_text:
+                yield first, at - 1
+            first = -1
+        if is_heading:
+            continue
+        if first < 0:
+            first, size, open_section, has_text = at, 0, section, False
+        size += length
+        if kind != _CODE:
+            has_text = True
+    if first >= 0 and has_text:
+        yield first, at
+
+
+class WordsOf(Protocol):
+    """From the heading and the sentences of a passage to its words and its title words."""
+
+    def __call__(
+        self, heading: str, texts: Sequence[str], has_identifiers: bool = True
+    ) -> tuple[str, str]:
+        """Without identifiers in the texts, they are not searched for, which saves time."""
+        ...
+
+
+def passage_words(title: str) -> WordsOf:
+    """A function whose words and title words contain those of the title of the document."""
+    own = split_identifiers(title)
+    own_words = " ".join(own)
+    last_heading, names = "", ""
+    title_words = " ".join(dict.fromkeys(own))
+
+    def words(heading: str, texts: Sequence[str], has_identifiers: bool = True) -> tuple[str, str]:
+        nonlocal last_heading, title_words, names
+        if heading != last_heading:
+            last_heading = heading
+            own_names = identifier_words(heading)
+            title_words = " ".join(dict.fromkeys([*own, *split_words(heading), *own_names]))
+            names = " ".join(own_names)
+        text = "\n".join(texts)
+        found = f"{own_words} {spaced_words(heading)} {spaced_words(text)} {names}"
+        if has_identifiers and (more := identifier_words(text)):
+            found = f"{found} {' '.join(more)}"
+        return found, title_words
+
+    return words
+
+
+def heading_line(heading: str, path: str) -> str:
+    """The first line of a passage: the headings above it, then the names of its columns."""
+    if "\n" not in path:
+        return heading
+    above = path.split("\n")[:-1]
+    return HEADING_SEPARATOR.join((*above, heading) if heading else above)
+
+
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which JSON can carry and UTF-8 cannot; the length stays the same."""
+    if text.isascii():  # the usual case, and faster than encoding
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
