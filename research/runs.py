@@ -104,6 +104,7 @@ RUNS: dict[str, Run] = _runs(
         "-m research.benchmarks.phrases_open --index {phrase_index} --questions 1000",
         "16 min, CPU, quiet",
     ),
+    Run("french", "-m research.benchmarks.french paragraphs", "8 min, CPU"),
     Run(
         "phrases_fr",
         "-m research.benchmarks.phrases --on fquad/valid.json --language fr --name phrases_fr",
