@@ -73,8 +73,11 @@ class PhraseHeads:
         end_tokens = likely[:, None] + np.arange(MAX_PHRASE_TOKENS)  # (starts, lengths)
         outside = end_tokens >= len(window)
         end_tokens = np.minimum(end_tokens, len(window) - 1)
-        joined = first[:, None] + last[end_tokens] + self._weights["spans.length.weight"]
-        end_scores = self.linear("spans.join", np.maximum(joined, 0))[..., 0]
+        joined = last[end_tokens]  # (starts, lengths, hidden): large, so it is changed in place
+        joined += first[:, None]
+        joined += self._weights["spans.length.weight"]
+        np.maximum(joined, 0, out=joined)
+        end_scores = self.linear("spans.join", joined)[..., 0]
         end_scores[outside | ~window.may_end[end_tokens]] = -np.inf
         ends[likely] = _log_softmax(end_scores)
         return starts, ends
@@ -141,12 +144,32 @@ class PhraseEncoder:
     config: EncoderConfig
     tensors: Tensors = field(repr=False)
 
+    @property
+    def is_int8(self) -> bool:
+        """Whether the dense layers are computed in int8, with exact sums."""
+        return bool(self.tensors["layers.0.inner.weight"].dtype == np.int8)
+
     def encode(self, tokens: Ints, *, keep: bool = False) -> tuple[Floats, KeyValueCache]:
         """States (tokens, hidden) of one text; with `keep`, its key/value cache, otherwise {}."""
+        if not keep:
+            return self.encode_batch(tokens[None])[0], {}
         embedded = self.embed(tokens, np.arange(len(tokens)), 0)
-        names = ["output_states", *(self._cache_names if keep else ())]
-        states, *cached = self._text_session.run(names, {"states": embedded})
+        names = ["output_states", *self._cache_names]
+        states, *cached = self._key_value_session.run(names, {"states": embedded})
         return states[0], dict(zip(names[1:], cached, strict=True))
+
+    def encode_batch(self, tokens: Ints) -> Floats:
+        """
+        States (texts, tokens, hidden) of several texts of the same length.
+
+        If the weights are int8, the states of a text are the same to the byte whatever the other
+        texts are. In float, the order of a sum may depend on the number of rows.
+        """
+        texts, length = tokens.shape
+        embedded = self.embed(tokens.ravel(), np.tile(np.arange(length), texts), 0)
+        inputs = {"states": embedded.reshape(texts, length, -1)}
+        states: Floats = self._text_session.run(None, inputs)[0]
+        return states
 
     def encode_markers(self, tokens: Ints, positions: Ints, cache: KeyValueCache) -> Floats:
         """
@@ -200,6 +223,11 @@ class PhraseEncoder:
 
     @cached_property
     def _text_session(self) -> Any:
+        layers = self.config.layers
+        return create_session(graphs.layers_graph(self.config, self.tensors, 0, layers))
+
+    @cached_property
+    def _key_value_session(self) -> Any:
         return self._create_session(graphs.key_value_graph)
 
     @cached_property

@@ -25,7 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from ..engine.numpy_ops import IntArray
 from ..engine.quantization import int4_shapes, quantize_rows
+from ..engine.sequences import equal_length_batches
 from ..engine.threads import WorkerThreads
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
@@ -114,6 +116,10 @@ class EncodedQuestion:
         question_weights[distinct] = self._model.word_weights(self._states, self._tokens, distinct)
         scores: Floats = np.einsum("pk,pk->p", question_weights[words], weights)
         return scores
+
+
+_EncoderOutputs = tuple[Floats, KeyValueCache]
+"""The states of a window (tokens, hidden), and its key/value cache."""
 
 
 class _Candidates(NamedTuple):
@@ -238,17 +244,40 @@ class PhraseModel:
     def _encode_batch(
         self, batch: Sequence[tuple[str, TokenWindow]], limit: int
     ) -> list[EncodedPhrases]:
-        """The phrases of each window, several windows at a time."""
+        """
+        The phrases of each window, several windows at a time.
+
+        Windows of the same length are encoded together, whatever text they belong to. Their phrases
+        are the same to the byte as if they were encoded alone.
+        """
         encoded: dict[int, EncodedPhrases] = {}
 
-        def encode_window(at: int) -> None:
-            encoded[at] = self._encode_window(*batch[at], limit)
+        def encode_group(group: IntArray) -> None:
+            windows = [batch[at][1] for at in group.tolist()]
+            encoder_outputs = self._encode_states(windows)
+            for at, outputs in zip(group.tolist(), encoder_outputs, strict=True):
+                text, window = batch[at]
+                encoded[at] = self._encode_window(text, window, outputs, limit)
 
-        self._threads.run_all(range(len(batch)), encode_window)
+        numbers = np.arange(len(batch))
+        lengths = np.array([len(window) for _, window in batch], np.int64)
+        threads = self._threads.threads
+        groups = equal_length_batches(numbers, lengths, np.zeros_like(lengths), threads=threads)
+        self._threads.run_all(groups, encode_group)
         return [encoded[at] for at in range(len(batch))]
 
-    def _encode_window(self, text: str, window: TokenWindow, limit: int) -> EncodedPhrases:
-        phrases, spans, states, cache = self._find_candidates(window, text, limit, "joint")
+    def _encode_states(self, windows: Sequence[TokenWindow]) -> list[_EncoderOutputs]:
+        """The states of windows of the same length, with a key/value cache if markers need it."""
+        keep = self.config.form == "markers"
+        if keep or not self._encoder.is_int8:
+            return [self._encoder.encode(window.tokens, keep=keep) for window in windows]
+        tokens = np.stack([window.tokens for window in windows])
+        return [(states, {}) for states in self._encoder.encode_batch(tokens)]
+
+    def _encode_window(
+        self, text: str, window: TokenWindow, outputs: _EncoderOutputs, limit: int
+    ) -> EncodedPhrases:
+        phrases, spans, states, cache = self._find_candidates(window, text, limit, "joint", outputs)
         if not phrases:
             return self._concatenate([])
         if self.config.form == "markers":
@@ -266,9 +295,15 @@ class PhraseModel:
         )
 
     def _find_candidates(
-        self, window: TokenWindow, text: str, limit: int, decoding: Decoding
+        self,
+        window: TokenWindow,
+        text: str,
+        limit: int,
+        decoding: Decoding,
+        outputs: _EncoderOutputs | None = None,
     ) -> _Candidates:
-        states, cache = self._encoder.encode(window.tokens, keep=self.config.form == "markers")
+        """The candidates of a window; without `outputs`, it is encoded first."""
+        states, cache = outputs or self._encoder.encode(window.tokens)
         starts, ends = self._heads.span_log_probabilities(states, window)
         spans, log_probabilities = decode_spans(starts, ends, limit=limit, decoding=decoding)
         places = zip(

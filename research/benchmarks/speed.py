@@ -12,7 +12,7 @@ the beginning, and the first answer of each version, which fills it, does not co
   end, and the memory of its processes;
 - lists: 20 and 100 candidates, SQuAD and WikiQA questions, in a process that is warm, with the
   share of the measured int8 peak that the dense layers reach;
-- phrases: encoding the phrases of small files, per document;
+- phrases: encoding the phrases of small files, per document, with the same share;
 - index: `--megabytes` of txt, md and html, `--files` notes, and both folders once more, unchanged,
   with MB per second, the share of the disk's write speed, and the memory of all processes.
 
@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from askline import data
+from askline.phrases import PhraseIndex, PhraseModel
 
 from . import common
 from .engine import peak
@@ -182,7 +183,17 @@ def measure_phrases(trees: Mapping[str, Path], work: Path, rounds: int) -> dict[
         run = _run(tree, ["-c", PHRASES, str(target)])
         return Run(run.wall / PHRASE_FILES, run.processor / PHRASE_FILES, run.megabytes)
 
-    return _compared(_in_turns(trees, rounds, encode))
+    found = _compared(_in_turns(trees, rounds, encode))
+    model, index = PhraseModel.load(), PhraseIndex.open(work / "encoded" / "phrases")
+    texts = map(index.text, index.documents)
+    tokens = sum(len(window) for text in texts for window, _ in model.candidate_tokens(text))
+    products = tokens * model.config.encoder.layers * TOKEN_LAYER_PRODUCTS / PHRASE_FILES
+    fastest = products / (peak("int8", 1) * 1e9)
+    for name in trees:
+        share = fastest / found[name]["processor seconds"]
+        found[name]["share of the int8 peak"] = round(share, 3)
+    found["dense layers at the int8 peak, processor seconds"] = round(fastest, 4)
+    return found
 
 
 def measure_index(

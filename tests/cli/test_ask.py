@@ -4,6 +4,7 @@ import json
 import os
 import re
 import socket
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,13 @@ def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
 
 
 @pytest.mark.slow
+def test_one_sentence_is_counted_in_the_singular(run: Run, notes: Path) -> None:
+    (notes / "one.txt").write_text("The first lighthouse was lit in 1698.\n", encoding="utf-8")
+    assert " s from 1 sentence" in run("ask", QUESTION, "notes/one.txt").stderr
+    assert " s from 1 sentences" not in run("ask", QUESTION, "notes/one.txt").stderr
+
+
+@pytest.mark.slow
 def test_ask_json_has_offsets_in_the_file(run: Run, notes: Path) -> None:
     record = json.loads(run("ask", QUESTION, "notes", "--json", "--top", "2").stdout)
     best = record["answers"][0]
@@ -105,6 +113,22 @@ def test_ask_drops_deleted_files_from_the_cache(run: Run, notes: Path) -> None:
 def test_ask_no_cache_writes_no_cache(run: Run, tmp_path: Path) -> None:
     assert run("ask", QUESTION, "notes", "--no-cache").exit_code == 0
     assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [True, False])
+def test_graphs_are_kept_unless_there_is_no_cache(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, keep: bool
+) -> None:
+    monkeypatch.setattr(graph_cache, "graph_cache_root", lambda: tmp_path / "graphs")
+    result = run("ask", QUESTION, "notes", *(() if keep else ("--no-cache",)))
+    assert result.exit_code == 0
+    for thread in threading.enumerate():
+        if thread.name == "askline-load":
+            thread.join()
+    assert (tmp_path / "graphs").exists() == keep
+    if keep:
+        assert run("ask", QUESTION, "notes").stdout == result.stdout  # from the files
 
 
 @pytest.mark.slow

@@ -78,6 +78,22 @@ def test_a_language_without_a_model_is_an_error() -> None:
 
 
 @pytest.mark.slow
+def test_vectors_are_the_same_bytes_whatever_the_batch() -> None:
+    """Texts of equal and of different lengths, in other orders, with one and with two threads."""
+    words = (
+        "The old harbor of the northern town was rebuilt in 1911 by an engineer from Bergen".split()
+    )
+    texts = [TEXT, *(" ".join(words[at % 3 : 6 + at % 7 + at % 3]) + "." for at in range(24))]
+    model = PhraseModel.load(threads=1)
+    alone = [model.encode(text) for text in texts]
+    for threads, order in ((1, range(len(texts))), (2, [*range(1, len(texts), 2), 0, 4, 4, 2])):
+        encoded = PhraseModel.load(threads=threads).encode_many([texts[at] for at in order])
+        for at, own in zip(order, encoded, strict=True):
+            assert own.phrases == alone[at].phrases
+            for name in ("dense", "words", "weights"):
+                assert getattr(own, name).tobytes() == getattr(alone[at], name).tobytes()
+
+
 def test_it_needs_no_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None\n"
