@@ -87,7 +87,8 @@ def print_total(answers: Answers, *, loading_seconds: float = 0.0) -> None:
     count = len(answers.above_threshold)
     found = f"{count} answers" if count > 1 else ("1 answer" if count else "No answer")
     searched = answers.stages[0].entered if answers.stages else 0
-    total = f"{found} in {answers.seconds:.2f} s from {searched:,} sentences"
+    sentences = "sentence" if searched == 1 else "sentences"
+    total = f"{found} in {answers.seconds:.2f} s from {searched:,} {sentences}"
     if loading_seconds >= 0.1:
         total += f", after {loading_seconds:.1f} s to load"
     click.secho(total, dim=True, err=True)

@@ -55,10 +55,10 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
 @click.option(
     "--phrase-model",
     "model",
-    metavar="DIR",
+    metavar="MODEL",
     type=click.Path(),
-    help="Encode phrases with a model from `askline train phrases`.  "
-    "[default: the installed model]",
+    help="Encode phrases with a model from `askline train phrases`, or with the installed one of a "
+    "language: en, fr.  [default: the one for the language of most documents]",
 )
 @click.option("--remove", is_flag=True, help="Remove the PATHs from the index.")
 @click.option(
@@ -146,9 +146,9 @@ def index(
     if processes is not None and shards is None:
         raise click.UsageError("--processes needs --shards N.")
     if model:
-        from ..phrases import PhraseModel
+        from ..corpus.corpus_phrases import load_phrase_model, phrase_model_name
 
-        PhraseModel.load(model)  # before reading any file, so that a wrong folder fails at once
+        load_phrase_model(phrase_model_name(model))  # a wrong folder fails before files are read
     if shards is not None and folder is not None:
         report = _build_shards(paths, folder, shards, processes, reading)
         _print_report(report, as_json=as_json)

@@ -302,6 +302,15 @@ class DocumentStore(ABC):
         row = self._one("SELECT id FROM documents WHERE name = ?", name)
         return int(row[0]) if row else None
 
+    def spread_ids(self, count: int) -> list[int]:
+        """Ids of at most `count` readable documents, evenly spread over all ids."""
+        first, last = self._one("SELECT min(id), max(id) FROM documents WHERE problem IS NULL")
+        if first is None:
+            return []
+        query = "SELECT min(id) FROM documents WHERE problem IS NULL AND id >= ?"
+        places = (first + at * (last - first) // max(1, count - 1) for at in range(count))
+        return sorted({self._one(query, place)[0] for place in places})
+
     def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
         """
         The sentences `first` to `last` of a document, both included.

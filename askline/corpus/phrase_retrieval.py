@@ -6,7 +6,7 @@ Retrieval by phrases: the sentences that contain the phrases nearest to a questi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -21,7 +21,7 @@ from .retrieval import (
     standard_scores,
     to_retrieved_sentence,
 )
-from .schema import SentenceRecord
+from .schema import DocumentHeader, SentenceRecord
 
 __all__ = [
     "PHRASE_WEIGHT",
@@ -33,6 +33,7 @@ __all__ = [
 
 _PHRASES_PER_SENTENCE = 3
 """Phrases searched per requested sentence: several near phrases can be in one sentence."""
+_HITS_READ_TOGETHER = 100
 PHRASE_WEIGHT = 1.0
 """
 Weight of the phrase search's standard scores relative to those of the word search
@@ -62,37 +63,11 @@ class PhraseRetriever(StoreRetriever):
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences, best first."""
         hits = self.nearest_phrases(question, _PHRASES_PER_SENTENCE * k)
-        return _first_of_each(map(self.sentence_finder(), hits), k)
+        return _first_of_each(_find_sentences([(hit, self._store) for hit in hits]), k)
 
     def nearest_phrases(self, question: str, count: int) -> list[PhraseHit]:
         """At most `count` phrases, nearest first."""
         return self._index.search(self._model.encode_question(question), count)
-
-    def sentence_finder(self) -> Callable[[PhraseHit], RetrievedSentence | None]:
-        """A function from a phrase to its sentence, None if it is left out; reads passages once."""
-        passages: dict[str, list[SentenceRecord]] = {}
-
-        def find(hit: PhraseHit) -> RetrievedSentence | None:
-            passage_id = PassageId.parse(hit.document)
-            if hit.document not in passages:
-                passages[hit.document] = self._store.unchecked_sentences(*passage_id)
-            sentence, phrase = _locate(hit, passages[hit.document])
-            if sentence is None or not sentence.is_candidate:
-                return None
-            header = self._store.document(passage_id.document_id)
-            if header is None:  # removed in the meantime
-                return None
-            result = to_retrieved_sentence(
-                self._store,
-                passage_id.document_id,
-                header,
-                sentence,
-                hit.score,
-                (passage_id.first, passage_id.last),
-            )
-            return replace(result, phrase=phrase)
-
-        return find
 
     def __str__(self) -> str:
         return "phrases"
@@ -108,14 +83,13 @@ class MergedPhraseRetriever(StoreRetriever):
     def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
         """At most `k` sentences of all shards, best first."""
         count = _PHRASES_PER_SENTENCE * k
-        finders = [shard.sentence_finder() for shard in self._shards]
         hits = [
-            (hit, find)
-            for shard, find in zip(self._shards, finders, strict=True)
+            (hit, shard._store)
+            for shard in self._shards
             for hit in shard.nearest_phrases(question, count)
         ]
         hits = sorted(hits, key=lambda each: -each[0].score)[:count]
-        return _first_of_each((find(hit) for hit, find in hits), k)
+        return _first_of_each(_find_sentences(hits), k)
 
     def __str__(self) -> str:
         return "phrases"
@@ -171,6 +145,42 @@ class HybridRetriever:
 
     def __str__(self) -> str:
         return f"({self._words} + {self._phrases})"
+
+
+def _find_sentences(
+    hits: Sequence[tuple[PhraseHit, DocumentReader]],
+) -> Iterator[RetrievedSentence | None]:
+    """
+    The sentence of each phrase of a store; None if it is left out or was removed meanwhile.
+
+    The passages of some phrases are read together, which matters if the store is a server. Those of
+    later phrases are read if more sentences are wanted.
+    """
+    passages: dict[tuple[int, PassageId], list[SentenceRecord]] = {}
+    headers: dict[tuple[int, int], DocumentHeader] = {}
+    for first in range(0, len(hits), _HITS_READ_TOGETHER):
+        part = [
+            (hit, PassageId.parse(hit.document), store)
+            for hit, store in hits[first : first + _HITS_READ_TOGETHER]
+        ]
+        for store in {id(store): store for _, _, store in part}.values():
+            places = dict.fromkeys(place for _, place, own in part if own is store)
+            new = [place for place in places if (id(store), place) not in passages]
+            for place, sentences in zip(new, store.passage_sentences(new), strict=True):
+                passages[id(store), place] = sentences
+            found = store.documents({place.document_id for place in new})
+            headers |= {(id(store), number): header for number, header in found.items()}
+        for hit, place, store in part:
+            sentence, phrase = _locate(hit, passages[id(store), place])
+            header = headers.get((id(store), place.document_id))
+            if sentence is None or not sentence.is_candidate or header is None:
+                yield None
+                continue
+            bounds = place.first, place.last
+            result = to_retrieved_sentence(
+                store, place.document_id, header, sentence, hit.score, bounds
+            )
+            yield replace(result, phrase=phrase)
 
 
 def _first_of_each(found: Iterable[RetrievedSentence | None], k: int) -> list[RetrievedSentence]:

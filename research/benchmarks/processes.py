@@ -54,7 +54,7 @@ class MemorySampler(threading.Thread):
 
     def run(self) -> None:
         while not self._stop_now.wait(self._every):
-            pids = [each for each in descendants(os.getpid()) if "python" in command(each)]
+            pids = [each for each in descendants(os.getpid()) if _is_python(each)]
             self.samples.append(sum(map(_megabytes, pids)))
 
     def stop(self) -> list[float]:
@@ -62,6 +62,11 @@ class MemorySampler(threading.Thread):
         self._stop_now.set()
         self.join()
         return self.samples
+
+
+def _is_python(process: int) -> bool:
+    """By the program: the command of a JVM can name folders of Python."""
+    return "python" in os.path.basename(command(process).partition(" ")[0])
 
 
 def _megabytes(process: int) -> float:

@@ -189,7 +189,7 @@ def _drive(rows: str, out: str) -> None:
 
 def _rank_all(rows: Path, out: Path, total: int) -> dict[str, Any]:
     program = [sys.executable, "-m", __spec__.name, "--drive", str(rows), str(out)]
-    started, cpu = time.perf_counter(), cpu_seconds(os.getpid())
+    started = time.perf_counter()
     sampler = MemorySampler()
     sampler.start()
     driver = subprocess.Popen(program)
@@ -208,14 +208,13 @@ def _rank_all(rows: Path, out: Path, total: int) -> dict[str, Any]:
             driver = subprocess.Popen(program)
     if code := driver.wait():
         raise SystemExit(f"The driver ended with exit code {code}.")
-    seconds, cpu = time.perf_counter() - started, cpu_seconds(os.getpid()) - cpu
+    seconds = time.perf_counter() - started
     samples = sampler.stop()
     ids = pa.concat_arrays(_ids(out))
     return {
         "rows": total,
         "seconds": round(seconds, 1),
         "rows per second": round(total / seconds, 1),
-        "CPU s per 1,000 rows": round(1000 * cpu / total, 4),
         "kills": kills,
         "files": len(_parts(out)),
         "ids": len(ids),

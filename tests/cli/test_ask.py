@@ -58,6 +58,13 @@ def test_ask_shows_the_answer_with_its_neighbors_and_place(run: Run) -> None:
 
 
 @pytest.mark.slow
+def test_one_sentence_is_counted_in_the_singular(run: Run, notes: Path) -> None:
+    (notes / "one.txt").write_text("The first lighthouse was lit in 1698.\n", encoding="utf-8")
+    assert " s from 1 sentence" in run("ask", QUESTION, "notes/one.txt").stderr
+    assert " s from 1 sentences" not in run("ask", QUESTION, "notes/one.txt").stderr
+
+
+@pytest.mark.slow
 def test_ask_json_has_offsets_in_the_file(run: Run, notes: Path) -> None:
     record = json.loads(run("ask", QUESTION, "notes", "--json", "--top", "2").stdout)
     best = record["answers"][0]

@@ -57,7 +57,8 @@ _TOKEN = re.compile(
     | [hvwlLDobxXNZ]'[^'\n]{0,200}'(?P<motion>)
     | (?P<space>[ ~0]) | (?P<minus>-) | (?P<backslash>[e\\]) | (?P<gone>[&|^%:/,cudrpz)!?\n{}t]|\Z)
     | (?P<other>.) )
-    | (?<!["\w])""(?=\w)(?P<quote>) | (?<=[\w.?!)])""(?!["\w])(?P<end_quote>)""",
+    | (?<!["\w])""(?=\w)(?P<quote>) | (?<=[\w.?!)])""(?!["\w])(?P<end_quote>)
+    | (?<=\w)``(?![\w`])(?P<ticks>)""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -386,7 +387,7 @@ def _arguments(line: str, column: int) -> Iterator[LineSpan]:
 
 def _find_marks(text: str) -> list[Replacement]:
     """The escapes of a block and what is shown instead, in order."""
-    if "\\" not in text and '""' not in text:
+    if "\\" not in text and '""' not in text and "``" not in text:
         return []
     return [(*token.span(), _shown(token)) for token in _TOKEN.finditer(text)]
 

@@ -64,6 +64,7 @@ _TOKEN = re.compile(
     | (?<!\w)_`(?P<target>[^`]{1,500})`
     | (?P<note>[ ]?\[(?:\#[\w-]{0,60}|\*|[\w.-]{1,60})\]_(?!\w))
     | (?<![\w|])\|(?P<substitution>[A-Za-z][^|\n]{0,60})\|_{0,2}(?!\w)
+    | (?<![\w`])_(?=[A-Za-z]{1,40}_(?![\w`'"]))(?P<emphasis>)  # of Markdown
     | (?<=[A-Za-z0-9])(?P<reference>__?)(?![\w`'"])
     | (?P<mark>\*{1,2})
     """,
@@ -401,7 +402,7 @@ def _find_marks(text: str) -> list[Replacement]:
         elif kind in ("quoted", "after"):
             first, last = _shown_part(token)
             found += [(start, first, ""), (last, end, "")]
-        elif kind in ("note", "reference"):
+        elif kind in ("note", "reference", "emphasis"):
             found.append((start, end, ""))
         elif kind == "mark":
             stars.append((start, end))

@@ -322,6 +322,12 @@ def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source
         ),
         ("a.md", "oil: 5\\\nThe oil.\n", ["oil: 5\nThe oil."]),
         ("a.py", "# (LAMP, 'oil') : (\n# The lamp is lit.\n", ["The lamp is lit."]),
+        (
+            "a.1",
+            ".SH A\nbe verbose (use --verbose=n``, at most 2), as ``quiet''\n",
+            ["A", "be verbose (use --verbose=n, at most 2), as ``quiet''"],
+        ),
+        ("a.rst", "It makes an _empty_ lamp, see lamp_.\n", ["It makes an empty lamp, see lamp."]),
         ("a.org", "The `*' card, or the `*' mark.\n", ["The `*' card, or the `*' mark."]),
         (
             "a.rst",
