@@ -8,8 +8,9 @@ sets are scored once and kept in the folder of `--scores`. The lists are those o
 same lists padded to 20 and 100 candidates. No test set is read.
 
 A loss is the larger of two: with the labels of the set, and with labels drawn from the
-probabilities at full depth. Drawn labels have many answers per list, and there are several draws, so the second
-loss varies less; it is too high rather than too low, because full depth is never wrong in it.
+probabilities at full depth. Drawn labels have many answers per list, and there are several draws,
+so the second loss varies less; it is too high rather than too low, because full depth is never
+wrong in it.
 
 The cost is the time of a ranking on two threads, as `milliseconds` models it. The search is
 simulated annealing with a fixed seed and a fixed start: the cheapest cutoffs whose losses
