@@ -117,7 +117,7 @@ RUNS: dict[str, Run] = _runs(
     ),
     Run(
         "peers",
-        "-m research.benchmarks.peers --data {data} --model {init} --onnx {onnx}",
+        "-m research.benchmarks.peers --data {data} --model {init}",
         "12 min, CPU, quiet",
     ),
 )
