@@ -104,14 +104,15 @@ RUNS: dict[str, Run] = _runs(
         "-m research.benchmarks.phrases_open --index {phrase_index} --questions 1000",
         "16 min, CPU, quiet",
     ),
+    Run("french", "-m research.benchmarks.french paragraphs", "8 min, CPU"),
     Run(
         "phrases_fr",
-        "-m research.benchmarks.phrase_runs {phrase_run}",
-        "1 s, CPU; the training before it 4 min, one H200",
+        "-m research.benchmarks.phrases --on fquad/valid.json --language fr --name phrases_fr",
+        "4 min, CPU; the training before it 8 min, one H200",
     ),
     Run(
         "peers",
-        "-m research.benchmarks.peers --data {data} --model {init} --onnx {onnx}",
+        "-m research.benchmarks.peers --data {data} --model {init}",
         "12 min, CPU, quiet",
     ),
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +27,7 @@ from .output import (
     print_problems,
     replace_controls,
 )
-from .progress import progress_count
+from .progress import progress_count, progress_files
 
 if TYPE_CHECKING:
     from ..corpus import AddReport, Corpus
@@ -53,10 +55,10 @@ _PAUSE_PER_SCAN = 10  # --watch waits ten times as long as a scan takes, to use 
 @click.option(
     "--phrase-model",
     "model",
-    metavar="DIR",
+    metavar="MODEL",
     type=click.Path(),
-    help="Encode phrases with a model from `askline train phrases`.  "
-    "[default: the installed model]",
+    help="Encode phrases with a model from `askline train phrases`, or with the installed one of a "
+    "language: en, fr.  [default: the one for the language of most documents]",
 )
 @click.option("--remove", is_flag=True, help="Remove the PATHs from the index.")
 @click.option(
@@ -144,9 +146,9 @@ def index(
     if processes is not None and shards is None:
         raise click.UsageError("--processes needs --shards N.")
     if model:
-        from ..phrases import PhraseModel
+        from ..corpus.corpus_phrases import load_phrase_model, phrase_model_name
 
-        PhraseModel.load(model)  # before reading any file, so that a wrong folder fails at once
+        load_phrase_model(phrase_model_name(model))  # a wrong folder fails before files are read
     if shards is not None and folder is not None:
         report = _build_shards(paths, folder, shards, processes, reading)
         _print_report(report, as_json=as_json)
@@ -164,9 +166,11 @@ def index(
             click.get_current_context().exit(0 if is_complete else EXIT_SOME_UNREADABLE)
 
         def add() -> AddReport:
-            with progress_count("Files") as step:
+            with progress_files(lambda: _total_bytes(paths, reading)) as step:
                 return corpus.add(
-                    paths, on_file=lambda file: step() if file.reason is None else None, **reading
+                    paths,
+                    on_file=lambda file: step(file.size) if file.reason is None else None,
+                    **reading,
                 )
 
         report = add()
@@ -178,6 +182,24 @@ def index(
     _check_report(report, paths)
     if report.problems or not is_complete:
         click.get_current_context().exit(EXIT_SOME_UNREADABLE)
+
+
+def _total_bytes(paths: tuple[str, ...], reading: ReadingOptions) -> int:
+    """The bytes of all files that are read."""
+    from ..text.readers import FileSelection, find_files
+
+    selection = FileSelection(
+        include=reading["include"],
+        exclude=reading["exclude"],
+        everything=reading["no_ignore"],
+        follow_links=reading["follow_links"],
+    )
+    total = 0
+    for found in find_files([path for path in paths if path != "-"], selection):
+        if isinstance(found, Path):
+            with suppress(OSError):  # it was removed meanwhile
+                total += found.stat().st_size
+    return total
 
 
 def _build_shards(

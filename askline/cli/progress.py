@@ -10,11 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Thread
 from typing import Protocol
 
 import click
 
-__all__ = ["StepLogger", "progress_bar", "progress_count", "step_logger"]
+__all__ = ["StepLogger", "progress_bar", "progress_count", "progress_files", "step_logger"]
 
 _DELAY_SECONDS = 2.0
 _REFRESH_SECONDS = 0.2
@@ -64,6 +65,56 @@ def progress_count(label: str) -> Iterator[Callable[[], None]]:
     finally:
         if shown:
             click.echo(f"\r{label}: {count:,}", err=True)
+
+
+@contextmanager
+def progress_files(measure: Callable[[], int]) -> Iterator[Callable[[int], None]]:
+    """
+    Yield a function to call with the bytes of each file.
+
+    Shows the files and megabytes so far, the speed, and what is left. `measure` returns the bytes
+    of all files; it is called in a thread of its own, and only if the work takes long enough to be
+    shown.
+    """
+    is_terminal = sys.stderr.isatty()
+    started = time.monotonic()
+    show_from = started + (_DELAY_SECONDS if is_terminal else _LINE_SECONDS)
+    files = size = width = 0
+    is_measured = False
+    total: list[int] = []
+
+    def line() -> str:
+        seconds = max(time.monotonic() - started, 1e-3)
+        speed = size / seconds
+        text = f"Files: {files:,}, {size / 1e6:,.0f} MB"
+        if total and total[0] >= size:
+            text += f" of {total[0] / 1e6:,.0f} MB"
+        text += f", {speed / 1e6:.1f} MB/s"
+        if total and total[0] >= size and speed:
+            text += f", about {_duration((total[0] - size) / speed)} left"
+        return text
+
+    def step(more: int) -> None:
+        nonlocal files, size, width, show_from, is_measured
+        files, size = files + 1, size + more
+        if not is_measured and time.monotonic() > started + _DELAY_SECONDS:
+            is_measured = True
+            Thread(target=lambda: total.append(measure()), daemon=True).start()
+        if time.monotonic() <= show_from:
+            return
+        show_from = time.monotonic() + (_REFRESH_SECONDS if is_terminal else _LINE_SECONDS)
+        text = line()
+        if is_terminal:
+            click.echo(f"\r{text:{width}}", nl=False, err=True)
+        else:
+            click.echo(text, err=True)
+        width = max(width, len(text))
+
+    try:
+        yield step
+    finally:
+        if width and is_terminal:
+            click.echo(f"\r{line():{width}}", err=True)
 
 
 class StepLogger(Protocol):

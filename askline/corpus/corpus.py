@@ -303,9 +303,10 @@ class Corpus:
         Encode the phrases of all documents that are not encoded yet.
 
         `nearest` and `ask(phrases=True)` do this first. `model` is a folder that `askline train
-        phrases` wrote; without it, the model used last, or else the one that comes with askline. It
-        may be stopped at any time and continues from there. `on_document` is called after each
-        document.
+        phrases` wrote, or `en` or `fr` for a model that comes with askline. Without it, the model
+        used last encodes all documents; the first time, the French one if more than half of a
+        sample of the documents are French, and otherwise the English one. It may be stopped at any
+        time and continues from there. `on_document` is called after each document.
         """
         self._phrases.encode(model, on_document)
 

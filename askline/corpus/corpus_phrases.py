@@ -1,19 +1,30 @@
-"""The phrases of a corpus: where their index is, which model encodes them, and how to search."""
+"""
+The phrases of a corpus: where their index is, which model encodes them, and how to search.
+
+All phrases of a corpus are encoded by one model, since only vectors of one model can be compared.
+It is the model that was named, or else the shipped one for the language of most documents. An index
+records the name of its model, which is the language of a shipped one or the path of a folder.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import finalize
 
+from ..rankers.languages import SHIPPED_LANGUAGES
+from ..text.language import detect_language
+from .document_store import DocumentStore
 from .store import Store
 
 # The phrase modules are imported when they are used: they load numpy, ONNX and a model.
 if TYPE_CHECKING:
+    from ..phrases import PhraseModel
     from .phrase_index_sync import PhraseIndexSync
     from .phrase_retrieval import PhraseRetriever
 
@@ -21,9 +32,14 @@ __all__ = [
     "PHRASES_FOLDER",
     "CorpusPhrases",
     "PhraseIndexStatus",
+    "choose_language",
+    "load_phrase_model",
+    "phrase_model_name",
 ]
 
 PHRASES_FOLDER = "phrases"
+_SAMPLED_DOCUMENTS = 20
+_SAMPLED_SENTENCES = 20  # of each of them, more than the language is detected from
 
 
 class PhraseIndexStatus(NamedTuple):
@@ -53,6 +69,13 @@ class CorpusPhrases:
         """Update the index from the store; without `model`, with the model used last."""
         self._sync_with(model).update(on_document)
 
+    def model_name(self) -> str | None:
+        """The name of the model of the index; None if there are no phrases yet."""
+        from .phrase_index_sync import try_open_phrase_index
+
+        index = None if self._folder is None else try_open_phrase_index(self._folder)
+        return (index.stamp.get("home") or "en") if index else None
+
     def retriever(self) -> PhraseRetriever:
         """A retriever over an index that is up to date with the store."""
         from .phrase_retrieval import PhraseRetriever
@@ -80,21 +103,55 @@ class CorpusPhrases:
             self._folder = self._delete_temporary = None
 
     def _sync_with(self, model: str | os.PathLike[str] | None) -> PhraseIndexSync:
-        from ..phrases import PhraseModel
-        from .phrase_index_sync import PhraseIndexSync, try_open_phrase_index
+        from .phrase_index_sync import PhraseIndexSync
 
-        if self._sync is None or model is not None or self._sync.is_superseded():
+        sync = self._sync
+        if sync is None or model is not None or sync.is_empty or sync.is_superseded():
             folder = self._index_folder()
-            index = try_open_phrase_index(folder)
-            model_folder = index.stamp.get("home") if index is not None else None
             if model is not None:
-                model_folder = os.path.abspath(os.path.expanduser(model))
-            loaded = PhraseModel.load(model_folder)
-            self._sync = PhraseIndexSync(self._store, folder, loaded, model_folder)
-        return self._sync
+                name = phrase_model_name(model)
+            else:
+                name = self.model_name() or choose_language([self._store])
+            sync = PhraseIndexSync(self._store, folder, load_phrase_model(name), name)
+            self._sync = sync
+        return sync
 
     def _index_folder(self) -> Path:
         if self._folder is None:
             self._folder = Path(mkdtemp(prefix="askline-"))
             self._delete_temporary = finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder
+
+
+def phrase_model_name(model: str | os.PathLike[str]) -> str:
+    """The name of a model that was given: a language of a shipped one, or an absolute path."""
+    name = os.fspath(model)
+    return name if name in SHIPPED_LANGUAGES else os.path.abspath(os.path.expanduser(name))
+
+
+def load_phrase_model(name: str) -> PhraseModel:
+    """The model of that name."""
+    from ..phrases import PhraseModel
+
+    if name in SHIPPED_LANGUAGES:
+        return PhraseModel.load(language=name)
+    return PhraseModel.load(name)
+
+
+def choose_language(stores: Sequence[DocumentStore]) -> str:
+    """
+    The language whose shipped model encodes the documents of all stores.
+
+    English, unless more than half of a sample of the documents are in another language with a
+    model.
+    """
+    detected = [
+        detect_language(
+            sentence.text
+            for sentence in islice(store.iter_sentences(document_id), _SAMPLED_SENTENCES)
+        )
+        for store in stores
+        for document_id in store.spread_ids(_SAMPLED_DOCUMENTS)
+    ]
+    others = (code for code in SHIPPED_LANGUAGES if 2 * detected.count(code) > len(detected))
+    return next(others, "en")

@@ -54,6 +54,7 @@ class FileIds:
 
     def __init__(self, store: DocumentStore, given: Iterable[str]) -> None:
         self._store = store
+        self._is_new = store.is_new()  # then all ids are those that the caller has chosen
         self._given = {absolute_path(path): path for path in given}
         self._roots = [(_as_prefix(root), names) for root, names in store.roots()]
         folders = [path for path in self._given if os.path.isdir(path)]
@@ -68,7 +69,7 @@ class FileIds:
         names, count = self._names(path)
         while count <= len(names):
             chosen = "/".join(names[-count:])
-            if chosen not in taken and self._store.document_id(chosen) is None:
+            if chosen not in taken and (self._is_new or self._store.document_id(chosen) is None):
                 return chosen
             count += 1
         return path

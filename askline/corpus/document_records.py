@@ -81,6 +81,8 @@ class StartedFile:
     version: str
     limited_version: str
     """The version to be stored if it exceeds the limits."""
+    source: str | None = None
+    """The absolute path that is stored."""
 
     def finish(self) -> NewDocument | FileReport:
         """Wait until the file is read. A report alone means that it cannot be read now."""
@@ -110,20 +112,33 @@ class StartedFile:
                 problem=first.message,
                 problem_line=first.line,
                 problem_reason=first.reason,
+                path=self.source,
             )
             return NewDocument(record, (first,))
-        record = _to_record(content, self.name, version=self.version, size=size, modified=modified)
+        record = _to_record(
+            content,
+            self.name,
+            version=self.version,
+            size=size,
+            modified=modified,
+            source=self.source,
+        )
         return NewDocument(record, content.problems)
 
 
 def start_reading(
-    path: Path, name: str, stored: FileState | None, pool: ReaderPool
+    path: Path,
+    name: str,
+    stored: FileState | None,
+    pool: ReaderPool,
+    *,
+    source: str | None = None,
 ) -> StartedFile | UnchangedFile | FileReport:
     """
     Start to read a file unless its size and date, or its content, are as stored.
 
     Returns a report alone if there is nothing to write, or if the file cannot be read now. Problems
-    name the path, which a user can open, and not the id.
+    name the path, which a user can open, and not the id. `source` is the absolute path to store.
     """
     try:
         state = path.stat()
@@ -135,8 +150,8 @@ def start_reading(
             if stored.sha256 and stored.sha256 == _sha256(path):
                 report = _stored_report(path, name, stored)
                 return UnchangedFile(name, state.st_size, _reliable_date(state), report)
-        path.open("rb").close()  # a missing permission is an OSError, not a problem of the content
-        return StartedFile(path, name, state, pool.submit_prepared(path), *versions)
+        os.close(os.open(path, os.O_RDONLY))  # a missing permission is no problem of the content
+        return StartedFile(path, name, state, pool.submit_prepared(path), *versions, source)
     except OSError as error:
         return _os_error_report(path, name, error)
 
@@ -176,8 +191,9 @@ def _os_error_report(path: Path, name: str, error: OSError) -> FileReport:
 
 def _version(path: Path, columns: Sequence[str]) -> str:
     """The reader version; with other columns, tables are read again."""
-    is_table = file_kind(path) in _TABLE_KINDS
-    return f"{READER_VERSION} with {list(columns)}" if columns and is_table else READER_VERSION
+    if columns and file_kind(path) in _TABLE_KINDS:
+        return f"{READER_VERSION} with {list(columns)}"
+    return READER_VERSION
 
 
 def _limited_version(version: str, limits: ReadLimits) -> str:
@@ -193,6 +209,7 @@ def _to_record(
     is_file: bool = True,
     size: int | None = None,
     modified: int | None = None,
+    source: str | None = None,
 ) -> DocumentRecord:
     return DocumentRecord(
         name,
@@ -207,6 +224,7 @@ def _to_record(
         content.unit,
         content.characters,
         skipped_rows=_skipped_rows(content.problems),
+        path=source,
         sentences=content.sentences,
         rows=content.rows,
         passages=content.passages,
@@ -222,7 +240,8 @@ def _stored_report(path: Path, name: str, stored: FileState) -> FileReport:
     """The report of a file that has not changed since it was stored."""
     if stored.problem is None:
         skipped = json.loads(stored.skipped_rows or "[]")
-        return FileReport(name, "unchanged", tuple(Problem(str(path), *row) for row in skipped))
+        problems = tuple(Problem(str(path), *row) for row in skipped)
+        return FileReport(name, "unchanged", problems, size=stored.size or 0)
     problem = Problem(
         str(path), stored.problem_line, stored.problem, stored.problem_reason or "damaged"
     )

@@ -38,10 +38,14 @@ from .storage_errors import DamagedDocumentError
 
 __all__ = [
     "CHECKED_HEADER",
+    "HEADING_COLUMNS",
+    "RECORD_COLUMNS",
     "SELECT_SENTENCES",
     "SELECT_TEXTS",
+    "SENTENCE_COLUMNS",
     "CorpusReader",
     "DocumentReader",
+    "DocumentRows",
     "DocumentState",
     "DocumentStore",
     "full_checksum",
@@ -64,9 +68,9 @@ WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
 SELECT_TEXTS = "coalesce(h.text, ''), s.text, coalesce(h.path, ''), coalesce(h.lead_in, '')"
 _SELECT_UNCHECKED = SELECT_SENTENCES.format(columns=SELECT_TEXTS)
 _SELECT_CHECKED = SELECT_SENTENCES.format(columns=f"{SELECT_TEXTS}, s.checksum")
-_SENTENCE_COLUMNS = "document ordinal first last place kind heading text checksum".split()
-_HEADING_COLUMNS = "document number text path lead_in".split()
-_RECORD_COLUMNS = "document first row id checksum".split()
+SENTENCE_COLUMNS = "document ordinal first last place kind heading text checksum".split()
+HEADING_COLUMNS = "document number text path lead_in".split()
+RECORD_COLUMNS = "document first row id checksum".split()
 
 
 class DocumentReader(Protocol):
@@ -232,6 +236,10 @@ class DocumentStore(ABC):
         row = self._one(f"SELECT name, {_STATE_COLUMNS} FROM documents WHERE path = ?", path)
         return (row[0], FileState(*row[1:])) if row else None
 
+    def is_new(self) -> bool:
+        """Whether nothing was ever stored, and no other process can store anything meanwhile."""
+        return False
+
     def source_path(self, name: str) -> str | None:
         """The absolute path that a document was read from; None for a text."""
         row = self._one("SELECT path FROM documents WHERE name = ?", name)
@@ -294,6 +302,15 @@ class DocumentStore(ABC):
         row = self._one("SELECT id FROM documents WHERE name = ?", name)
         return int(row[0]) if row else None
 
+    def spread_ids(self, count: int) -> list[int]:
+        """Ids of at most `count` readable documents, evenly spread over all ids."""
+        first, last = self._one("SELECT min(id), max(id) FROM documents WHERE problem IS NULL")
+        if first is None:
+            return []
+        query = "SELECT min(id) FROM documents WHERE problem IS NULL AND id >= ?"
+        places = (first + at * (last - first) // max(1, count - 1) for at in range(count))
+        return sorted({self._one(query, place)[0] for place in places})
+
     def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
         """
         The sentences `first` to `last` of a document, both included.
@@ -352,8 +369,7 @@ class DocumentStore(ABC):
         """
         stored: list[tuple[int, int, DocumentRecord]] = []
         with self._change() as generation:
-            for document in documents:
-                stored.append((*self._insert(document, generation), document))
+            stored += self._insert_all(documents, generation)
         if self.on_stored is not None:
             for document_id, _, document in stored:
                 self.on_stored(document_id, document)
@@ -481,6 +497,12 @@ class DocumentStore(ABC):
         if rows:
             self._delete([row[0] for row in rows], generation)
 
+    def _insert_all(
+        self, documents: Iterable[DocumentRecord], generation: int
+    ) -> Iterable[tuple[int, int, DocumentRecord]]:
+        """Insert documents; returns the id, the number of sentences and the record of each."""
+        return [(*self._insert(document, generation), document) for document in documents]
+
     def _insert(self, document: DocumentRecord, generation: int) -> tuple[int, int]:
         """Returns the id of the document and the number of its sentences."""
         self._delete_name(document.name, generation)
@@ -488,48 +510,15 @@ class DocumentStore(ABC):
         document_id = self._insert_document(
             [*DOCUMENT_COLUMNS, "sentences", "generation"], [*values, 0, generation]
         )
-        sentences = SentenceColumns.of(document.sentences)
-        # The first context is empty, and has no row.
-        numbers = [None, *range(len(sentences.contexts) - 1)]
-        own = [context_checksum(document_id, *context) for context in sentences.contexts]
-        table_rows = 0
-
-        def record_rows() -> Iterator[tuple[Any, ...]]:
-            nonlocal table_rows
-            for row in document.rows:
-                table_rows += 1
-                yield document_id, *row, row_checksum(document_id, row)
-
-        self._insert_rows(
-            "sentences",
-            _SENTENCE_COLUMNS,
-            zip(
-                repeat(document_id),
-                range(len(sentences)),
-                sentences.starts,
-                sentences.ends,
-                sentences.numbers,
-                sentences.kinds,
-                map(numbers.__getitem__, sentences.context_of),
-                sentences.texts,
-                sentence_checksums(sentences, own),
-                strict=False,
-            ),
-        )
-        self._insert_rows(
-            "headings",
-            _HEADING_COLUMNS,
-            ((document_id, at, *context) for at, context in enumerate(sentences.contexts[1:])),
-        )
-        self._insert_rows("records", _RECORD_COLUMNS, record_rows())
-        fields = dict(zip(DOCUMENT_COLUMNS, values, strict=True))
-        fields |= {"sentences": len(sentences), "table_rows": table_rows}
-        checksum = document_checksum(document_id, (fields[name] for name in CHECKED_COLUMNS))
+        rows = DocumentRows(document_id, document)
+        self._insert_rows("sentences", SENTENCE_COLUMNS, rows.sentences())
+        self._insert_rows("headings", HEADING_COLUMNS, rows.headings())
+        self._insert_rows("records", RECORD_COLUMNS, rows.records)
         self._execute(
             "UPDATE documents SET sentences = ?, table_rows = ?, checksum = ? WHERE id = ?",
-            *(len(sentences), table_rows, checksum, document_id),
+            *(*rows.totals, rows.checksum, document_id),
         )
-        return document_id, len(sentences)
+        return document_id, rows.count
 
     def _checked_header(self, document_id: int, *columns: Any) -> DocumentHeader:
         *header, checksum = columns
@@ -583,3 +572,48 @@ def full_checksum(document_id: int, sentence: SentenceRecord) -> int:
     """The checksum of a sentence with its context."""
     context = sentence.heading, sentence.path, sentence.lead_in
     return sentence_checksum(sentence, context_checksum(document_id, *context))
+
+
+class DocumentRows:
+    """The rows of a document in all tables."""
+
+    def __init__(self, document_id: int, document: DocumentRecord) -> None:
+        self.document_id = document_id
+        self.document = document
+        self._sentences = SentenceColumns.of(document.sentences)
+        self.count = len(self._sentences)
+        self.records = [
+            (document_id, *row, row_checksum(document_id, row)) for row in document.rows
+        ]
+        self.values = [getattr(document, field) for field in DOCUMENT_COLUMNS.values()]
+        """Of the columns of DOCUMENT_COLUMNS."""
+        fields = dict(zip(DOCUMENT_COLUMNS, self.values, strict=True))
+        self.totals = self.count, len(self.records)
+        """The columns `sentences` and `table_rows`."""
+        fields["sentences"], fields["table_rows"] = self.totals
+        columns = map(fields.__getitem__, CHECKED_COLUMNS)
+        self.checksum = document_checksum(document_id, columns)
+
+    def sentences(self) -> Iterator[tuple[Any, ...]]:
+        """In the order of SENTENCE_COLUMNS."""
+        own = self._sentences
+        # The first context is empty, and has no row.
+        numbers = [None, *range(len(own.contexts) - 1)]
+        contexts = [context_checksum(self.document_id, *context) for context in own.contexts]
+        return zip(
+            repeat(self.document_id, self.count),
+            range(self.count),
+            own.starts,
+            own.ends,
+            own.numbers,
+            own.kinds,
+            map(numbers.__getitem__, own.context_of),
+            own.texts,
+            sentence_checksums(own, contexts),
+            strict=True,
+        )
+
+    def headings(self) -> Iterator[tuple[Any, ...]]:
+        """In the order of HEADING_COLUMNS."""
+        for number, context in enumerate(self._sentences.contexts[1:]):
+            yield self.document_id, number, *context

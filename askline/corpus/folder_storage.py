@@ -86,12 +86,20 @@ class FolderStorage(Storage):
         return self._search
 
     @contextmanager
-    def writing(self, *, repairing: bool = False) -> Iterator[Store]:  # noqa: ARG002
-        """Hold the writer lock, and update the search index before releasing it."""
+    def writing(self, *, repairing: bool = False) -> Iterator[Store]:
+        """
+        Hold the writer lock, and update the search index before releasing it.
+
+        With `repairing`, the index may be rebuilt inside the context.
+        """
         if self.folder is None:
             yield self.store
             return
         with writer_lock(self.folder, timeout=_LOCK_TIMEOUT_SECONDS):
+            if repairing:
+                yield self.store
+                self._search = sync_folder_index(self.store, self.folder)
+                return
             passages = PassageWriter(self.store, self.folder)
             self.store.on_stored = passages.add
             try:

@@ -62,8 +62,8 @@ _BATCH_CHARACTERS = 4_000_000
 _BATCH_FILES = 500
 _BATCH_SECONDS = 2.0
 # Files that are read ahead, while others are written.
-_AHEAD_FILES_PER_PROCESS = 32
-_AHEAD_BYTES = 32 * 2**20
+_AHEAD_FILES_PER_PROCESS = 128
+_AHEAD_BYTES = 16 * 2**20
 
 
 class _FoundFile(NamedTuple):
@@ -76,7 +76,6 @@ class _FoundFile(NamedTuple):
 
 class _StartedEntry(NamedTuple):
     file: StartedFile
-    path: str
     is_known: bool
 
 
@@ -138,6 +137,7 @@ class Ingestion:
         given = [os.fspath(path) for path in paths]
         self._named = {os.path.normpath(os.path.expanduser(path)) for path in given}
         ids = FileIds(self._store, (path for path in given if path != STANDARD_INPUT))
+        is_new = self._store.is_new()
         seen: set[str] = set()
         unreachable: list[str] = []
         links: list[str] = []
@@ -163,7 +163,7 @@ class Ingestion:
                     reason = f"Its name {problem}. Rename it."
                     self._finish(failed_report(found, str(found), reason))
                 else:
-                    known = self._store.file_at(path)
+                    known = None if is_new else self._store.file_at(path)
                     name, stored = known or (ids.choose(path, seen), None)
                     seen.add(name)
                     self._add_file(_FoundFile(found, name, path, stored), pool)
@@ -198,8 +198,11 @@ class Ingestion:
         self._characters = 0
         if waiting:
             counts = self._store.put(record for record, _ in waiting)
-            for (_, report), count in zip(waiting, counts, strict=True):
-                self._finish(FileReport(report.document, report.outcome, report.problems, count))
+            for (record, report), count in zip(waiting, counts, strict=True):
+                size = record.size or 0
+                self._finish(
+                    FileReport(report.document, report.outcome, report.problems, count, size=size)
+                )
         if touched:
             self._store.touch(file[:3] for file in touched)
             for file in touched:
@@ -224,11 +227,11 @@ class Ingestion:
 
     def _add_standard_input(self) -> None:
         stored = self._store.file_state(STANDARD_INPUT)
-        self._add_result(read_standard_input(stored), None, is_known=stored is not None)
+        self._add_result(read_standard_input(stored), is_known=stored is not None)
 
     def _add_file(self, file: _FoundFile, pool: ReaderPool) -> None:
         """Start to add a file."""
-        started = start_reading(file.found, file.name, file.stored, pool)
+        started = start_reading(file.found, file.name, file.stored, pool, source=file.path)
         if isinstance(started, UnchangedFile):
             self._touched.append(started)
             self._flush_if_due()
@@ -236,7 +239,7 @@ class Ingestion:
             self._finish(started)
             self._flush_if_due()
         else:
-            self._started_files.append(_StartedEntry(started, file.path, file.stored is not None))
+            self._started_files.append(_StartedEntry(started, file.stored is not None))
             self._started_bytes += started.state.st_size
         most = _AHEAD_FILES_PER_PROCESS * pool.processes
         while len(self._started_files) > most or self._started_bytes > _AHEAD_BYTES:
@@ -246,17 +249,15 @@ class Ingestion:
         """Wait for the file that was started first."""
         entry = self._started_files.popleft()
         self._started_bytes -= entry.file.state.st_size
-        self._add_result(entry.file.finish(), entry.path, is_known=entry.is_known)
+        self._add_result(entry.file.finish(), is_known=entry.is_known)
 
-    def _add_result(
-        self, result: NewDocument | FileReport, path: str | None, *, is_known: bool
-    ) -> None:
+    def _add_result(self, result: NewDocument | FileReport, *, is_known: bool) -> None:
         if isinstance(result, FileReport):
             self._finish(result)
         else:
             record, problems = result
             outcome: Outcome = "failed" if record.problem else "changed" if is_known else "added"
-            self._put(replace(record, path=path), FileReport(record.name, outcome, problems))
+            self._put(record, FileReport(record.name, outcome, problems))
         self._flush_if_due()
 
     def _put(self, record: DocumentRecord, report: FileReport) -> None:

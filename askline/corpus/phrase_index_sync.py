@@ -60,15 +60,12 @@ class PhraseIndexSync:
     """
     Keeps the phrase index in a folder up to date with the store, with one model.
 
-    `model_folder` is None for the model that comes with askline. It is written into the index, so
-    that the next process loads the same model.
+    `model_name` is written into the index, so that the next process loads the same model.
     """
 
-    def __init__(
-        self, store: Store, folder: Path, model: PhraseModel, model_folder: str | None
-    ) -> None:
+    def __init__(self, store: Store, folder: Path, model: PhraseModel, model_name: str) -> None:
         self._store, self._folder = store, folder
-        self._model_folder = model_folder
+        self._model_name = model_name
         self.model = model
         self._index: PhraseIndex | None = None
 
@@ -86,6 +83,11 @@ class PhraseIndexSync:
         if index is not None and not os.access(self._folder, os.W_OK):
             return index
         return self._encode_missing(generation, on_document)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no phrases have been encoded yet."""
+        return not self._index
 
     def is_superseded(self) -> bool:
         """Whether another process has rebuilt the index with another model."""
@@ -156,7 +158,7 @@ class PhraseIndexSync:
             "format": FORMAT,
             "store": self._store.identity,
             "model": self.model.config.identity,
-            "home": self._model_folder,
+            "home": self._model_name,
             "until": until,
             "generation": generation,
         }

@@ -28,7 +28,12 @@ from ..phrases import EncodedPhrases, EncodedQuestion, PhraseHit, PhraseModel
 from ..phrases.index_segments import dequantize_weights, quantize_weights
 from ..phrases.phrase_index import EXACT_SEARCH_ROWS, SHORTLIST
 from .connectors.postgres_connection import PostgresPool
-from .corpus_phrases import PhraseIndexStatus
+from .corpus_phrases import (
+    PhraseIndexStatus,
+    choose_language,
+    load_phrase_model,
+    phrase_model_name,
+)
 from .document_store import DocumentStore
 from .phrase_index_sync import FORMAT, PASSAGES_PER_BATCH, PassageId, phrase_passages
 from .phrase_retrieval import PhraseRetriever
@@ -57,7 +62,7 @@ class _Encoding:
     model: str
     """The identity of the model."""
     home: str | None
-    """The folder of the model; None for the one that comes with askline."""
+    """The name of the model; None, which was written earlier, for the shipped English one."""
     size: int
     """The length of a vector."""
     lists: int = 0
@@ -81,7 +86,7 @@ class PostgresPhrases:
         """`store` reads documents by connections of `pool`, and `name` is for messages."""
         self._name, self._store, self._pool, self._errors = name, store, pool, errors
         self._model: PhraseModel | None = None
-        self._home: str | None = None
+        self._model_name = ""
 
     def encode(
         self,
@@ -99,10 +104,12 @@ class PostgresPhrases:
             if model is None and not self._is_encoding_due():
                 return
             known = self._encoding()
-            home = known.home if known else None
             if model is not None:
-                home = os.path.abspath(os.path.expanduser(model))
-                home = None if home == PhraseModel.shipped_folder() else home
+                home = phrase_model_name(model)
+            elif known is not None and self._has_phrases():
+                home = known.home or "en"
+            else:
+                known, home = None, choose_language([self._store])
             loaded = self._loaded(home)
             wanted = _Encoding(FORMAT, loaded.config.identity, home, loaded.config.size + 1)
             if known is None or not known.is_as(wanted):
@@ -322,6 +329,9 @@ class PostgresPhrases:
             )
             self._save(_Encoding(**{**asdict(known), "lists": lists}))
 
+    def _has_phrases(self) -> bool:
+        return bool(self._pool.execute("SELECT 1 FROM phrases LIMIT 1"))
+
     def _has_many_rows(self) -> bool:
         found = self._pool.execute("SELECT 1 FROM phrases OFFSET %s LIMIT 1", [EXACT_SEARCH_ROWS])
         return bool(found)
@@ -329,11 +339,10 @@ class PostgresPhrases:
     # The model and the extension
 
     def _other_model(self, known: _Encoding, model: PhraseModel) -> CorpusError:
-        here = known.home or PhraseModel.shipped_folder()
         return CorpusError(
             f"{self._name}: The phrases are of the model {known.model}, and the model here is "
             f"{model.config.identity}. Use the same version on all machines, or encode all phrases "
-            f"again: askline index PATH... --to URL --phrase-model {here}"
+            f"again: askline index PATH... --to URL --phrase-model {known.home or 'en'}"
         )
 
     def _lock_encoding(self) -> None:
@@ -352,9 +361,10 @@ class PostgresPhrases:
         )
 
     def _loaded(self, home: str | None) -> PhraseModel:
-        """The model in a folder, loaded once."""
-        if self._model is None or self._home != home:
-            self._model, self._home = PhraseModel.load(home), home
+        """The model of that name, loaded once."""
+        name = home or "en"
+        if self._model is None or self._model_name != name:
+            self._model, self._model_name = load_phrase_model(name), name
         return self._model
 
     def _is_encoding_due(self) -> bool:

@@ -336,6 +336,8 @@ class FileReport:
     sentences: int = 0
     reason: NotReadReason | None = None
     """Why the file failed or was skipped; None for others."""
+    size: int = 0
+    """Bytes of a file that is stored; 0 for texts and for files that are not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -366,7 +366,8 @@ class PassageWriter:
         self._writer: tantivy.IndexWriter | None = None
         self._written: set[int] = set()
         is_current = self.search is not None and self.search.stamp() == self._start
-        self._is_usable = is_current or self._start[1] == 0
+        self._is_new = not is_current and store.is_new()
+        self._is_usable = is_current or self._is_new
 
     def add(self, document_id: int, document: DocumentRecord) -> None:
         """Write a document that was just stored."""
@@ -375,7 +376,7 @@ class PassageWriter:
         try:
             with search_write_errors(self._folder):
                 if self._writer is None:
-                    if self._start[1] == 0:
+                    if self._is_new:
                         self.search = SearchIndex.create(self._folder)
                     assert self.search is not None  # it is current
                     self._writer = self.search._writer()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import CorpusError
-from .corpus_phrases import CorpusPhrases, PhraseIndexStatus
+from .corpus_phrases import CorpusPhrases, PhraseIndexStatus, choose_language
 from .document_store import DocumentStore
 from .folder_storage import FolderStorage
 from .merged_search import MergedSearch
@@ -154,7 +154,9 @@ class _ShardedPhrases:
         model: str | os.PathLike[str] | None = None,
         on_document: Callable[[], None] | None = None,
     ) -> None:
-        """Update the index of each shard."""
+        """Update the index of each shard, all with one model."""
+        if model is None:
+            model = self._common_model()
         for phrases in self._all():
             phrases.encode(model, on_document)
 
@@ -162,6 +164,8 @@ class _ShardedPhrases:
         """A retriever over the indexes of all shards."""
         from .phrase_retrieval import MergedPhraseRetriever
 
+        if len({phrases.model_name() for phrases in self._all()}) > 1:
+            self.encode()  # shards that were written one by one may have different models
         return MergedPhraseRetriever(self._store, [each.retriever() for each in self._all()])
 
     def status(self) -> PhraseIndexStatus:
@@ -178,6 +182,13 @@ class _ShardedPhrases:
         """Close all indexes."""
         for phrases in self._all():
             phrases.close()
+
+    def _common_model(self) -> str:
+        """The model of all shards that have phrases, or else the one for their documents."""
+        names = {phrases.model_name() for phrases in self._all()} - {None}
+        if len(names) == 1 and (name := names.pop()):
+            return name
+        return choose_language([shard.store for shard in self._shards.values()])
 
     def _all(self) -> list[CorpusPhrases]:
         return [shard.phrases for shard in self._shards.values()]

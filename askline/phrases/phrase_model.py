@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from importlib.resources import files
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -33,6 +32,7 @@ from ..engine.threads import WorkerThreads
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
 from ..models.folder import ModelFolder, write_folder
+from ..rankers.languages import shipped_model_folder
 from ..rankers.requests import check_question
 from .extraction import Decoding, decode_spans
 from .phrase_encoder import KeyValueCache, PhraseEncoder, PhraseHeads
@@ -148,14 +148,19 @@ class PhraseModel:
 
     @classmethod
     def load(
-        cls, folder: str | PathLike[str] | None = None, *, threads: int | None = None
+        cls,
+        folder: str | PathLike[str] | None = None,
+        *,
+        language: str = "en",
+        threads: int | None = None,
     ) -> PhraseModel:
         """
         Load a folder that `askline train phrases` wrote; by default, the shipped model.
 
-        `threads` is the number of windows that are encoded at once; by default, one per core.
+        Without a folder, `language` chooses among the shipped models: `en` or `fr`. `threads` is
+        the number of windows that are encoded at once; by default, one per core.
         """
-        path = folder if folder is not None else cls.shipped_folder()
+        path = folder if folder is not None else shipped_model_folder(KIND, language)
         config, tensors, heads = read_phrase_folder(path)
         tokenizer = load_tokenizer(path)
         vocabulary = tokenizer.get_vocab_size()
@@ -166,11 +171,6 @@ class PhraseModel:
             )
         encoder = PhraseEncoder(config.encoder, tensors)
         return cls(config, encoder, heads, tokenizer, WorkerThreads(threads))
-
-    @staticmethod
-    def shipped_folder() -> str:
-        """The folder of the model that comes with askline."""
-        return str(files("askline.models") / "shipped" / "phrases")
 
     def extract(
         self, text: str, *, limit: int = 100, decoding: Decoding = "joint"

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from importlib.resources import files
 from os import PathLike, fspath
 from pathlib import Path
 from typing import ClassVar, NamedTuple
@@ -30,15 +29,20 @@ from numpy.typing import NDArray
 
 from ..engine.encoder import load_encoder
 from ..engine.layerwise import LayerwiseEncoder
-from ..errors import InputError, ModelError, RankerError, UnknownNameError
+from ..errors import InputError, ModelError, RankerError
 from ..models.cascade_config import ContextConfig
 from ..models.folder import ModelFolder
-from ..text.language import LANGUAGE_NAMES, detect_language
+from ..text.language import detect_language
 from ..types import Cost, Hit, Passage, Ranking, Span, StageReport
 from .base import Ranker, folder_to_pickle, spec_with_folder
 from .context_cascade import ContextSettings, PassageBatch, passage_sizes
 from .deadline import Deadline, Stop, Throughput
-from .languages import SHIPPED_LANGUAGES, rankers_by_language, run_each
+from .languages import (
+    SHIPPED_LANGUAGES,
+    rankers_by_language,
+    run_each,
+    shipped_model_folder,
+)
 from .probability import UNCALIBRATED, LogitCalibration, read_calibration, read_threshold
 from .requests import Request, ScoreArray
 from .schedule import (
@@ -567,16 +571,7 @@ def _interleave(parts: Sequence[IntArray]) -> IntArray:
 
 def shipped_folder(language: str = "en") -> Path:
     """The folder of the cascade that ships with askline, for texts in that language."""
-    if language not in SHIPPED_LANGUAGES:
-        raise UnknownNameError("language", language, SHIPPED_LANGUAGES)
-    name = Cascade.name if language == "en" else f"{Cascade.name}-{language}"
-    path = Path(str(files("askline.models"))) / "shipped" / name
-    if not path.is_dir():
-        raise ModelError(
-            f"This copy of askline ships without the {LANGUAGE_NAMES[language]} cascade. Name a "
-            "model folder, as in cascade('DIR'); `askline train cascade` makes one."
-        )
-    return path
+    return shipped_model_folder(Cascade.name, language)
 
 
 @cache

@@ -1,14 +1,15 @@
 """
 askline beside other rerankers: the same questions, candidates and cores, in one table.
 
-    python -m research.benchmarks.peers --data DIR --model DIR --onnx FILE [--only quality|time]
+    python -m research.benchmarks.peers --data DIR --model DIR [--only quality|time]
 
---model is a cross-encoder in Hugging Face's format, --onnx its graph, which is quantized to int8
-if the package onnx is installed. Quality is measured on the WikiQA test questions; time on some of
-them padded to 20, 100, 400, 1,300 and 5,000 candidates. All systems rank each question in turn, so
-that other load affects all of them. A system whose package is not installed is skipped and named.
-Each part takes about six minutes on two cores and is merged into research/results/peers.json.
-`--plot FILE` draws the times.
+--model is a cross-encoder in Hugging Face's format. Its ONNX graph is exported by the package
+optimum, or given with --onnx, and quantized to int8 if the package onnx is installed. Quality is
+measured on the WikiQA test questions; time on some of them padded to 20, 100, 400, 1,300 and 5,000
+candidates. All systems rank each question in turn, so that other load affects all of them. A system
+whose package is not installed is skipped and named with the reason. Each part takes about six
+minutes on two quiet cores and is merged into research/results/peers.json. The times are drawn into
+research/results/peers.svg.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -147,6 +149,20 @@ def onnx_pass(path: Path, threads: int) -> Scores:
     return scores
 
 
+def exported(folder: Path) -> Path:
+    """The model's ONNX graph in float32, with the tokenizer's files beside it."""
+    from sentence_transformers import CrossEncoder
+
+    target = Path(mkdtemp())
+    model: Any = CrossEncoder(str(folder), device="cpu", backend="onnx")
+    model.save_pretrained(str(target))
+    (graph,) = target.rglob("*.onnx")
+    if not (graph.parent / "tokenizer.json").is_file():
+        copy(folder / "tokenizer.json", graph.parent)
+    return graph
+
+
+@cache
 def quantised(path: Path) -> tuple[Path, str]:
     """The graph with int8 weights, as FlashRank ships it; float32 if onnx is not installed."""
     if "int8" in path.name:
@@ -260,6 +276,8 @@ def systems(options: argparse.Namespace) -> tuple[list[System], dict[str, str]]:
     found = [*_own(options), System("bm25s", bm25s_scores, 0.0)]
     if options.model:
         found += _float_peers(options, left_out)
+    if options.model and not options.onnx and find_spec("optimum"):
+        options.onnx = exported(options.model)
     if options.onnx:
         found.append(_int8_peer(options, left_out))
         found += _fastembed(options, left_out)
@@ -326,7 +344,8 @@ def _fastembed(options: argparse.Namespace, left_out: dict[str, str]) -> Iterato
     for path, kind in dict([(options.onnx, "float32"), quantised(options.onnx)]).items():
         scores = fastembed_scores(path, options.model, options.threads)
         size = path.stat().st_size / 1e6
-        yield System(f"fastembed, {kind}", scores, size, most=options.most)
+        like = "sentence-transformers, torch" if kind == "float32" else ""
+        yield System(f"fastembed, {kind}", scores, size, most=options.most, like=like)
 
 
 def _megabytes(folder: Path, pattern: str = "*") -> float:
@@ -371,6 +390,19 @@ def measure_time(found: Sequence[System], options: argparse.Namespace) -> list[R
     return rows
 
 
+def speed_ups(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Of our systems over the float32 CrossEncoder of the same run, by candidates."""
+    times = {(row["system"], row["candidates"]): row["ms p50"] for row in rows}
+    return {
+        name: {
+            str(count): round(times["sentence-transformers, torch", count] / own, 2)
+            for (system, count), own in times.items()
+            if system == name and ("sentence-transformers, torch", count) in times
+        }
+        for name in ("cascade", "cosinet % 100 >> cascade")
+    }
+
+
 def _show(rows: Sequence[Row], keys: Sequence[str]) -> None:
     print(markdown_table(list(keys), [[str(row[key]) for key in keys] for row in rows]), flush=True)
 
@@ -386,8 +418,8 @@ def main() -> None:
         figures["quality"] = measure_quality(found, options)
     if options.only != "quality":
         figures |= {"load before": load, "rows": measure_time(found, options)}
-    if options.plot:
-        _plot(figures["rows"], options.plot)
+        figures["speed-up over sentence-transformers"] = speed_ups(figures["rows"])
+    _plot(figures["rows"], common.results_folder() / "peers.svg")
     packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "optimum")
     others = ("openvino", "FlashRank", "rerankers", "fastembed", "bm25s")
     print(f"Skipped: {left_out}\nSaved to {common.save('peers', figures, *packages, *others)}")
@@ -411,7 +443,6 @@ def _plot(rows: Sequence[Row], path: Path) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("--plot", type=Path, help="draw the times into this file")
     parser.add_argument("--data", type=Path, required=True, help="folder of the datasets")
     parser.add_argument(
         "--cascade",
@@ -426,7 +457,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--onnx",
         type=Path,
-        help="ONNX file of the cross-encoder, with tokenizer.json in its folder",
+        help="ONNX file of the cross-encoder, with tokenizer.json in its folder  [default: made]",
     )
     parser.add_argument("--threads", type=int, default=2, help="threads of every system")
     parser.add_argument(
@@ -436,7 +467,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--processor-seconds",
         type=float,
-        default=900.0,
+        default=600.0,
         help="processor seconds for the quality part",
     )
     parser.add_argument("--only", choices=("quality", "time"), help="run only one part")

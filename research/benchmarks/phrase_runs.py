@@ -4,11 +4,9 @@ Result files from a training run of phrase models on a GPU.
     python -m research.benchmarks.phrase_runs FOLDER
 
 The run leaves NAME.json for each network: exact match and F1 of its candidates and of the nearest
-phrase, on dev (every eighth article of new_wiki and 100 SQuAD train paragraphs; for French every
-eighth article of PIAF) and on the test set, in bfloat16 before quantization. The network `french`
-is written to research/results/phrases_fr.json, all others to
-research/results/phrase_training.json. The recorded environment is that of the machine that writes
-the files; `how` says where training ran.
+phrase, on dev (every eighth article of new_wiki and 100 SQuAD train paragraphs) and on the test
+set, in bfloat16 before quantization. Writes research/results/phrase_training.json. The recorded
+environment is that of the machine that writes the file; `how` says where training ran.
 """
 
 from __future__ import annotations
@@ -26,7 +24,6 @@ ABOUT = {
     "m12r": "ms-marco-MiniLM-L-12-v2 as a reader of half the data, markers, taught",
     "s12": "ms-marco-MiniLM-L-12-v2, span, taught",
     "b": "bge-small-en, span, taught, without an extractor before it",
-    "french": "bge-small-en, span, PIAF three times over beside the English lessons",
 }
 SETS = ("dev", "test")
 DEVICE = "one H200, several networks side by side; torch 2.11, transformers 5.17"
@@ -41,21 +38,14 @@ def main() -> None:
         for path in sorted(parser.parse_args().folder.glob("*.json"))
         if path.stem in ABOUT
     }
-    english = {ABOUT[name]: _network(run) for name, run in found.items() if name != "french"}
-    if english:
-        how: dict[str, Any] = {
-            "device": DEVICE,
-            "train questions": 29_506,
-            "pairs": 17_375,
-            "dev questions": 1_647,
-        }
-        print(save("phrase_training", {"how": how, "networks": english}))
-    if "french" in found:
-        rows = _network(found["french"])
-        asked = found["french"]["questions"]
-        how = {"device": DEVICE, "train questions": asked, "network": ABOUT["french"]}
-        record = {"on": "fquad/valid.json", "questions": 3188, "how": how, "dev": rows["dev"]}
-        print(save("phrases_fr", {**record, "epochs": rows["epochs"], "rows": rows["test"]}))
+    how: dict[str, Any] = {
+        "device": DEVICE,
+        "train questions": 29_506,
+        "pairs": 17_375,
+        "dev questions": 1_647,
+    }
+    networks = {ABOUT[name]: _network(run) for name, run in found.items()}
+    print(save("phrase_training", {"how": how, "networks": networks}))
 
 
 def _network(run: dict[str, Any]) -> dict[str, Any]:

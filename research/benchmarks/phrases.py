@@ -6,7 +6,8 @@ A phrase model within the paragraph: its candidates, and the nearest one.
 
 The 100 most likely candidates of each paragraph, and the one nearest to each question, as in
 EfficientQA's Tables 1 to 3. With `--index`, the phrases of all paragraphs are written to an index
-for `research.benchmarks.phrases_open`. Writes research/results/phrases.json.
+for `research.benchmarks.phrases_open`. Writes research/results/phrases.json; for French, name it
+phrases_fr: `--on fquad/valid.json --language fr --name phrases_fr`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ LIMIT = 100
 def main() -> None:
     """Measure, print, save."""
     given = _arguments()
-    model = PhraseModel.load(given.model)
+    model = PhraseModel.load(given.model, language=given.language)
     paragraphs = drawn(read_paragraphs(data_root() / given.on).paragraphs, given.paragraphs)
     coded = [best_of(model.encode(paragraph.text, limit=LIMIT)) for paragraph in paragraphs]
     rows = {
@@ -128,7 +129,7 @@ def _said(model: PhraseModel, question: str, phrases: EncodedPhrases) -> tuple[s
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", help="model folder  [default: the shipped model]")
+    parser.add_argument("--model", help="model folder  [default: the shipped one]")
     parser.add_argument("--on", default="squad/dev-v1.1.json")
     parser.add_argument("--paragraphs", type=int)
     parser.add_argument("--index", type=Path, help="also write an index to this folder")

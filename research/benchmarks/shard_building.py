@@ -1,14 +1,14 @@
 """
 An index built in shards by two executors of Spark, against one process, from the same texts.
 
-    .venv/spark/bin/python -m research.benchmarks.shard_building [--megabytes 1150] [--shards 8]
+    .venv/spark/bin/python -m research.benchmarks.shard_building [--megabytes 1350] [--shards 8]
 
 The texts are articles made of sentences of SQuAD dev v1.1, in Parquet files. One process on one
 core adds them to a corpus (`Corpus.add`); two executors of one core each (`local-cluster[2,1,...]`)
 build shards of them (`build_index` with `shuffle=False`), and so do two processes with
 `write_shard`. The start of the cluster is timed apart. The machine must have two cores. Needs the
 environment of `make test-spark`. Writes research/results/shard_building.json. `--megabytes` is the
-size of the texts; 1150 make an index of about 2 GB. Its size is in the results.
+size of the texts; 1350 make an index of about 2 GB. Its size is in the results.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _QUESTION = "When was the railway line opened?"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    parser.add_argument("--megabytes", type=float, default=1_150)
+    parser.add_argument("--megabytes", type=float, default=1_350)
     parser.add_argument("--shards", type=int, default=8)
     parser.add_argument("--work", type=Path, help="a folder with space; a temporary one by default")
     options = parser.parse_args()

@@ -1,7 +1,7 @@
 """
 A million rows of Parquet ranked on two cores by Spark, with kills, and beside a process pool.
 
-    .venv/spark/bin/python -m research.benchmarks.spark_ranking [--rows 1000000] [--compare 30000]
+    .venv/spark/bin/python -m research.benchmarks.spark_ranking [--rows 1000000] [--compare 20000]
 
 The rows are questions of SQuAD dev v1.1, each with the sentences of its paragraph, in random order.
 First a pool of two processes and Spark with two cores (`local[2,4]`) rank the same part of the
@@ -57,7 +57,7 @@ _KILLS = ((0.15, "Python worker"), (0.3, "executor"), (0.45, "driver"))
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--compare", type=int, default=30_000)
+    parser.add_argument("--compare", type=int, default=20_000)
     parser.add_argument("--drive", nargs=2, metavar=("ROWS", "OUT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     os.environ["PYSPARK_PYTHON"] = sys.executable

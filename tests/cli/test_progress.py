@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from askline.cli.progress import progress_bar, progress_count, step_logger
+from askline.cli.progress import progress_bar, progress_count, progress_files, step_logger
 
 Clock = Callable[[float], None]
 
@@ -95,6 +95,29 @@ def test_a_terminal_keeps_the_last_count(
             tick(1)
             step()
     assert capsys.readouterr().err.endswith("\rFiles: 7\n")
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_files_are_shown_with_their_speed_and_what_is_left(
+    tick: Clock,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    is_terminal: bool,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
+    monkeypatch.setattr("askline.cli.progress.Thread", _ThreadAtOnce)
+    with progress_files(lambda: 400_000_000) as step:
+        for _ in range(61):
+            tick(1)
+            step(2_000_000)
+    last = "Files: 61, 122 MB of 400 MB, 2.0 MB/s, about 2 min left"
+    assert capsys.readouterr().err.endswith(f"{last}\n")
+
+
+class _ThreadAtOnce:
+    def __init__(self, target: Callable[[], None], daemon: bool) -> None:
+        assert daemon
+        self.start = target
 
 
 def test_step_logger_prints_every_twenty_seconds_and_the_last_step(

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus import Corpus
+from askline.corpus import Corpus, corpus_phrases
 from askline.corpus import phrase_index_sync as encoded
 from askline.corpus.lock import writer_lock
 from askline.corpus.phrase_index_sync import PassageId
+from askline.corpus.shard_building import finish_shards, write_shard
 from askline.errors import CorpusError, InputError, ModelError
-from askline.phrases import PhraseIndex
+from askline.phrases import PhraseIndex, PhraseModel
 
 from ..phrases.models import make_folder
 from .conftest import storage_of
@@ -310,3 +311,87 @@ def test_ten_megabytes_in_one_paragraph_are_encoded(model: Path) -> None:
             "huge",
             "plain",
         }
+
+
+FRENCH_TEXTS = {
+    "eiffel": "Gustave Eiffel a construit le viaduc de Garabit. Il est dans le Cantal.",
+    "hugo": "Victor Hugo a écrit Les Misérables. C'est un roman sur la pauvreté.",
+}
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The names of the models that are loaded; all of them are tiny ones."""
+    names: list[str] = []
+    folders = {name: make_folder(tmp_path / name, words=at) for at, name in enumerate(("en", "fr"))}
+
+    def load(name: str) -> PhraseModel:
+        names.append(name)
+        return PhraseModel.load(folders.get(name, Path(name)))
+
+    monkeypatch.setattr(corpus_phrases, "load_phrase_model", load)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("texts", "language"),
+    [
+        (TEXTS, "en"),
+        (FRENCH_TEXTS, "fr"),
+        ({**FRENCH_TEXTS, "paris": TEXTS["paris"]}, "fr"),
+        ({**FRENCH_TEXTS, **TEXTS}, "en"),
+        ({"de": "Der Zug ist nicht in der Stadt. Er war aber auch nicht auf dem Land."}, "en"),
+    ],
+    ids=["English", "French", "mostly French", "mostly English", "another language"],
+)
+def test_most_documents_choose_the_model(
+    tmp_path: Path, loaded: list[str], texts: dict[str, str], language: str
+) -> None:
+    with Corpus.open(tmp_path / "index", ranker="jaccard") as corpus:
+        corpus.add(texts)
+        corpus.encode_phrases()
+        assert loaded == [language]
+
+
+def test_the_model_stays_once_phrases_are_encoded(tmp_path: Path, loaded: list[str]) -> None:
+    with Corpus.open(tmp_path / "index", ranker="jaccard") as corpus:
+        corpus.add(FRENCH_TEXTS)
+        corpus.encode_phrases()
+        corpus.add(TEXTS)
+        assert len(_encoded(corpus)) == 2
+        corpus.encode_phrases()
+    with Corpus.open(tmp_path / "index", ranker="jaccard") as corpus:
+        assert corpus.nearest("who wrote emma ?", top_k=9).answers
+    assert loaded == ["fr", "fr"]
+
+
+def test_an_empty_corpus_does_not_decide(tmp_path: Path, loaded: list[str]) -> None:
+    with Corpus.open(tmp_path / "index", ranker="jaccard") as corpus:
+        corpus.encode_phrases()
+        corpus.add(FRENCH_TEXTS)
+        corpus.encode_phrases()
+        assert loaded == ["en", "fr"]
+        assert len(_encoded(corpus)) == 2
+
+
+def test_a_language_can_be_named(tmp_path: Path, loaded: list[str]) -> None:
+    with Corpus.open(tmp_path / "index", ranker="jaccard") as corpus:
+        corpus.add(FRENCH_TEXTS)
+        corpus.encode_phrases("en")
+        corpus.encode_phrases()
+        assert loaded == ["en"]
+        corpus.encode_phrases("fr")
+        assert loaded == ["en", "fr"]
+
+
+def test_all_shards_have_one_model(tmp_path: Path, loaded: list[str]) -> None:
+    shards = [
+        write_shard(tmp_path / "index", 0, [*FRENCH_TEXTS.items()], phrases=True),
+        write_shard(tmp_path / "index", 1, [("paris", TEXTS["paris"])], phrases=True),
+    ]
+    assert loaded == ["fr", "en"]
+    finish_shards(tmp_path / "index", shards)
+    with Corpus.open(tmp_path / "index", ranker="jaccard") as corpus:
+        answers = corpus.nearest("quelle ville ?", top_k=9).answers
+        assert {answer.document for answer in answers} == {*FRENCH_TEXTS, "paris"}
+        assert {*loaded[2:]} == {"fr"}

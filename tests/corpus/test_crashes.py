@@ -132,7 +132,7 @@ def _die(folder: Path, pages: Path, point: str) -> None:
     """Index, and be killed before the store commits, before tantivy writes, or within that."""
     module, _, name = {
         "open": "askline.corpus.folder_storage:Store.open",
-        "put": "askline.corpus.folder_storage:Store._insert",
+        "put": "askline.corpus.folder_storage:Store._insert_rows",
         "follow": "askline.corpus.folder_storage:sync_folder_index",
         "passages": "askline.corpus.folder_storage:PassageWriter.add",
         "stamp": "askline.corpus.search_index:SearchIndex._commit",

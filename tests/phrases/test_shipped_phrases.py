@@ -1,4 +1,4 @@
-"""The phrase model that comes along."""
+"""The phrase models that come along."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import askline.models
+from askline.errors import UnknownNameError
 from askline.phrases.phrase_model import PhraseModel
 
-FOLDER = Path(askline.models.__file__).parent / "shipped" / "phrases"
+SHIPPED = Path(askline.models.__file__).parent / "shipped"
+FOLDER = SHIPPED / "phrases"
 TEXT = (
     "The Firth bridge was opened in 1890 by the Prince of Wales. "
     "It was designed by John Fowler and Benjamin Baker and is 2,467 metres long."
@@ -50,6 +52,29 @@ def test_it_answers(model: PhraseModel, question: str, answer: str) -> None:
     best = coded.phrases[int(np.argmax(scores))]
     assert best.text == answer
     assert TEXT[best.start : best.end] == answer
+
+
+def test_the_card_of_the_french_one_names_the_data_and_their_licences() -> None:
+    card = (SHIPPED / "phrases-fr" / "README.md").read_text("utf-8")
+    for word in ("SQuADShifts", "CC BY 4.0", "CC BY-SA 4.0", "PIAF", "cascade-fr"):
+        assert word in card
+
+
+def test_the_french_one_answers() -> None:
+    text = (
+        "Le viaduc de Garabit a été construit par Gustave Eiffel entre 1880 et 1884. "
+        "Il franchit les gorges de la Truyère, et sa longueur est de 565 mètres."
+    )
+    model = PhraseModel.load(language="fr", threads=1)
+    coded = model.encode(text)
+    asked = model.encode_question("Qui a construit le viaduc de Garabit ?")
+    scores = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
+    assert coded.phrases[int(np.argmax(scores))].text == "Gustave Eiffel"
+
+
+def test_a_language_without_a_model_is_an_error() -> None:
+    with pytest.raises(UnknownNameError, match="en, fr"):
+        PhraseModel.load(language="de")
 
 
 @pytest.mark.slow

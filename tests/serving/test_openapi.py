@@ -34,6 +34,14 @@ def test_the_routes_of_other_rerankers_exist(path: str) -> None:
     assert "post" in _app().openapi()["paths"][path]
 
 
+def test_errors_of_a_stream_are_documented_as_json() -> None:
+    responses = _app().openapi()["paths"]["/v1/ask/stream"]["post"]["responses"]
+    media_types = {status: list(own["content"]) for status, own in responses.items()}
+    assert media_types.pop("200") == ["application/x-ndjson"]
+    assert media_types
+    assert all(own == ["application/json"] for own in media_types.values())
+
+
 @pytest.fixture(scope="module")
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Not the server of other tests: the requests add documents."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
@@ -29,7 +29,7 @@ from ..corpus_schemas import (
     QuestionError,
     RemoveResponse,
 )
-from ..http_errors import COMMON_ERRORS, ServiceError, error_responses
+from ..http_errors import COMMON_ERRORS, ErrorSchema, ServiceError, error_responses
 from ..limits import JsonRoute, check_entry_count
 from ..messages import AddJob, AskJob, ListJob, RemoveJob, ShowJob
 from ..service import NdjsonResponse, service_of
@@ -40,6 +40,12 @@ router = APIRouter(route_class=JsonRoute)
 
 _ERRORS = COMMON_ERRORS | error_responses(404)
 _WRITE_ERRORS = _ERRORS | error_responses(403)
+_ERROR_BODY = {"schema": {"$ref": f"#/components/schemas/{ErrorSchema.__name__}"}}
+_STREAM_ERRORS: dict[int | str, dict[str, Any]] = {
+    # FastAPI would give a `model` the media type of the stream.
+    status: {"description": own["description"], "content": {"application/json": _ERROR_BODY}}
+    for status, own in _ERRORS.items()
+}
 _DocumentId = Annotated[
     str, Path(min_length=1, max_length=1_000, description="It may contain slashes.")
 ]
@@ -72,7 +78,7 @@ async def ask(request: Request, body: AskRequest) -> AskResponse:
 
 @router.post(
     "/v1/ask/stream",
-    responses=_ERRORS | {200: {"model": AskStreamLine}},
+    responses=_STREAM_ERRORS | {200: {"model": AskStreamLine}},
     status_code=200,
     response_class=NdjsonResponse,
     summary="Ask many questions",

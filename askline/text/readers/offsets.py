@@ -158,12 +158,13 @@ class TextBuilder:
     def add(self, piece: str, start: int, end: int) -> None:
         """Append the text of `original[start:end]`."""
         if piece:
-            self._pieces.append(piece)
-            if len(self._pieces) == _PIECES_PER_JOIN:
-                self._joined.append("".join(self._pieces))
-                self._pieces.clear()
-            self.segments.add(len(piece), start, end)
-            self.length += len(piece)
+            pieces, length = self._pieces, len(piece)
+            pieces.append(piece)
+            if len(pieces) == _PIECES_PER_JOIN:
+                self._joined.append("".join(pieces))
+                pieces.clear()
+            self.segments.add(length, start, end)
+            self.length += length
 
     def add_whole(self, piece: str, start: int, end: int) -> None:
         """

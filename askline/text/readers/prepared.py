@@ -258,18 +258,18 @@ def _prepare_passages(title: str, sentences: SentenceColumns) -> PassageColumns:
     contexts, context_of, texts = sentences.contexts, sentences.context_of, sentences.texts
     numbers: dict[tuple[str, str], int] = {}
     sections = [numbers.setdefault(context[:2], len(numbers)) for context in contexts]
+    lines = [heading_line(*section) for section in numbers]
+    named = texts_with_identifiers([*texts, *lines])
     words_of = passage_words(title)
     ranges = passage_ranges(
         zip(sentences.kinds, map(sections.__getitem__, context_of), map(len, texts), strict=True)
     )
-    named = texts_with_identifiers(texts)
     for first, last in ranges:
-        heading, path, _ = contexts[context_of[first]]
-        words, title_words = words_of(
-            heading_line(heading, path),
-            texts[first : last + 1],
-            not named.isdisjoint(range(first, last + 1)),
+        section = sections[context_of[first]]
+        has_identifiers = bool(named) and (
+            len(texts) + section in named or not named.isdisjoint(range(first, last + 1))
         )
+        words, title_words = words_of(lines[section], texts[first : last + 1], has_identifiers)
         result.firsts.append(first)
         result.lasts.append(last)
         result.words.append(words)
@@ -313,7 +313,7 @@ class WordsOf(Protocol):
     def __call__(
         self, heading: str, texts: Sequence[str], has_identifiers: bool = True
     ) -> tuple[str, str]:
-        """Without identifiers in the texts, they are not searched for, which saves time."""
+        """Without identifiers in the heading and the texts, they are not searched for."""
         ...
 
 
@@ -321,20 +321,18 @@ def passage_words(title: str) -> WordsOf:
     """A function whose words and title words contain those of the title of the document."""
     own = split_identifiers(title)
     own_words = " ".join(own)
-    last_heading, names = "", ""
-    title_words = " ".join(dict.fromkeys(own))
+    last_heading, title_words = "", " ".join(dict.fromkeys(own))
 
     def words(heading: str, texts: Sequence[str], has_identifiers: bool = True) -> tuple[str, str]:
-        nonlocal last_heading, title_words, names
+        nonlocal last_heading, title_words
         if heading != last_heading:
             last_heading = heading
-            own_names = identifier_words(heading)
-            title_words = " ".join(dict.fromkeys([*own, *split_words(heading), *own_names]))
-            names = " ".join(own_names)
-        text = "\n".join(texts)
-        found = f"{own_words} {spaced_words(heading)} {spaced_words(text)} {names}"
-        if has_identifiers and (more := identifier_words(text)):
-            found = f"{found} {' '.join(more)}"
+            names = identifier_words(heading) if has_identifiers else []
+            title_words = " ".join(dict.fromkeys([*own, *split_words(heading), *names]))
+        text = "\n".join([heading, *texts])
+        found = f"{own_words} {spaced_words(text)}"
+        if has_identifiers and (names := identifier_words(text)):
+            found = f"{found} {' '.join(names)}"
         return found, title_words
 
     return words

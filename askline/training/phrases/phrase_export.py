@@ -73,8 +73,8 @@ def prune_words(state: Mapping[str, Floats], tokenizer: str) -> tuple[dict[str, 
     kept = sorted((at, word) for word, at in vocabulary.items() if not _SPARE.fullmatch(word))
     places = {old: new for new, (old, _) in enumerate(kept)}
     entries["model"]["vocab"] = {word: places[old] for old, word in kept}
-    for mark in entries.get("added_tokens") or ():
-        mark["id"] = places[mark["id"]]
+    marks = [mark for mark in entries.get("added_tokens") or () if mark["id"] in places]
+    entries["added_tokens"] = [{**mark, "id": places[mark["id"]]} for mark in marks]
     frame = entries.get("post_processor") or {}
     for mark in (frame.get("special_tokens") or {}).values():  # TemplateProcessing
         mark["ids"] = [places[old] for old in mark["ids"]]

@@ -44,6 +44,15 @@ def test_spare_words_go_and_each_other_keeps_its_vector() -> None:
     assert state["other"] is table
 
 
+def test_added_tokens_outside_the_vocabulary_go() -> None:
+    entries = json.loads(tokenizer())
+    entries["added_tokens"].append({"id": len(VOCABULARY), "content": "[SENTENCE]"})
+    table = np.zeros((len(VOCABULARY) + 1, 1), np.float32)
+    state, said = prune_words({WORDS: table}, json.dumps(entries))
+    assert [mark["content"] for mark in json.loads(said)["added_tokens"]] == ["[UNK]"]
+    assert len(state[WORDS]) == 7
+
+
 def test_a_frame_of_another_kind_is_numbered_anew_too() -> None:
     entries = json.loads(tokenizer())
     entries["post_processor"] = {"type": "BertProcessing", "sep": ["[SEP]", 5], "cls": ["[CLS]", 4]}
