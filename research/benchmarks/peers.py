@@ -198,7 +198,7 @@ class System:
     """A system: name, scoring function, and megabytes of its weights on disk."""
 
     def __init__(
-        self, name: str, scores: Scores, size: float, *, most: int = 1_300, like: str = ""
+        self, name: str, scores: Scores, size: float, *, most: int = 5_000, like: str = ""
     ) -> None:
         self.name, self.scores, self.size, self.most = name, scores, size, most
         self.like = like
