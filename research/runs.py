@@ -86,6 +86,11 @@ RUNS: dict[str, Run] = _runs(
     Run("cascade_cost", "-m research.benchmarks.cascade_cost --scores {scores}", "5 min, CPU"),
     Run("cascade_grid", "-m research.benchmarks.cascade_grid --scores {scores}", "10 s, CPU"),
     Run(
+        "shallow_encoders",
+        "-m research.benchmarks.shallow_encoders measure --work {shallow} --scores {scores}",
+        "10 s, CPU; the training before it 2 min, one H200",
+    ),
+    Run(
         "sequential", "-m research.benchmarks.sequential --scores {scores} --ca {ca}", "10 min, CPU"
     ),
     Run(

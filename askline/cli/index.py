@@ -146,9 +146,9 @@ def index(
     if processes is not None and shards is None:
         raise click.UsageError("--processes needs --shards N.")
     if model:
-        from ..corpus.corpus_phrases import load_phrase_model, phrase_model_name
+        from ..corpus.corpus_phrases import load_phrase_model
 
-        load_phrase_model(phrase_model_name(model))  # a wrong folder fails before files are read
+        load_phrase_model(model)  # a wrong folder fails before files are read
     if shards is not None and folder is not None:
         report = _build_shards(paths, folder, shards, processes, reading)
         _print_report(report, as_json=as_json)

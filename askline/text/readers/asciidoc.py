@@ -64,7 +64,8 @@ _TOKEN = re.compile(
     | (?P<macro>(?<![\w:])(?:(?P<url>https?://|mailto:|ftp://|irc://)|[a-z]\w{1,20}:(?![:/\s]))
         (?P<target>[^\s\[\]]{0,500})\[ | \{[\w-]{1,60}\}(?P<path>[^\s\[\]]{0,200})\[)
     | (?P<open>\[)
-    | (?P<close>\^?(?:,\s*(?:window|role|opts|id|title|rel)=[^\[\]]{0,200})?\])
+    | (?P<close>\^?(?:,\s*(?:window|role|opts|id|title|rel)=[^\[\]]{0,200}
+        |,\w{1,60},[\w-]{0,60}[./][\w./-]{0,100}(?:,\w{1,60})?)?\])  # an anchor and a file
     | \{(?P<attribute>[\w-]{1,60})\}
     | \(\((?P<index>[^()]{1,200})\)\)
     | (?P<double>\*\*|__|``|\#\#|\+\+\+?)

@@ -31,7 +31,7 @@ _SECTION = re.compile(
 """The name of a section of a docstring."""
 _BANNER = re.compile(r"[A-Z]{2,20}(?:[ /&-]+[A-Z]{2,20}){0,3}:?")
 """The name of a part of the file: `PUBLIC API`."""
-_PARAMETER = re.compile(r"\*{0,2}[\w.]+(?:,\s\*{0,2}\w+){0,5}(?:\s?\([^()]*\))?\s?:\s")
+_PARAMETER = re.compile(r"\*{0,2}[\w.]+(?:,\s\*{0,2}\w+){0,5}(?:\s?\([^()]*\))?\s{0,20}:\s")
 _DIRECTIVE = re.compile(
     r"""(?:!/|[@\#]__\w+__|\.\.\s+(?:_[^:]*:|[\w-]+::)|eslint|jshint|jslint|tslint|prettier|istanbul|c8\s|webpack|@ts-|ts-ignore|flow(?:-|\Z)
     |@flow|noqa|type:|pylint|pyright|mypy|flake8|ruff|isort|fmt:|yapf|pragma|nolint|go:|\+build

@@ -95,6 +95,7 @@ QUESTION_LEVEL = 7
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 _KIND_BYTES = {kind: bytes([number]) for number, kind in enumerate(SENTENCE_KINDS)}
+_SENTENCE_AND_CODE = _KIND_BYTES["sentence"] + _KIND_BYTES["code"]
 _TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
 _MAX_ROW_CHARACTERS = 500
 """The cells of a longer row are split as text: tables are also used for page layout."""
@@ -109,6 +110,13 @@ _CONNECTIVE = re.compile(
 )
 """One such word between two examples of code, an emoticon, or the number of a note or a page."""
 _CONNECTIVE_CHARACTERS = 12
+_CONTINUES = re.compile(
+    r"(?:and|as|but|followed|for|from|if|in|into|is|on|or|so|then|to|where|which|while|will|with)\b"
+)
+"""The first word of the rest of a sentence, behind an example of code inside it."""
+_ENDS_OPEN = re.compile(r"[\w,:]\Z")
+_MAX_JOINED_CHARACTERS = 600
+_MAX_REFERENCE_CHARACTERS = 60  # of `[issue #12]` behind a sentence
 _NUMBER = re.compile(r"\s*[A-Z]?\d{1,4}(?:\.\d{1,4}){0,5}\.?\s*")
 """The number of a row, which says nothing alone."""
 _CODE_OR_HEADING = frozenset(_BLOCK_KINDS.index(kind) for kind in ("code", "heading"))
@@ -262,6 +270,20 @@ class Sentences:
                 self._contexts.append(context)
             self._context_of.extend([len(self._contexts) - 1] * len(bounds))
 
+    def ends_with_code(self) -> tuple[int, int, int, int] | None:
+        """The spans of the last two units if they are a sentence and a code block."""
+        if self._kinds[-2:] != _SENTENCE_AND_CODE:
+            return None
+        start, end, code_start, code_end = self._bounds[-4:]
+        return start, end, code_start, code_end
+
+    def join(self, first: int) -> None:
+        """Make one sentence of the unit at this position and the two behind it."""
+        bounds = self._bounds
+        bounds[2 * first + 1] = bounds[2 * first + 5]
+        del bounds[2 * first + 2 : 2 * first + 6]
+        del self._kinds[first + 1 : first + 3], self._context_of[first + 1 : first + 3]
+
     def __len__(self) -> int:
         return len(self._kinds)
 
@@ -405,9 +427,29 @@ class _Splitter:
                 self._introduces_next = False
             elif kind in _TABLE_KINDS:
                 self._row(blocks)
+            elif self._continues(start):
+                first = len(self._found) - 2
+                self._paragraph(blocks[0])
+                if len(self._found) > first + 2:
+                    self._found.join(first)
             else:
                 self._paragraph(blocks[0])
         return self._found
+
+    def _continues(self, start: int) -> bool:
+        """Whether the text at `start` is the rest of a sentence that has a line of code in it."""
+        text = self._text
+        if not text[start : start + 1].islower() or not _CONTINUES.match(text, start):
+            return False
+        if not (above := self._found.ends_with_code()):
+            return False
+        first, end, code, code_end = above
+        return (
+            start - first <= _MAX_JOINED_CHARACTERS
+            and bool(_ENDS_OPEN.match(text, end - 1, end))
+            and "\n" not in text[code:code_end]
+            and not (text[end:code] + text[code_end:start]).strip()
+        )
 
     def _heading(self, start: int, end: int, level: int) -> None:
         while self._path and self._path[-1][0] >= level:
@@ -628,11 +670,29 @@ class _Splitter:
 
     def _chunk_bounds(self, start: int, end: int) -> list[tuple[int, int]]:
         piece = self._text[start:end]
-        return [
+        bounds = [
             (start + left, start + right)
             for left, right in split_sentences(piece)
             if piece[left].isalnum() or _LETTER.search(piece, left, right)
         ]
+        return self._join_references(bounds) if "[" in piece else bounds
+
+    def _join_references(self, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Put `[issue #12]` behind a sentence on the same line into the sentence."""
+        text = self._text
+        joined = bounds[:1]
+        for start, end in bounds[1:]:
+            before = joined[-1][1]
+            if (
+                text[start] == "["
+                and end - start <= _MAX_REFERENCE_CHARACTERS
+                and text.find("]", start, end) == end - 1
+                and "\n" not in text[before:start]
+            ):
+                joined[-1] = joined[-1][0], end
+            else:
+                joined.append((start, end))
+        return joined
 
     def _whole(self, start: int, end: int, kind: SentenceKind) -> None:
         piece = self._text[start:end]

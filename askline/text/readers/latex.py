@@ -64,8 +64,8 @@ _MATH = re.compile(r"equation|align|multline|gather|eqnarray")
 _LISTS = frozenset("itemize enumerate description compactitem compactenum inparaenum".split())
 _TABLES = frozenset("tabular tabularx tabulary longtable tabu supertabular".split())
 _DROPPED_ARGUMENTS = frozenset(
-    """label ref eqref pageref cref Cref autoref nameref vref cite citep citet citealp citeauthor
-    citeyear nocite parencite textcite footcite autocite index indexdef indexsee vspace hspace
+    """label cite citep citet citealp citeauthor citeyear nocite parencite textcite
+    footcite autocite index indexdef indexsee vspace hspace
     includegraphics input include usepackage documentclass bibliography bibliographystyle
     setcounter addtocounter newcommand renewcommand providecommand newenvironment
     renewenvironment newtheorem DeclareMathOperator def let setlength addtolength pagestyle
@@ -75,6 +75,8 @@ _DROPPED_ARGUMENTS = frozenset(
     newcounter author date thanks affiliation institute title inst email address keywords
     symlabel glossary gls defineshorthand opt sindex lipsum""".split()
 )
+_REFERENCES = frozenset("ref eqref pageref cref Cref autoref nameref vref".split())
+_LABEL = re.compile(r"\*?\{(?:[^{}:]*:)?(?P<name>[^{}:]+)\}")
 _DROPPED_FIRST = {"href": 1, "textcolor": 1, "colorbox": 1, "multicolumn": 2, "parbox": 1}
 _DROPPED_FIRST |= {
     "resizebox": 2,
@@ -260,6 +262,9 @@ class _LatexReader:
             return self._open_group(name, start, self._skip_options(end))
         if name in _DROPPED_ARGUMENTS:
             return self._skip_groups(end, 9)
+        if name in _REFERENCES and (label := _LABEL.match(self._source, end)):
+            self._add(label["name"], *label.span("name"))  # instead of its number
+            return label.end()
         if name in _DROPPED_FIRST:
             return self._skip_groups(end, _DROPPED_FIRST[name])
         if name == "item":

@@ -254,7 +254,9 @@ def paired_marks(text: str, marks: Iterable[tuple[int, int]]) -> list[Replacemen
     for start, end in marks:
         mark = text[start:end]
         before, after = text[start - 1 : start], text[end : end + 1]
-        if mark in waiting and before.strip() and not (after.isalnum() or after == "_"):
+        if mark == "/" and waiting.get(mark, (0, -1))[1] == start:
+            del waiting[mark]  # `//` of an address
+        elif mark in waiting and before.strip() and not (after.isalnum() or after == "_"):
             found += [(*waiting.pop(mark), ""), (start, end, "")]
         elif after.strip() and not (before.isalnum() or before == "_"):
             waiting[mark] = (start, end)

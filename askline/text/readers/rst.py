@@ -232,6 +232,19 @@ class _RstReader(RstTables):
             self.writer.add(spans, kind, len(self._items))
         if literal:
             self._read_indented_code(column)
+            self._read_quoted_code(column)
+
+    def _read_quoted_code(self, column: int) -> None:
+        """Read commands behind `::` that are not indented, as `$ ` says that they are code."""
+        first = self.at
+        while first < len(self.lines) and self.lines.is_blank(first):
+            first += 1
+        last = first
+        while last < len(self.lines) and self.lines.text(last).startswith("$ ", column):
+            last += 1
+        if last > first:
+            self.writer.add_code(first, last)
+            self.at = last
 
     def _read_field(self, field: re.Match[str], start: int, column: int) -> None:
         name = field["name"]

@@ -98,6 +98,7 @@ def test_offsets_slice_the_source_including_commands(tmp_path: Path) -> None:
         ("a\n\nb", "a\nb"),
         (r"\begin{figure}[h]\includegraphics[w=1]{a}\caption{A lamp.}\end{figure}", "A lamp."),
         (r"\section{open", "open"),
+        (r"See Section~\ref{sec:lamp}, \cite{a}.", "See Section lamp, ."),
         ("", ""),
     ],
 )

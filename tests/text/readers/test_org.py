@@ -95,6 +95,7 @@ def test_offsets_slice_the_source_including_marks(tmp_path: Path) -> None:
         ("2 * 3 / 4 and snake_case", "2 * 3 / 4 and snake_case"),
         (":NOTE:\nkept text\n:END:", "kept text"),
         ("-----\n\ntext", "text"),
+        ("Write *//* or https://a.b/c/.", "Write // or https://a.b/c/."),
         ("- term ::", "term"),
         ("- term ::\n\n  Meaning.", "term: Meaning."),
         ("- term ::\n\nText.", "term\nText."),

@@ -169,6 +169,7 @@ def test_grid_row_of_several_lines_slices_its_lines(tmp_path: Path) -> None:
         (":issue:`12`: Fixed.", "12: Fixed."),
         ("`Only <http://x>`__ and |name|", "Only and name"),
         ("Only text::\n", "Only text:"),
+        ("Run it:\n\n::\n\n$ nice ls\n\n$5 is paid.", "Run it:\n$ nice ls\n$5 is paid."),
         ("", ""),
     ],
 )

@@ -378,3 +378,11 @@ def test_windows_line_ends(tmp_path: Path) -> None:
     assert found(tmp_path, "a.js", source) == [("f", "One word and two.")]
     doc = 'def f():\r\n    """\r\n    One.\r\n\r\n    Two words.\r\n    """\r\n'
     assert found(tmp_path, "a.py", doc) == [("f", "Two words.")]
+
+
+def test_a_parameter_may_have_spaces_before_its_colon(tmp_path: Path) -> None:
+    source = "/**\n * lamp : int\n *   The first one.\n * oil   :  int\n *   Its oil.\n */\n"
+    assert [text for _, text in found(tmp_path, "a.js", source)] == [
+        "lamp : int The first one.",
+        "oil   :  int Its oil.",
+    ]

@@ -553,3 +553,30 @@ def test_a_drawn_table_of_plain_text_has_rows(tmp_path: Path) -> None:
         ("sentence", "That is all."),
     ]
     check(document)
+
+
+def test_a_sentence_around_a_line_of_code_is_one_unit(tmp_path: Path) -> None:
+    source = "Run\n\n```\nmake all\n```\n\nto build it. It is {}\n\n```\nx\n```\n\nand more.\n"
+    document = read(tmp_path, "a.md", source.format("done."))
+    assert shown(document) == [
+        ("sentence", "Run\nmake all\nto build it."),
+        ("sentence", "It is done."),
+        ("code", "x"),
+        ("sentence", "and more."),
+    ]
+    check(document)
+    document = read(tmp_path, "b.md", source.format("this:"))
+    assert shown(document)[1:] == [("sentence", "It is this:\nx\nand more.")]
+    check(document)
+    document = read(tmp_path, "c.md", source.replace("all", "all\nls").format("done."))
+    assert shown(document)[:2] == [("sentence", "Run"), ("code", "make all\nls")]
+
+
+def test_a_reference_in_brackets_belongs_to_its_sentence(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.md", "It is mended. [issue #28]\n\n[Keep] this. [It] goes on.\n")
+    assert [text for _, text in shown(document)] == [
+        "It is mended. [issue #28]",
+        "[Keep] this.",
+        "[It] goes on.",
+    ]
+    check(document)
