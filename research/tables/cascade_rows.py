@@ -119,7 +119,7 @@ def _long(row: str, cost: JsonPath | None) -> Measured:
             cost,
         ),
         f"other data; {_ENCODER}; nDCG would need the weights with the classifier at layer 12, "
-        "which were not kept",
+        "which does not ship",
         "cascade_runs",
     )
 

@@ -1,4 +1,4 @@
-"""The search of cutoffs: its model of a cascade."""
+"""The search of cutoffs: its model of a cascade, and that its result is what ships."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 from askline import Cascade
 from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.engine.numpy_ops import FloatArray, IntArray
+from askline.rankers.cascade import shipped_folder
 from askline.rankers.schedule import Cutoff, TunedRow, TunedSchedule
+from research.benchmarks import common
 from research.benchmarks.cutoffs import Lists
 
 DEPTHS = (2, 4, 6, 8)
@@ -63,3 +65,9 @@ def test_the_model_of_the_search_ranks_as_a_cascade_does() -> None:
         own = logits[:, number, :size].astype(np.float32)
         hits = Cascade(KnownLogits(own), schedule).rank("a question", ["text"] * int(size))
         assert np.argsort(places[number, :size]).tolist() == [hit.index for hit in hits]
+
+
+def test_the_shipped_cutoffs_are_those_that_the_search_found() -> None:
+    schedule = Cascade.load(shipped_folder()).schedule
+    assert isinstance(schedule, TunedSchedule)
+    assert schedule.to_config()["cutoffs"] == common.load("cutoffs")["cutoffs"]
