@@ -16,6 +16,7 @@ from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 
 from ..access_log import add_log_fields
+from ..common_schemas import ErrorSchema
 from ..corpus_schemas import (
     AddRequest,
     AddResponse,
@@ -29,7 +30,7 @@ from ..corpus_schemas import (
     QuestionError,
     RemoveResponse,
 )
-from ..http_errors import COMMON_ERRORS, ErrorSchema, ServiceError, error_responses
+from ..http_errors import COMMON_ERRORS, ServiceError, error_responses
 from ..limits import JsonRoute, check_entry_count
 from ..messages import AddJob, AskJob, ListJob, RemoveJob, ShowJob
 from ..service import NdjsonResponse, service_of
