@@ -60,7 +60,10 @@ NotEmpty = Field(json_schema_extra={"minItems": 1})
 """Of a list that must have an entry. The routes check this, with status 400."""
 Text = Annotated[str, AfterValidator(_replace_surrogates)]
 """A string. Clients that cut strings inside a surrogate pair are tolerated."""
-QUESTION_SCHEMA = Field(json_schema_extra={"minLength": 1, "pattern": r"\S"})
+# Python counts these control characters as white space, other regular expressions do not.
+QUESTION_SCHEMA = Field(
+    json_schema_extra={"minLength": 1, "pattern": "[^\\s\\u001c-\\u001f\\u0085]"}
+)
 QuestionText = Annotated[
     Text,
     AfterValidator(check_question),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,15 @@ def test_errors_of_a_stream_are_documented_as_json() -> None:
     assert media_types.pop("200") == ["application/x-ndjson"]
     assert media_types
     assert all(own == ["application/json"] for own in media_types.values())
+
+
+def test_the_schema_refuses_every_question_that_is_only_white_space() -> None:
+    properties = _app().openapi()["components"]["schemas"]["AskRequest"]["properties"]
+    pattern = re.compile(properties["question"]["pattern"], re.ASCII)
+    blank = [chr(code) for code in range(256) if chr(code).isspace() and code != 0xA0]
+    assert not [each for each in blank if pattern.search(each)]
+    assert pattern.search("\x00")
+    assert pattern.search("Why?")
 
 
 @pytest.fixture(scope="module")
