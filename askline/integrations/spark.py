@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -131,8 +131,10 @@ def write_parquet(
 
     The rows are distributed over `partitions` files by the columns `key`, which together identify a
     row. A task writes its file under a temporary name and renames it when it is complete, so that a
-    repeated task leaves one file. If the driver is killed, call it again with the same arguments:
-    files that are complete are kept. InputError if the folder has files of other arguments.
+    repeated task leaves one file. The rows of each task are counted before, and a task that got
+    fewer, because its executor was killed, leaves no file. If the driver is killed, call it again
+    with the same arguments: files that are complete are kept. InputError if the folder has files of
+    other arguments.
     """
     target = Path(folder).expanduser()
     keys = [key] if isinstance(key, str) else list(key)
@@ -144,7 +146,8 @@ def write_parquet(
         "schema": hashlib.sha256(str(schema).encode()).hexdigest(),
     }
     _prepare_run(target, described)
-    task = _WriteTask(function, str(target.absolute()), schema)
+    rows = _rows_by_partition(frame.select(*keys).repartition(partitions, *keys))
+    task = _WriteTask(function, str(target.absolute()), schema, rows)
     frame.repartition(partitions, *keys).mapInArrow(task, "number int, rows long").collect()
     for number in range(partitions):  # Spark may leave out a task that has no rows
         if not (path := _part_path(target, number)).exists():
@@ -183,9 +186,13 @@ def build_index(
         build = f"{build} {_file_partitions(frame)}"
     target = os.path.abspath(os.path.expanduser(os.fspath(folder)))
     columns = frame.select(frame[id].cast("string").alias("id"), frame[text].alias("text"))
-    task = partial(_write_shards, folder=target, build=build, phrases=phrases)
-    parted = columns.repartition(shards, "id") if shuffle else columns.coalesce(shards)
-    rows = parted.mapInArrow(task, _SHARD_SCHEMA).collect()
+
+    def parted(own: DataFrame) -> DataFrame:
+        return own.repartition(shards, "id") if shuffle else own.coalesce(shards)
+
+    counts = _rows_by_partition(parted(columns.select("id")))
+    task = partial(_write_shards, folder=target, build=build, phrases=phrases, counts=counts)
+    rows = parted(columns).mapInArrow(task, _SHARD_SCHEMA).collect()
     found = {row[0]: ShardInfo(*row[1:]) for row in rows}
     for number in range(shards):  # Spark may leave out a task that has no rows
         if number not in found:
@@ -237,12 +244,36 @@ def _partition() -> int:
 # Tasks. They are pickled, and run in the Python workers of the executors.
 
 
+def _rows_by_partition(parted: DataFrame) -> dict[int, int]:
+    """The number of rows of each partition that has any."""
+    from pyspark.sql.functions import spark_partition_id
+
+    rows = parted.groupBy(spark_partition_id().alias("number")).count().collect()
+    return {int(number): int(count) for number, count in rows}
+
+
+def _all_rows(batches: _Batches, expected: int) -> Iterator[pa.RecordBatch]:
+    """
+    The batches; RuntimeError at their end if rows are missing.
+
+    If an executor is killed, its Python worker reads the end of the stream as if all batches had
+    come. Without this check it would write a part of the rows as a complete file.
+    """
+    rows = 0
+    for batch in batches:
+        rows += batch.num_rows
+        yield batch
+    if rows != expected:
+        raise RuntimeError(f"Expected {expected} rows in this task, got {rows}.")
+
+
 def _write_shards(
-    batches: _Batches, *, folder: str, build: str, phrases: bool
+    batches: _Batches, *, folder: str, build: str, phrases: bool, counts: Mapping[int, int]
 ) -> Iterator[pa.RecordBatch]:
     """Write the shard of this partition."""
     number = _partition()
-    info = write_shard(folder, number, _texts(batches), build=build, phrases=phrases)
+    texts = _texts(_all_rows(batches, counts.get(number, 0)))
+    info = write_shard(folder, number, texts, build=build, phrases=phrases)
     fields = {
         "number": pa.array([number], pa.int32()),
         "name": [info.name],
@@ -270,12 +301,15 @@ class _WriteTask:
     function: BatchRanker | BatchAsker
     folder: str
     schema: pa.Schema
+    rows: Mapping[int, int]
+    """By partition; one without rows is not in it."""
 
     def __call__(self, batches: _Batches) -> Iterator[pa.RecordBatch]:
         number = _partition()
         path = _part_path(Path(self.folder), number)
         if not path.exists():
-            _write_part(path, self.schema, self.function.map(batches))
+            complete = _all_rows(batches, self.rows.get(number, 0))
+            _write_part(path, self.schema, self.function.map(complete))
         rows = pq.read_metadata(path).num_rows
         fields = {"number": pa.array([number], pa.int32()), "rows": [rows]}
         yield pa.RecordBatch.from_pydict(fields)

@@ -231,6 +231,27 @@ def _check_once(folder: Path, rows: int = ROWS) -> None:
 # What happens when something is killed
 
 
+def test_a_task_whose_rows_end_early_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a Python worker reads when its executor is killed: batches, and then the end."""
+    monkeypatch.setattr(on_spark, "_partition", lambda: 0)
+    requests, ranker = _requests(40), BatchRanker("bm25")
+    schema = ranker.schema(requests.schema)
+    some = requests.slice(0, 20).to_batches()
+    task = on_spark._WriteTask(ranker, str(tmp_path), schema, {0: 40})
+    with pytest.raises(RuntimeError, match="Expected 40 rows in this task, got 20"):
+        list(task(some))
+    assert not list(tmp_path.iterdir())
+    texts = pa.RecordBatch.from_pydict({"id": ["a"], "text": ["Emma is a novel."]})
+    options: dict[str, Any] = {"folder": str(tmp_path), "build": "", "phrases": False}
+    with pytest.raises(RuntimeError, match="Expected 2 rows in this task, got 1"):
+        list(on_spark._write_shards([texts], **options, counts={0: 2}))
+    assert not [path for path in tmp_path.iterdir() if not path.name.startswith(".")]
+    (info,) = on_spark._write_shards([texts], **options, counts={0: 1})
+    assert info["documents"].to_pylist() == [1]
+
+
 class SlowRanker(BatchRanker):
     """Waits a moment for each batch, so that there is time to kill something."""
 
