@@ -593,7 +593,10 @@ class Measured:
         """A row per classifier, and one per α with the depths of the paper."""
         scores = self.scores[f"{label}|{name}"]
         by_depth = dict(zip(ALL_DEPTHS, scores.astype(np.float64), strict=True))
-        rows = {str(depth): self.row(name, own) for depth, own in by_depth.items()}
+        rows = {
+            str(depth): self.row(name, own) | {"cost": round(depth / ALL_DEPTHS[-1], 3)}
+            for depth, own in by_depth.items()
+        }
         sizes = [len(question.candidates) for question in self.questions(name)]
         paper = {depth: by_depth[depth] for depth in PAPER_DEPTHS}
         for alpha in ALPHAS:
