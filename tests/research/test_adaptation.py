@@ -36,7 +36,7 @@ def drawn(seed: int) -> QuestionSet:
     for number in range(20):
         labels = random.random(random.integers(2, 9)) < 0.3
         labels[0] = True
-        candidates = (Candidate(f"text {at}", bool(own)) for at, own in enumerate(labels))
+        candidates = (Candidate(f"c{at}", f"text {at}", bool(own)) for at, own in enumerate(labels))
         questions.append(Question(f"q{number}", "which?", tuple(candidates)))
     return QuestionSet("drawn", tuple(questions))
 
