@@ -101,8 +101,8 @@ def _as_shipped(row: str) -> Measured:
 
 def _to_trecqa(depth: int) -> Measured:
     paths = [_adapted("trec-test", str(depth), name, "trecqa") for name in ("MAP", "MRR")]
-    own = (_OTHER_SET, _OTHER_SET, *paths)
-    return Measured(own, "TRAIN-ALL, whose labels are automatic, three seeds", "cascade_runs")
+    own: list[JsonPath | Empty] = [_OTHER_SET, _OTHER_SET, *paths]
+    return Measured(tuple(own), "TRAIN-ALL, whose labels are automatic, three seeds", "cascade_runs")
 
 
 def _by_loss(part: str, depth: int) -> Measured:
