@@ -127,8 +127,8 @@ class Scored:
 
     table: TokenTable
     template: PairTemplate
-    first: Rows
-    second: Rows
+    first: NDArray[np.int32]
+    second: NDArray[np.int32]
     labels: NDArray[np.bool_]
     sizes: NDArray[np.int32]
 
@@ -230,24 +230,13 @@ def pack(options: argparse.Namespace) -> None:
 # --- training
 
 
-@dataclass(frozen=True)
 class Part:
     """Some questions of a training set."""
 
-    whole: TrainingLists
-    rows: Rows
-
-    @property
-    def name(self) -> str:
-        return f"{len(self.rows)} questions of {self.whole.name}"
-
-    @property
-    def table(self) -> TokenTable:
-        return self.whole.table
-
-    @property
-    def template(self) -> PairTemplate:
-        return self.whole.template
+    def __init__(self, whole: TrainingLists, rows: Rows) -> None:
+        self.name = f"{len(rows)} questions of {whole.name}"
+        self.table, self.template = whole.table, whole.template
+        self.whole, self.rows = whole, rows
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -526,7 +515,7 @@ class Scheduler:
         (out / "adaptation.json").write_text(json.dumps(record, indent=1), encoding="utf-8")
         half = out / "half"
         with half.open("wb") as stream:
-            np.savez_compressed(stream, **self.scores)
+            np.savez_compressed(stream, allow_pickle=False, **self.scores)
         half.replace(out / "adaptation.npz")
 
 

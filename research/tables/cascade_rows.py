@@ -102,7 +102,8 @@ def _as_shipped(row: str) -> Measured:
 def _to_trecqa(depth: int) -> Measured:
     paths = [_adapted("trec-test", str(depth), name, "trecqa") for name in ("MAP", "MRR")]
     own: list[JsonPath | Empty] = [_OTHER_SET, _OTHER_SET, *paths]
-    return Measured(tuple(own), "TRAIN-ALL, whose labels are automatic, three seeds", "cascade_runs")
+    note = "TRAIN-ALL, whose labels are automatic, three seeds"
+    return Measured(tuple(own), note, "cascade_runs")
 
 
 def _by_loss(part: str, depth: int) -> Measured:
