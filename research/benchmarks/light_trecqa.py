@@ -66,19 +66,23 @@ def unpacked(row: Row, device: str) -> EncodedQuestions:
         for name, (values, lengths) in row["words"].items()
     }
     sizes = row["sizes"].astype(np.int64)
-    of_pairs = np.repeat(words["questions"][1], sizes), words["candidates"][1]
-    channels = [
-        Ragged.of(np.zeros((int(own.sum()), 0), np.float32), own, device) for own in of_pairs
-    ]
+    pair_lengths = np.repeat(words["questions"][1], sizes)
     return EncodedQuestions(
-        row["name"],
-        torch.as_tensor(row["vectors"].astype(np.float32) * row["scales"][:, None], device=device),
-        Ragged.of(*words["questions"], device),
-        Ragged.of(*words["candidates"], device),
-        *channels,
-        torch.as_tensor(row["labels"].astype(np.float32), device=device),
-        sizes,
+        name=row["name"],
+        vectors=torch.as_tensor(
+            row["vectors"].astype(np.float32) * row["scales"][:, None], device=device
+        ),
+        questions=Ragged.of(*words["questions"], device),
+        candidates=Ragged.of(*words["candidates"], device),
+        question_channels=_no_channels(pair_lengths, device),
+        candidate_channels=_no_channels(words["candidates"][1], device),
+        labels=torch.as_tensor(row["labels"].astype(np.float32), device=device),
+        sizes=sizes,
     )
+
+
+def _no_channels(lengths: NDArray[np.int64], device: str) -> Ragged:
+    return Ragged.of(np.zeros((int(lengths.sum()), 0), np.float32), lengths, device)
 
 
 def pack(options: argparse.Namespace) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-
 pytest.importorskip("torch")
 
 from askline.models.light_config import CompareAggregateConfig
