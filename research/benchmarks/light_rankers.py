@@ -3,13 +3,10 @@ Cosinet's Tables 4 and 5: every row trained with several seeds and measured.
 
     python -m research.benchmarks.light_rankers --vectors FILE --device cuda --jobs 16
     python -m research.benchmarks.light_rankers --vectors FILE --time
-    python -m research.benchmarks.light_rankers --vectors FILE --tables trecqa --seeds 3
 
 The recipes below were chosen by `research.benchmarks.light_choosing`. Writes
 research/results/light_rankers.json. The second form times one training, of Cosinet list + BiRNN on
-WikiQA, and writes research/results/light_rankers_time_DEVICE.json. The third trains CA on TrecQA
-with the recipe chosen for WikiQA, for Table 2 of the Sequential rerankers, and writes
-research/results/light_rankers_trecqa.json.
+WikiQA, and writes research/results/light_rankers_time_DEVICE.json.
 """
 
 from __future__ import annotations
@@ -283,16 +280,9 @@ class Job:
         return ROWS[self.table][self.place]
 
 
-TRECQA: tuple[Row, ...] = (Row("CA", CA, CA_POINT, (80.4, 85.3)),)
-"""Published by the Sequential rerankers; all other rows by Cosinet's paper."""
-
-ROWS = {"wikiqa": WIKIQA, "squad": SQUAD, "trecqa": TRECQA}
-TRAIN = {"wikiqa": "wikiqa:train", "squad": SQUAD_TRAIN, "trecqa": "trecqa:train-all"}
-MEASURED = {
-    "wikiqa": ("wikiqa:dev", "wikiqa:test"),
-    "squad": ("squadshifts:dev", "squad2:dev"),
-    "trecqa": ("trecqa-clean:dev", "trecqa-clean:test"),
-}
+ROWS = {"wikiqa": WIKIQA, "squad": SQUAD}
+TRAIN = {"wikiqa": "wikiqa:train", "squad": SQUAD_TRAIN}
+MEASURED = {"wikiqa": ("wikiqa:dev", "wikiqa:test"), "squad": ("squadshifts:dev", "squad2:dev")}
 
 
 def prepare(job: Job) -> None:
@@ -377,16 +367,16 @@ def shown(lines: Sequence[Figures], names: Sequence[str]) -> str:
 
 
 def report(done: Sequence[Figures], options: argparse.Namespace, device: str) -> Path:
-    trecqa = options.tables == "trecqa"
-    tables: Figures = {"baselines": [asdict(line) for line in BASELINES]} if not trecqa else {}
-    tables |= {
-        **{name: summary(name, done, ROWS[name]) for name in options.tables.split(",")},
+    tables = {
+        "baselines": [asdict(line) for line in BASELINES],
+        "wikiqa": summary("wikiqa", done, WIKIQA),
+        "squad": summary("squad", done, SQUAD),
         "runs": list(done),
         "vectors": str(word_vectors(options.vectors)),
         "device": device,
         "jobs at once": options.jobs,
     }
-    return save("light_rankers_trecqa" if trecqa else "light_rankers", tables, "torch")
+    return save("light_rankers", tables, "torch")
 
 
 def tables(options: argparse.Namespace) -> None:
@@ -407,9 +397,8 @@ def tables(options: argparse.Namespace) -> None:
             path = report(done, options, device)
             for one in figures:
                 print(f"{one['table']} {one['row']}, seed {one['seed']}: {one['seconds']:.1f} s")
-    for name in options.tables.split(","):
-        names = ("P@1", "MRR") if name == "squad" else ("MAP", "MRR")
-        print(f"\n{MEASURED[name][1]}\n{shown(summary(name, done, ROWS[name]), names)}")
+    print(f"\nWikiQA test\n{shown(summary('wikiqa', done, WIKIQA), ('MAP', 'MRR'))}")
+    print(f"\nSQuAD-sent\n{shown(summary('squad', done, SQUAD), ('P@1', 'MRR'))}")
     print(f"\nSaved to {path}")
 
 
