@@ -311,7 +311,8 @@ class LexicalRetriever(StoreRetriever):
 
 def _best_first(positions: NDArray[np.int64], scores: NDArray[np.float64]) -> list[int]:
     """Positions by their scores; equal scores keep the order of the positions."""
-    return positions[np.argsort(-scores[positions], kind="stable")].tolist()
+    order = np.argsort(-scores[positions], kind="stable")
+    return list(map(int, positions[order]))
 
 
 def _take_in_turn(

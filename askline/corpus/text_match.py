@@ -82,7 +82,7 @@ class TextMatches:
     split: SplitTexts
     """The texts without contexts."""
 
-    def under(self, contexts: TextMatches, positions: Sequence[int]) -> TextMatches:
+    def under(self, contexts: TextMatches, positions: NDArray[np.int64]) -> TextMatches:
         """The matches of texts with the words of a context added, `positions` names each one's."""
         cosines = self.cosines
         if cosines is not None and contexts.cosines is not None:

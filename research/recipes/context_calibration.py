@@ -483,7 +483,7 @@ def fit_threshold(
     for name, groups in best.items():
         shares = [float((np.array(each) < threshold).mean()) if each else 0.0 for each in groups]
         print(name, "refused: right {:.3f}, wrong {:.3f}, unanswerable {:.3f}".format(*shares))
-    return round(threshold, 4)
+    return round(float(threshold), 4)
 
 
 def logistic_regression(columns: FloatArray, labels: FloatArray, weight: FloatArray) -> FloatArray:

@@ -163,9 +163,9 @@ def train(mined_file: Path, out: Path) -> None:
             loss = functional.cross_entropy(logits, torch.arange(len(part)))
             for optimizer in (sparse, dense):
                 optimizer.zero_grad()
-            loss.backward()
-            for optimizer in (sparse, dense):
-                optimizer.step()
+            loss.backward()  # type: ignore[no-untyped-call]
+            sparse.step()  # type: ignore[no-untyped-call]
+            dense.step()
             losses.append(loss.item())
             step += 1
         print(f"epoch {epoch + 1}: loss {np.mean(losses):.3f}", flush=True)
