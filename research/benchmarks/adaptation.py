@@ -412,8 +412,6 @@ def times(world: World) -> Outcome:
             score_pairs(network, own.table, own.template, first, second)
             taken.append(time.perf_counter() - begun)
         row[str(count)] = {"seconds": round(median(taken[len(taken) // 4 :]), 5)}
-        if world.device == "cuda":
-            row[str(count)]["MiB"] = round(torch.cuda.max_memory_allocated() / 2**20)
     return row, {}
 
 
@@ -614,9 +612,11 @@ def over_seeds(runs: Sequence[Mapping[str, Row]]) -> dict[str, Row]:
 def measure(options: argparse.Namespace) -> None:
     """Measure the scores, choose on dev, and save."""
     own = Measured(options.scores)
-    rows = own.record["rows"]
+    rows = dict(own.record["rows"])
+    seconds = {count: row["seconds"] for count, row in rows.pop("times", {}).items()}
     figures: Row = {
         **{name: own.record[name] for name in ("device", "torch", "chosen", "wall", "left out")},
+        "seconds per question": seconds,
         "runs": rows,
         "layer 12 fitted": {
             name: own.by_depth("fit", name)
