@@ -81,8 +81,8 @@ def _cascade(row: str) -> Measured:
     kinds = ("joint", "trecqa")
     return Measured(
         tuple(_adapted(kind, row, measure) for kind in kinds for measure in ("MAP", "MRR")),
-        f"{_ENCODER}; the weights that ship, adapted to WikiQA and to TrecQA, all classifiers "
-        "jointly",
+        f"{_ENCODER}; the weights that ship, adapted to WikiQA and to TrecQA (TRAIN-ALL, whose "
+        "labels are automatic), all classifiers jointly",
         "adaptation",
     )
 
