@@ -476,6 +476,9 @@ class _Splitter:
         joined = self._above, self._columns, lead_in
         if self._joined != joined:
             self._joined = joined
+            if not (self._columns or lead_in):
+                self._context = self._above
+                return
             heading, headings, _ = self._above
             under = " · ".join(filter(None, (heading, self._columns)))
             self._context = SentenceContext(under, headings, lead_in)

@@ -141,14 +141,15 @@ def _find_marks(
 
     Also the spans of images and of links into the site: lists of links to other sites are content.
     """
-    if not _MARKS.search(text):
+    first = _MARKS.search(text)
+    if not first:
         return [], []
     found: list[Replacement] = []
     links: list[tuple[int, int]] = []
     brackets: list[tuple[int, int]] = []
     runs: list[_DelimiterRun] = []
     last_comment_end = text.rfind("-->")
-    position = 0
+    position = max(first.start() - 1, 0)  # an image starts with the character before
     while token := _TOKEN.search(text, position):
         start, position = token.span()
         end = position
