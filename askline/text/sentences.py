@@ -74,7 +74,7 @@ _ELIDED = frozenset(("C", "L", "J", "N", "S", "Qu"))  # C'est, L'eau, J'ai, N'ay
 _LINE_START = re.compile(
     r"""\s*(?: (?P<blank> \Z )
     | (?P<heading> \#{1,6}\s | [^\w\s]{3,}\s*\Z )   # `## Title`, or a rule such as -----
-    | (?P<bullet> [-*+•‣▪◦|]\s )
+    | (?P<bullet> [-*+•‣▪◦●○■□➢|]\s )
     | (?P<number> [–—]\s | \(?(?:\d{1,3}|[a-zA-Z])[.)]\s ) )""",
     re.VERBOSE,
 )
@@ -104,6 +104,7 @@ _MARK = re.compile(
 _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
 _OTHER_ASCII_MARKS = "!?"
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
+_OPERATORS = frozenset("=|")
 _SHORT_REST = 8
 _ENUMERATOR = re.compile(
     r"\s*(?:(?:Table|Figure|Example)[ \u00a0])?[(\[]?"
@@ -337,6 +338,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
     if mark != "." and kind != "name":
+        if not following and after in _OPERATORS:
+            return False  # `"?" = unknown`
         if len(mark) > 1 and text[max(at - 2, 0) : at].rstrip().endswith(","):
             return False  # `0, 1, 2, ... 9`
         if len(mark) > 2 and len(following) > 1 and following.isupper():
@@ -348,7 +351,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
         return False
     if kind in ("maybe", "name") or _is_dotted(word):
         return not lower and _starts_sentence(following, after)
-    return not (lower and close)
+    # The name of a file or a key, as in `tar c . is better`.
+    return not (lower and (close or (at > start and text[at - 1].isspace())))
 
 
 def _last_word(text: str, start: int, at: int) -> str:

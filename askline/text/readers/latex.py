@@ -3,7 +3,7 @@ Read LaTeX with exact offsets back into the source.
 
 One regular expression cuts the source into commands, braces, comments, mathematics and text.
 Commands are removed, and their arguments are text unless the command is known to take something
-else. Verbatim environments are code, formulas inside a paragraph stay as they are written, and
+else. Verbatim environments are code, formulas inside a paragraph are shown as plain text, and
 displayed formulas, pictures, comments and the preamble are left out. A description item is joined
 with its text.
 """
@@ -14,6 +14,7 @@ import re
 import unicodedata
 
 from .document import BlockKind, Blocks, Content
+from .formulas import plain_formula
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
@@ -40,6 +41,7 @@ _TOKEN = re.compile(
     )?""",
     re.VERBOSE | re.DOTALL,
 )
+_FORMULA_MARKS = re.compile(r"[\\{}&]")
 _GROUP_START = re.compile(r"[ \t]*(?:\n[ \t]*)?(?P<mark>[\[{])")
 _BRACKET = re.compile(r"\\.|[{}\[\]]", re.DOTALL)
 _TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]*\]\s*)?\{")
@@ -198,8 +200,12 @@ class _LatexReader:
                 self._end_block(start)
             else:
                 self._add(" ", start, end)
-        elif kind in ("formula", "inline", "verb"):
+        elif kind == "verb":
             self._add(token[kind], *token.span(kind))
+        elif kind in ("formula", "inline"):
+            formula = token[kind]
+            shown = plain_formula(formula) if _FORMULA_MARKS.search(formula) else formula
+            self._add(shown, *token.span(kind))
         elif kind in ("display", "displayed"):
             self._drop_formula(token[kind], start, end)
         elif kind == "line":

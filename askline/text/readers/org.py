@@ -51,12 +51,15 @@ _TOKEN = re.compile(
     | \{\{\{[\w-]{1,60}\((?P<arguments>[^{}()]{0,300})\)\}\}\}
     | <(?P<angle>(?:https?|mailto|file):[^<>\s]{1,1000}|\d{4}-\d\d-\d\d[^<>]{0,60})>
     | (?<![\w])src_\w{1,20}(?:\[[^\[\]]{0,100}\])?\{(?P<inline>[^{}]{1,500})\}
-    | (?<![\w=~])(?P<fence>[=~])(?P<literal>[^\s=~](?:[^=~]{0,500}[^\s=~])?)(?P=fence)(?![\w=~])
+    | (?<![\w=~])(?P<fence>[=~])
+        (?P<literal>(?:[^\s=~]|~(?=/))(?:(?:[^=~]|~(?=/)|(?<=\w)=(?=[\w~"'/-])){0,500}[^\s=~])?)
+        (?P=fence)(?![\w=~])
+    | (?<![\w`])`(?P<ticks>[^\s`'](?:[^`'\n]{0,100}[^\s`'])?)`(?![\w`])
     | (?<!`)(?P<mark>[*/_+=~])
     """,
     re.VERBOSE,
 )
-_MARKS = re.compile("[\\[<@{*/_+=~\\\\\u200b]")
+_MARKS = re.compile("[\\[<@{*/_+=~`\\\\\u200b]")
 _IMAGE = re.compile(r"(?:https?:|file:|[./])\S+\.(?:svg|png|gif|jpe?g|webp)\Z", re.IGNORECASE)
 _PAGE_AND_SECTION = re.compile(r"[\w.:-]+(?P<comma>,)[ \t]*\d\w?\Z")
 _TARGET_PREFIX = re.compile(r"(?:file:|id:|\*|#)+")
@@ -251,7 +254,7 @@ def _find_marks(text: str) -> list[Replacement]:
             comma = token.start("arguments") + page.start("comma")
             found += [(start, token.start("arguments"), ""), (comma, comma + 1, "(")]
             found.append((token.end("arguments"), end, ")"))
-        elif kind in ("label", "angle", "inline", "literal", "arguments"):
+        elif kind in ("label", "angle", "inline", "literal", "arguments", "ticks"):
             found += [(start, token.start(kind), ""), (token.end(kind), end, "")]
         elif kind == "gone":
             found.append((start, end, ""))

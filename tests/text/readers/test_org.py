@@ -96,6 +96,8 @@ def test_offsets_slice_the_source_including_marks(tmp_path: Path) -> None:
         (":NOTE:\nkept text\n:END:", "kept text"),
         ("-----\n\ntext", "text"),
         ("Write *//* or https://a.b/c/.", "Write // or https://a.b/c/."),
+        ("Use ~--home=~/.lamp~ or =~/.lamp=.", "Use --home=~/.lamp or ~/.lamp."),
+        ("Add `lamp-mode`, not `lamp'.", "Add lamp-mode, not `lamp'."),
         ("- term ::", "term"),
         ("- term ::\n\n  Meaning.", "term: Meaning."),
         ("- term ::\n\nText.", "term\nText."),

@@ -386,3 +386,39 @@ def test_a_parameter_may_have_spaces_before_its_colon(tmp_path: Path) -> None:
         "lamp : int The first one.",
         "oil   :  int Its oil.",
     ]
+
+
+def test_a_sentence_goes_on_behind_a_tag_a_number_and_an_admonition(tmp_path: Path) -> None:
+    source = """def f():
+    \"\"\"
+    It makes a text, inserting
+    <text:tab> elements for tabs. It takes at most 5 or
+    10. Then it stops.
+
+    .. warning:: The lamp **may**
+                 be hot.
+    <text:tab>
+    \"\"\"
+"""
+    assert [text for _, text in found(tmp_path, "a.py", source)] == [
+        "It makes a text, inserting <text:tab> elements for tabs.",
+        "It takes at most 5 or 10.",
+        "Then it stops.",
+        "The lamp may be hot.",
+    ]
+
+
+def test_an_example_of_jsdoc_ends_with_the_next_tag(tmp_path: Path) -> None:
+    source = """/**
+ * Light the lamp.
+ * @example
+ * var lamp = tower.find('the first one'),
+ *     oil = lamp.oil;
+ * lamp.light and wait for it
+ * @return the lamp itself
+ */
+"""
+    assert [text for _, text in found(tmp_path, "a.js", source)] == [
+        "Light the lamp.",
+        "the lamp itself",
+    ]
