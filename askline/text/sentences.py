@@ -351,8 +351,9 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
         return False
     if kind in ("maybe", "name") or _is_dotted(word):
         return not lower and _starts_sentence(following, after)
-    # The name of a file or a key, as in `tar c . is better`.
-    return not (lower and (close or (at > start and text[at - 1].isspace())))
+    if at > start and text[at - 1].isspace() and (lower or not (following or after == "")):
+        return False  # a character, as in `tar c . is better` and `the characters . + -`
+    return not (lower and close)
 
 
 def _last_word(text: str, start: int, at: int) -> str:

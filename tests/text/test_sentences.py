@@ -246,3 +246,14 @@ def test_the_shortcut_for_usual_ends_decides_like_the_pattern(pieces: list[str])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("askline.text.sentences._is_plain_word", lambda _: False)
         assert split_sentences(text) == found
+
+
+def test_a_full_stop_between_spaces_may_be_a_character() -> None:
+    text = "The characters . + - are allowed. Here tar c . is better. It ended . Then it rained."
+    assert [text[start:end] for start, end in split_sentences(text)] == [
+        "The characters . + - are allowed.",
+        "Here tar c . is better.",
+        "It ended .",
+        "Then it rained.",
+    ]
+    assert len(split_sentences('It is "!" = not or "?" = unknown.')) == 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from .formulas import plain_formula
 from .markup import LineSpan
 from .records import Piece
 
@@ -80,10 +81,11 @@ _UNDERLINE = re.compile(r"([=\-~^\"'`#*+_.:])\1{2,}\Z")
 _PROMPT = ">>>"
 _MARK = re.compile(
     r"""\{@(?:code|link|linkplain|literal|value)[ \t]+(?P<inner>[^{}\r\n]*)\}
+    | :math:`(?P<math>[^`\r\n]{1,300})` | (?<![\w$])\$(?P<formula>[^\s$][^$\r\n]{0,200})\$(?!\w)
     | (?<![\w*])\*\*(?P<bold>[^\s*](?:[^*\r\n]{0,200}[^\s*])?)\*\*(?![\w*])
     | \[(?P<label>[^\[\]\r\n]{1,200})\]\((?:[a-z]{2,8}://|mailto:|[./\#])[^()\s]{0,300}\)
-    | </?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt|ul)
-        \b[^<>]{0,200}>
+    | (?<![("'`])</?(?:a|b|br|c|code|dd|dl|dt|em|i|li|ol|p|para|pre|remarks|see|strong|summary|tt
+        |ul)\b[^<>]{0,200}>(?![)"'`])
     | [@\\](?:p|c|a|e|em|b|ref)[ \t]+(?=\w) | :[a-z][\w:]{0,30}:(?=`)
     | \s*<[a-z]{2,8}://[^<>\s]{1,300}>`__?(?!\w) | `__?(?!\w)
     | (?<![\w`])`+(?:~\.?(?:\w{1,60}\.){0,9}|[!.])(?=\w) | `+""",
@@ -156,10 +158,10 @@ def joined_pieces(source: str, spans: Iterable[LineSpan]) -> list[Piece]:
         for mark in _MARK.finditer(source, start, end):
             if mark.start() > start:
                 pieces.append((source[start : mark.start()], start, mark.start()))
-            for group in ("inner", "bold", "label"):
+            for group in ("inner", "bold", "label", "math", "formula"):
                 first, last = mark.span(group)
                 if last > first:
-                    pieces.append((source[first:last], first, last))
+                    pieces += _shown_pieces(source[first:last], first, last, group)
             start = mark.end()
         if end > start:
             pieces.append((source[start:end], start, end))
@@ -167,6 +169,15 @@ def joined_pieces(source: str, spans: Iterable[LineSpan]) -> list[Piece]:
         text, start, end = pieces[-1]
         pieces[-1] = text[:-1], start, end - 1
     return pieces
+
+
+def _shown_pieces(text: str, start: int, end: int, group: str) -> list[Piece]:
+    if group not in ("math", "formula"):
+        return [(text, start, end)]
+    shown = plain_formula(text)
+    # The first character stands for the whole span, so that no two spans overlap.
+    pieces = [(shown[:1], start, end), (shown[1:], end, end)]
+    return [piece for piece in pieces if piece[0]]
 
 
 class _ExampleFilter:

@@ -112,8 +112,8 @@ _CONNECTIVE = re.compile(
 """One such word between two examples of code, an emoticon, or the number of a note or a page."""
 _CONNECTIVE_CHARACTERS = 12
 _CONTINUES = re.compile(
-    r"(?:and|are|as|because|but|can|causes|could|except|failed|finds|followed|for|from|gives|has"
-    r"|have|if|in|into|is|lists|may|means|might|must|on|or|prints|produces|results?|returns?|sets"
+    r"(?:and|are|as|because|but|can|causes|could|except|failed|finds|followed|from|gives|has"
+    r"|have|in|into|is|lists|may|means|might|must|on|or|prints|produces|results?|returns?|sets"
     r"|shall|should|shows|so|then|to|was|were|where|which|while|will|with|would|yield(?:s|ing))\b"
 )
 """The first word of the rest of a sentence, behind an example of code inside it."""
@@ -143,13 +143,17 @@ _CODE_OR_HEADING = frozenset(_BLOCK_KINDS.index(kind) for kind in ("code", "head
 _LETTER = re.compile(r"[^\W_]")
 _BULLET = re.compile(r"(?:[-*+•‣▪◦●○■□➢–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
 _BULLET_MARKS = frozenset("•‣▪◦●○■□➢")
-_PLAIN_MARKS = _BULLET_MARKS | frozenset("-*+·")
+_PLAIN_MARKS = _BULLET_MARKS | frozenset("-*+·^")
 _BULLETS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("text", "mail", "pdf", "source", "yaml"), _PLAIN_MARKS),
+    **dict.fromkeys(("html", "epub"), _BULLET_MARKS | frozenset("*")),
     **dict.fromkeys(("log", "subtitles", "csv", "jsonl"), frozenset()),
 }
-"""The marks of items that are no markup of the format, by format; usually _BULLET_MARKS."""
-_PLAIN_BULLET = re.compile(r"[-*+•‣▪◦●○■□➢·]\s{1,99}(?=[^\W_]|[\"'“‘(<\[`/$@~.]\S)")
+"""The marks of items and notes that are no markup, by format; usually _BULLET_MARKS."""
+_PLAIN_BULLET = re.compile(
+    r"[-*+•‣▪◦●○■□➢·]\s{1,99}(?=[^\W_]|[\"'“‘(<\[`/$@~.]\S)|\*(?=[A-Z][a-z ][^*\n]{20})"
+    r"|\^\[\d{1,3}\]\s{1,9}(?=\w)"
+)
 _DATA_KINDS = frozenset(("jsonl", "csv", "json", "yaml", "settings", "xml", "xlsx", "log"))
 _LEAD_IN_ENDS = (":", "：")
 _QUESTION = re.compile(r"Q(?:uestion)?[ \t]?\d{0,3}[:.)][ \t]")
@@ -513,15 +517,19 @@ class _Splitter:
         Whether a block starts with the rest of a sentence that has an example of code in it.
 
         A sentence without a mark at its end goes on in the next paragraph with any word in
-        lowercase. Behind a colon, the word must be one that does not start a sentence.
+        lowercase, or with the bracket that closes one in it. Behind a colon, the word must be one
+        that does not start a sentence.
         """
         text, start = self._text, block.start
-        if not text[start : start + 1].islower():
+        closes = text[start] == ")"
+        if not (closes or text[start].islower()):
             return False
         if not (above := self._found.ends_with_code()):
             return False
         first, end, code, code_end = above
         mark = text[end - 1]
+        if closes and text.rfind("(", first, end) > text.rfind(")", first, end):
+            return start - first <= _MAX_JOINED_CHARACTERS
         is_open = mark == "," or mark.isalnum()
         is_text = block.kind == "text" and self._document.kind != "source"
         goes_on = _GOES_ON if is_open and is_text else _CONTINUES

@@ -115,7 +115,11 @@ def visible_pieces(block: MarkdownBlock, labels: Collection[str]) -> Iterator[tu
         elif start > position:
             yield text[position:start], *spans(position, start)
         if replacement:
-            yield replacement, *spans(start, end)
+            # The first character stands for the whole span, so that no two spans overlap.
+            left, right = spans(start, end)
+            yield replacement[0], left, right
+            if len(replacement) > 1:
+                yield replacement[1:], right, right
         position = end
 
 

@@ -422,3 +422,10 @@ def test_an_example_of_jsdoc_ends_with_the_next_tag(tmp_path: Path) -> None:
         "Light the lamp.",
         "the lamp itself",
     ]
+
+
+def test_formulas_and_names_of_tags_in_comments(tmp_path: Path) -> None:
+    source = "# It is :math:`2^{b} \\ge N` or $x_{i}$, costs $5 and ends <b>here</b> (<br/>).\n"
+    assert [text for _, text in found(tmp_path, "a.py", source)] == [
+        "It is 2^b ≥ N or x_i, costs $5 and ends here (<br/>)."
+    ]

@@ -657,3 +657,23 @@ def test_a_sentence_is_joined_over_code_only_if_it_goes_on(tmp_path: Path) -> No
     assert len(shown(read(tmp_path, "b.md", source))) == 1
     source = source.replace("lampd lights", "lampd = on or")
     assert len(shown(read(tmp_path, "c.md", source))) == 3
+
+
+def test_a_bracket_around_an_example_is_closed_in_its_sentence(tmp_path: Path) -> None:
+    source = (
+        "It logs all (e.g.\n\n```\nlit\n```\n\n) of it.\n\nSo (it) is.\n\n```\nx\n```\n\n) odd\n"
+    )
+    document = read(tmp_path, "a.md", source)
+    assert [text for _, text in shown(document)] == [
+        *("It logs all (e.g.\nlit\n) of it.", "So (it) is.", "x", ") odd")
+    ]
+    check(document)
+
+
+def test_the_marks_of_notes_are_left_out(tmp_path: Path) -> None:
+    page = "<p>*That part of the sea is deep.<p>*pOp is set.<p>*Attribute access*: it is slow."
+    assert [text for _, text in shown(read(tmp_path, "a.html", page))] == [
+        *("That part of the sea is deep.", "*pOp is set.", "*Attribute access*: it is slow.")
+    ]
+    source = "Use the lamp.\n\n^[1] see the manual\n"
+    assert shown(read(tmp_path, "a.txt", source))[-1] == ("sentence", "see the manual")
