@@ -105,6 +105,7 @@ _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
 _OTHER_ASCII_MARKS = "!?"
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
 _OPERATORS = frozenset("=|")
+_BRACKET_LOOKAROUND = 150  # characters searched for the brackets around a question
 _SHORT_REST = 8
 _ENUMERATOR = re.compile(
     r"\s*(?:(?:Table|Figure|Example)[ \u00a0])?[(\[]?"
@@ -340,6 +341,10 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     if mark != "." and kind != "name":
         if not following and after in _OPERATORS:
             return False  # `"?" = unknown`
+        if following[:1].isdecimal() and text[max(at - 1, start)].isspace():
+            return False  # a character, as in `ESC [ ? 25 h`
+        if _is_in_brackets(text, start, match.end()):
+            return False
         if len(mark) > 1 and text[max(at - 2, 0) : at].rstrip().endswith(","):
             return False  # `0, 1, 2, ... 9`
         if len(mark) > 2 and len(following) > 1 and following.isupper():
@@ -354,6 +359,15 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     if at > start and text[at - 1].isspace() and (lower or not (following or after == "")):
         return False  # a character, as in `tar c . is better` and `the characters . + -`
     return not (lower and close)
+
+
+def _is_in_brackets(text: str, start: int, at: int) -> bool:
+    """Whether a question is a part of a remark in brackets inside its sentence."""
+    opening = text.rfind("(", max(start + 1, at - _BRACKET_LOOKAROUND), at)
+    if opening < 0 or text.find(")", opening, at) >= 0:
+        return False
+    closing = text.find(")", at, at + _BRACKET_LOOKAROUND)
+    return closing >= 0 and text.find("(", at, closing) < 0
 
 
 def _last_word(text: str, start: int, at: int) -> str:

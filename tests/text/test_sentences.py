@@ -257,3 +257,10 @@ def test_a_full_stop_between_spaces_may_be_a_character() -> None:
         "Then it rained.",
     ]
     assert len(split_sentences('It is "!" = not or "?" = unknown.')) == 1
+    assert len(split_sentences("Send ESC [ ? 25 h to it. It works.")) == 2
+
+
+def test_questions_in_brackets_belong_to_their_sentence() -> None:
+    assert len(split_sentences("It is lit (see “Why? How?”). It is hot.")) == 2
+    assert len(split_sentences("Is it lit (now)? It is hot.")) == 2
+    assert len(split_sentences("Is it lit :( now? It is hot.")) == 2
