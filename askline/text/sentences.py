@@ -105,6 +105,11 @@ _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
 _OTHER_ASCII_MARKS = "!?"
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
 _OPERATORS = frozenset("=|")
+_OPENING_QUOTES = frozenset("'\"“‘`")
+_SECTION = re.compile(
+    r"(?:Chapter|Section|Part|Appendix|Annex)[ \u00a0](?:\d{1,3}\.){0,5}\d{1,3}\Z", re.IGNORECASE
+)
+_SPEECH_LOOKBACK = 300  # characters searched for an open quotation
 _BRACKET_LOOKAROUND = 150  # characters searched for the brackets around a question
 _SHORT_REST = 8
 _ENUMERATOR = re.compile(
@@ -118,7 +123,7 @@ _REFERENCE = re.compile(
     r"[ \t]+(?:\((?=[^)]*[.#]|\d{3})[#v]?\d[\d.,;# –-]{0,20}\)|\[\#?\d[\d,\# ]{0,40}\])(?=\s|\Z)"
 )
 _REFERENCE_STARTS = (" (", " [")
-_REMARK = re.compile(r"\([a-zà-ÿ][^()]{0,150}\)[.;]?\Z")
+_REMARK = re.compile(r"\([a-zà-ÿ\d][^()]{0,150}\)[.;]?\Z")
 _SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
 _SPACE_LOOKAROUND = 1000  # characters searched for a full stop with a space behind it
 _PREFIX_LOOKAROUND = 150  # characters searched for other names with the same prefix
@@ -208,7 +213,8 @@ def _next_mark(text: str) -> Callable[[int, int], int]:
 def _is_plain_word(word: str) -> bool:
     """Whether a full stop after a word ends a sentence if a capital letter follows it."""
     is_short = 1 < len(word) < _WORD_LOOKBACK
-    return is_short and word.isalnum() and word.lower() not in ABBREVIATIONS
+    is_word = word.isalnum() and not (word.isdecimal() and len(word) < 3)  # it may be a section
+    return is_short and is_word and word.lower() not in ABBREVIATIONS
 
 
 def _cut(text: str, start: int, end: int, match: re.Match[str], caseless: bool) -> int:
@@ -336,6 +342,8 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     if at - start < _ENUMERATOR_LOOKBACK and _ENUMERATOR.match(text, start, at):
         return False
     lower = following[:1].islower() and (not caseless or ")" in close)
+    if close and text[max(at - 1, start)] in _OPENING_QUOTES and not following[:1].isupper():
+        return False  # a character in quotes, as in `'+' '.' '_'`
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
     if mark != "." and kind != "name":
@@ -351,9 +359,13 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
             return False  # `CREATE TABLE ... AS SELECT`
         if mark[0] in ".…" and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
             return False  # `"ALTER TABLE ... RENAME"`
-        return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)
+        if lower and following in _AFTER_QUESTION_MARK and not close and mark[0] in "!?":
+            return not _is_speech(text, at)
+        return not lower
     if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":
         return False
+    if word[:1].isdecimal() and _SECTION.search(text, max(start, at - _WORD_LOOKBACK), at):
+        return not lower and _starts_sentence(following, after)  # `Chapter 2. Lamps`
     if kind in ("maybe", "name") or _is_dotted(word):
         return not lower and _starts_sentence(following, after)
     if at > start and text[at - 1].isspace() and (lower or not (following or after == "")):
@@ -368,6 +380,12 @@ def _is_in_brackets(text: str, start: int, at: int) -> bool:
         return False
     closing = text.find(")", at, at + _BRACKET_LOOKAROUND)
     return closing >= 0 and text.find("(", at, closing) < 0
+
+
+def _is_speech(text: str, at: int) -> bool:
+    """Whether a quotation is open, in which `Oh! what a lamp` is one sentence."""
+    first = max(at - _SPEECH_LOOKBACK, 0)
+    return text.rfind("“", first, at) > text.rfind("”", first, at)
 
 
 def _last_word(text: str, start: int, at: int) -> str:

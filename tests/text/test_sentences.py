@@ -264,3 +264,11 @@ def test_questions_in_brackets_belong_to_their_sentence() -> None:
     assert len(split_sentences("It is lit (see “Why? How?”). It is hot.")) == 2
     assert len(split_sentences("Is it lit (now)? It is hot.")) == 2
     assert len(split_sentences("Is it lit :( now? It is hot.")) == 2
+
+
+def test_the_title_of_a_section_behind_its_number() -> None:
+    assert len(split_sentences("See Chapter 2. Lamps and Oil of the manual. It is long.")) == 2
+    assert len(split_sentences("It is told in Section 12. The lamp is lit.")) == 2
+    assert len(split_sentences("Letters, '+' '.' '_' are used. It is hot.")) == 2
+    assert len(split_sentences("“Oh! what a lamp!” she said. “It is hot.”")) == 2
+    assert len(split_sentences("It works! it is hot.")) == 2

@@ -142,8 +142,8 @@ _NUMBER = re.compile(r"\s*[A-Z]?\d{1,4}(?:\.\d{1,4}){0,5}\.?\s*")
 _CODE_OR_HEADING = frozenset(_BLOCK_KINDS.index(kind) for kind in ("code", "heading"))
 _LETTER = re.compile(r"[^\W_]")
 _BULLET = re.compile(r"(?:[-*+•‣▪◦●○■□➢–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
-_BULLET_MARKS = frozenset("•‣▪◦●○■□➢")
-_PLAIN_MARKS = _BULLET_MARKS | frozenset("-*+·^")
+_BULLET_MARKS = frozenset("•‣▪◦●○■□➢[")  # and the bracket around the number of a note
+_PLAIN_MARKS = (_BULLET_MARKS - frozenset("[")) | frozenset("-*+·^")
 _BULLETS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("text", "mail", "pdf", "source", "yaml"), _PLAIN_MARKS),
     **dict.fromkeys(("html", "epub"), _BULLET_MARKS | frozenset("*")),
@@ -152,10 +152,12 @@ _BULLETS: dict[str, frozenset[str]] = {
 """The marks of items and notes that are no markup, by format; usually _BULLET_MARKS."""
 _PLAIN_BULLET = re.compile(
     r"[-*+•‣▪◦●○■□➢·]\s{1,99}(?=[^\W_]|[\"'“‘(<\[`/$@~.]\S)|\*(?=[A-Z][a-z ][^*\n]{20})"
-    r"|\^\[\d{1,3}\]\s{1,9}(?=\w)"
+    r"|\^\[\d{1,3}\]\s{1,9}(?=\w)|\[(?:\d{1,3}|\*)\]\s{1,9}(?=[A-Z][\w’' ])"
 )
 _DATA_KINDS = frozenset(("jsonl", "csv", "json", "yaml", "settings", "xml", "xlsx", "log"))
 _LEAD_IN_ENDS = (":", "：")
+_LEAST_LEAD_IN_SPACES = 3  # in a lead-in without a colon
+_LONE_NUMBER = re.compile(r"[\d\s^()\[\]]{1,12}")  # of a page or a note
 _QUESTION = re.compile(r"Q(?:uestion)?[ \t]?\d{0,3}[:.)][ \t]")
 _QUESTION_OR_ANSWER = re.compile(
     r"(?:^[ \t]*|(?<=[.?!])\s+)(?:(?P<question>Q(?:uestion)?)|A(?:nswer)?)[ \t]?\d{0,3}[:.)]\s+",
@@ -674,7 +676,7 @@ class _Splitter:
                 self._extend(group, context)
         self._addresses.clear()
         self._introduces_next = after_colon
-        if after_colon:
+        if after_colon or (not level and self._is_open(*before)):
             self._lead_ins.append((level, self._lead_in_at(*before)))
 
     def _extend(self, bounds: list[tuple[int, int]], context: SentenceContext) -> None:
@@ -741,6 +743,12 @@ class _Splitter:
             self._plain_lists[item] = self._lead_in_at(*before) if is_lead_in else ""
         return self._plain_lists[item]
 
+    def _is_open(self, start: int, end: int) -> bool:
+        """Whether a sentence ends with a comma or a word, so that the items below complete it."""
+        mark = self._text[end - 1 : end]
+        is_open = mark == "," or (mark.isalpha() and mark.islower())
+        return is_open and self._text.count(" ", start, end) >= _LEAST_LEAD_IN_SPACES
+
     def _lead_in_at(self, start: int, end: int) -> str:
         """The text of a lead-in, without the bullet if it is an item itself."""
         if self._text[start] in self._bullets:
@@ -800,6 +808,9 @@ class _Splitter:
         ]
         if "[" in piece:
             bounds = self._join_references(bounds)
+        if self._document.kind in ("pdf", "text"):
+            text = self._text
+            bounds = [each for each in bounds if not _LONE_NUMBER.fullmatch(text, *each)]
         if ("://" in piece or "@" in piece or "www." in piece) and self._is_prose:
             bounds = self._join_addresses(bounds)
         return bounds

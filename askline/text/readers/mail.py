@@ -54,7 +54,8 @@ _PATCH = re.compile(
     re.MULTILINE,
 )
 _TRAILER = re.compile(
-    r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)[- ]by:.*\n?"
+    r"^(?:\[[^\[\]\n]{1,60}\][ ])?"
+    r"(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)[- ]by:.*\n?"
     r"|^Cc:.*@.*\n?",
     re.MULTILINE | re.IGNORECASE,
 )

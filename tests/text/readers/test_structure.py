@@ -677,3 +677,22 @@ def test_the_marks_of_notes_are_left_out(tmp_path: Path) -> None:
     ]
     source = "Use the lamp.\n\n^[1] see the manual\n"
     assert shown(read(tmp_path, "a.txt", source))[-1] == ("sentence", "see the manual")
+
+
+def test_a_sentence_that_a_list_completes_is_its_lead_in(tmp_path: Path) -> None:
+    source = "The lamps in the tower\n\n* must be lit, and\n* must be clean.\n\nSo\n\n* be it\n"
+    document = read(tmp_path, "a.md", source)
+    found = {document.text[s.start : s.end]: s.lead_in for s in iter_sentences(document)}
+    assert found["must be clean."] == "The lamps in the tower"
+    assert found["be it"] == ""
+    check(document)
+
+
+def test_numbers_of_notes_are_no_units(tmp_path: Path) -> None:
+    page = "<p>[6] In spring, it was lit.<p>[option] is not set."
+    assert [text for _, text in shown(read(tmp_path, "a.html", page))] == [
+        *("In spring, it was lit.", "[option] is not set.")
+    ]
+    assert [
+        text for _, text in shown(read(tmp_path, "a.txt", "It is lit.\n\n14\n\n2022-12-17\n"))
+    ] == [*("It is lit.", "2022-12-17")]
