@@ -157,10 +157,13 @@ class MarkupWriter:
         while first < last and self._lines.is_blank(first):
             first += 1
         if first < last:
-            begin, end = self._lines.span(first)[0], self._lines.span(last - 1)[1]
-            start = self._builder.length
-            self._builder.add(self._lines.source[begin:end], begin, end)
-            self._end_block(start, "code")
+            self.add_code_span(self._lines.span(first)[0], self._lines.span(last - 1)[1])
+
+    def add_code_span(self, begin: int, end: int) -> None:
+        """Append `source[begin:end]` as it is."""
+        start = self._builder.length
+        self._builder.add(self._lines.source[begin:end], begin, end)
+        self._end_block(start, "code")
 
     def add_row(self, cells: Iterable[Sequence[LineSpan]], kind: BlockKind) -> None:
         """

@@ -60,6 +60,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _MARKS = re.compile("[\\[<@{*/_+=~`\\\\\u200b]")
+_BOLD_LINE = re.compile(r"\s*\*(?P<text>[^\s*].*\S)\*\s*")  # a command, as manual pages show it
 _IMAGE = re.compile(r"(?:https?:|file:|[./])\S+\.(?:svg|png|gif|jpe?g|webp)\Z", re.IGNORECASE)
 _PAGE_AND_SECTION = re.compile(r"[\w.:-]+(?P<comma>,)[ \t]*\d\w?\Z")
 _TARGET_PREFIX = re.compile(r"(?:file:|id:|\*|#)+")
@@ -145,7 +146,10 @@ class _OrgReader:
         closing = f"#+end_{name}"
         while end < len(self.lines) and self.lines.text(end).strip().lower() != closing:
             end += 1
-        if name in _CODE_BLOCKS:
+        if end - first == 1 and (bold := _BOLD_LINE.fullmatch(self.lines.text(first))):
+            start = self.lines.starts[first]
+            self.writer.add_code_span(start + bold.start("text"), start + bold.end("text"))
+        elif name in _CODE_BLOCKS:
             self.writer.add_code(first, end)
         self._at = end + 1
 

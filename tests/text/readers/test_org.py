@@ -98,6 +98,7 @@ def test_offsets_slice_the_source_including_marks(tmp_path: Path) -> None:
         ("Write *//* or https://a.b/c/.", "Write // or https://a.b/c/."),
         ("Use ~--home=~/.lamp~ or =~/.lamp=.", "Use --home=~/.lamp or ~/.lamp."),
         ("Add `lamp-mode`, not `lamp'.", "Add lamp-mode, not `lamp'."),
+        ("#+begin_example\n  *$ lamp 'a*'*\n#+end_example", "$ lamp 'a*'"),
         ("- term ::", "term"),
         ("- term ::\n\n  Meaning.", "term: Meaning."),
         ("- term ::\n\nText.", "term\nText."),
