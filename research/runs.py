@@ -66,6 +66,11 @@ RUNS: dict[str, Run] = _runs(
         "15 min, one H200",
     ),
     Run(
+        "light_trecqa",
+        "-m research.benchmarks.light_trecqa measure --scores {light_trecqa}",
+        "5 s, CPU; the training before it 2 min, one H200",
+    ),
+    Run(
         "transformers",
         "-m research.benchmarks.transformers --data {data} --init {init} --device cuda "
         "--work {work}",
@@ -82,6 +87,11 @@ RUNS: dict[str, Run] = _runs(
         "-m research.benchmarks.cascade_runs train candidates tests adapt join --data {data} "
         "--general {general} --work {work} --device cuda --folder {cascade}",
         "20 min, one H200",
+    ),
+    Run(
+        "adaptation",
+        "-m research.benchmarks.adaptation measure --scores {adapted}",
+        "20 s, CPU; the training before it 7 min, one H200",
     ),
     Run("cascade_cost", "-m research.benchmarks.cascade_cost --scores {scores}", "5 min, CPU"),
     Run("cascade_grid", "-m research.benchmarks.cascade_grid --scores {scores}", "10 s, CPU"),

@@ -1,8 +1,9 @@
 """
-Checksums of what the store holds: one per document, per sentence and per row of a table.
+Checksums of what the store holds: one per document, per block of sentences and per row of a table.
 
 CRC-32 finds every change within 32 neighboring bits of a text, and misses few others. A
-sentence is checked without the rest of its document, so that a question checks only what it reads.
+block is checked without the rest of its document, so that a question checks only what it reads.
+The shared store, and documents of earlier versions, have a checksum per sentence.
 The id of the document is part of each checksum, so that a record of another document is noticed.
 """
 
@@ -11,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from zlib import crc32
 
-from ..text.readers.prepared import SentenceColumns
+from ..text.readers.sentence_blocks import SentenceColumns
 from .schema import RowRecord, SentenceRecord
 
 __all__ = [
+    "block_checksum",
     "context_checksum",
     "document_checksum",
     "row_checksum",
@@ -30,6 +32,11 @@ def document_checksum(document_id: int, columns: Iterable[str | int | None]) -> 
     # SQLite stores a truth value as an integer.
     values = (int(value) if isinstance(value, bool) else value for value in columns)
     return crc32("\0".join(map(str, (document_id, *values))).encode())
+
+
+def block_checksum(document_id: int, first: int, block: bytes) -> int:
+    """The checksum of a block of sentences, from its document and its first sentence."""
+    return crc32(block, (document_id * 0x9E3779B1 + first * 0x85EBCA77) & _32_BITS)
 
 
 def context_checksum(document_id: int, heading: str, path: str = "", lead_in: str = "") -> int:

@@ -12,17 +12,14 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from itertools import repeat
 from typing import Any, Literal, Protocol
 
 from ..errors import CorpusError, NotReadReason
-from ..text.readers.prepared import SentenceColumns
 from .checksums import (
     context_checksum,
     document_checksum,
     row_checksum,
     sentence_checksum,
-    sentence_checksums,
 )
 from .schema import (
     CHECKED_COLUMNS,
@@ -38,11 +35,10 @@ from .storage_errors import DamagedDocumentError
 
 __all__ = [
     "CHECKED_HEADER",
-    "HEADING_COLUMNS",
     "RECORD_COLUMNS",
     "SELECT_SENTENCES",
     "SELECT_TEXTS",
-    "SENTENCE_COLUMNS",
+    "SENTENCES_PER_QUERY",
     "CorpusReader",
     "DocumentReader",
     "DocumentRows",
@@ -56,7 +52,7 @@ DocumentState = Literal["intact", "unchecked", "damaged"]
 
 _SAMPLED_DOCUMENTS = 50
 _SAMPLED_SENTENCES = 10
-_SENTENCES_PER_QUERY = 10_000
+SENTENCES_PER_QUERY = 10_000
 _STATE_COLUMNS = "size, modified, sha256, reading, problem, problem_line, left_out, problem_reason"
 CHECKED_HEADER = f"{', '.join(CHECKED_COLUMNS)}, checksum"
 _SELECT_HEADER = f"SELECT {CHECKED_HEADER} FROM documents WHERE id = ?"
@@ -68,8 +64,6 @@ WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
 SELECT_TEXTS = "coalesce(h.text, ''), s.text, coalesce(h.path, ''), coalesce(h.lead_in, '')"
 _SELECT_UNCHECKED = SELECT_SENTENCES.format(columns=SELECT_TEXTS)
 _SELECT_CHECKED = SELECT_SENTENCES.format(columns=f"{SELECT_TEXTS}, s.checksum")
-SENTENCE_COLUMNS = "document ordinal first last place kind heading text checksum".split()
-HEADING_COLUMNS = "document number text path lead_in".split()
 RECORD_COLUMNS = "document first row id checksum".split()
 
 
@@ -183,8 +177,10 @@ class DocumentStore(ABC):
         """Insert rows in the running transaction."""
 
     @abstractmethod
-    def _insert_document(self, columns: Sequence[str], values: Sequence[Any]) -> int:
-        """Insert a row into `documents` and return its id."""
+    def _insert_all(
+        self, documents: Iterable[DocumentRecord], generation: int
+    ) -> list[tuple[int, int]]:
+        """Insert documents in the running transaction; the id and the sentences of each."""
 
     @abstractmethod
     def _transaction(self) -> AbstractContextManager[None]:
@@ -343,7 +339,7 @@ class DocumentStore(ABC):
 
     def iter_sentences(self, document_id: int, first: int = 0) -> Iterator[SentenceRecord]:
         """The sentences of a document in order, unchecked, read in parts to save memory."""
-        step = _SENTENCES_PER_QUERY
+        step = SENTENCES_PER_QUERY
         while part := self.unchecked_sentences(document_id, first, first + step - 1):
             yield from part
             first += step
@@ -367,13 +363,13 @@ class DocumentStore(ABC):
 
         Returns the number of sentences of each.
         """
-        stored: list[tuple[int, int, DocumentRecord]] = []
+        records = list(documents)
         with self._change() as generation:
-            stored += self._insert_all(documents, generation)
+            stored = self._insert_all(records, generation)
         if self.on_stored is not None:
-            for document_id, _, document in stored:
-                self.on_stored(document_id, document)
-        return [count for _, count, _ in stored]
+            for (document_id, _), record in zip(stored, records, strict=True):
+                self.on_stored(document_id, record)
+        return [count for _, count in stored]
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove documents, all or none."""
@@ -436,13 +432,8 @@ class DocumentStore(ABC):
             sentences, table_rows, checksum = self._one(
                 "SELECT sentences, table_rows, checksum FROM documents WHERE id = ?", document_id
             )
-            for first in range(0, sentences, _SENTENCES_PER_QUERY):
-                self.sentences(document_id, first, first + _SENTENCES_PER_QUERY - 1)
-            # Searching a damaged tree can lead to rows of other documents.
-            keys = self._all(
-                "SELECT document, ordinal FROM sentences WHERE document = ? ORDER BY ordinal",
-                document_id,
-            )
+            if not self._are_sentences_intact(document_id, sentences):
+                return "damaged"
             rows = self._all(
                 "SELECT first, row, id, checksum FROM records WHERE document = ?", document_id
             )
@@ -450,11 +441,20 @@ class DocumentStore(ABC):
                 self._checked_row(document_id, *row)
         except CorpusError:
             return "damaged"
-        if keys != [(document_id, ordinal) for ordinal in range(sentences)]:
-            return "damaged"
         if table_rows not in (None, len(rows)):
             return "damaged"
         return "intact" if checksum is not None else "unchecked"
+
+    def _are_sentences_intact(self, document_id: int, count: int) -> bool:
+        """Whether there are as many sentences; CorpusError if one differs from its checksum."""
+        for first in range(0, count, SENTENCES_PER_QUERY):
+            self.sentences(document_id, first, first + SENTENCES_PER_QUERY - 1)
+        # Searching a damaged tree can lead to rows of other documents.
+        keys = self._all(
+            "SELECT document, ordinal FROM sentences WHERE document = ? ORDER BY ordinal",
+            document_id,
+        )
+        return keys == [(document_id, ordinal) for ordinal in range(count)]
 
     def origin(self, document_id: int) -> tuple[str, str | None, bool]:
         """The name and the path of a document that may be damaged, and whether they are intact."""
@@ -496,29 +496,6 @@ class DocumentStore(ABC):
         rows = self._all("SELECT id FROM documents WHERE name = ?", name)
         if rows:
             self._delete([row[0] for row in rows], generation)
-
-    def _insert_all(
-        self, documents: Iterable[DocumentRecord], generation: int
-    ) -> Iterable[tuple[int, int, DocumentRecord]]:
-        """Insert documents; returns the id, the number of sentences and the record of each."""
-        return [(*self._insert(document, generation), document) for document in documents]
-
-    def _insert(self, document: DocumentRecord, generation: int) -> tuple[int, int]:
-        """Returns the id of the document and the number of its sentences."""
-        self._delete_name(document.name, generation)
-        values = [getattr(document, field) for field in DOCUMENT_COLUMNS.values()]
-        document_id = self._insert_document(
-            [*DOCUMENT_COLUMNS, "sentences", "generation"], [*values, 0, generation]
-        )
-        rows = DocumentRows(document_id, document)
-        self._insert_rows("sentences", SENTENCE_COLUMNS, rows.sentences())
-        self._insert_rows("headings", HEADING_COLUMNS, rows.headings())
-        self._insert_rows("records", RECORD_COLUMNS, rows.records)
-        self._execute(
-            "UPDATE documents SET sentences = ?, table_rows = ?, checksum = ? WHERE id = ?",
-            *(*rows.totals, rows.checksum, document_id),
-        )
-        return document_id, rows.count
 
     def _checked_header(self, document_id: int, *columns: Any) -> DocumentHeader:
         *header, checksum = columns
@@ -575,13 +552,12 @@ def full_checksum(document_id: int, sentence: SentenceRecord) -> int:
 
 
 class DocumentRows:
-    """The rows of a document in all tables."""
+    """The rows of a document in the tables `documents` and `records`; `count` sentences."""
 
-    def __init__(self, document_id: int, document: DocumentRecord) -> None:
+    def __init__(self, document_id: int, document: DocumentRecord, count: int) -> None:
         self.document_id = document_id
         self.document = document
-        self._sentences = SentenceColumns.of(document.sentences)
-        self.count = len(self._sentences)
+        self.count = count
         self.records = [
             (document_id, *row, row_checksum(document_id, row)) for row in document.rows
         ]
@@ -593,27 +569,3 @@ class DocumentRows:
         fields["sentences"], fields["table_rows"] = self.totals
         columns = map(fields.__getitem__, CHECKED_COLUMNS)
         self.checksum = document_checksum(document_id, columns)
-
-    def sentences(self) -> Iterator[tuple[Any, ...]]:
-        """In the order of SENTENCE_COLUMNS."""
-        own = self._sentences
-        # The first context is empty, and has no row.
-        numbers = [None, *range(len(own.contexts) - 1)]
-        contexts = [context_checksum(self.document_id, *context) for context in own.contexts]
-        return zip(
-            repeat(self.document_id, self.count),
-            range(self.count),
-            own.starts,
-            own.ends,
-            own.numbers,
-            own.kinds,
-            map(numbers.__getitem__, own.context_of),
-            own.texts,
-            sentence_checksums(own, contexts),
-            strict=True,
-        )
-
-    def headings(self) -> Iterator[tuple[Any, ...]]:
-        """In the order of HEADING_COLUMNS."""
-        for number, context in enumerate(self._sentences.contexts[1:]):
-            yield self.document_id, number, *context

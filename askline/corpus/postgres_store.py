@@ -13,16 +13,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CorpusError, InputError
+from ..text.readers.sentence_blocks import SentenceColumns
+from .checksums import context_checksum, sentence_checksums
 from .connectors.postgres_connection import PostgresPool, postgres_errors
 from .connectors.server_url import ServerUrl
-from .document_store import CHECKED_HEADER, SELECT_TEXTS, DocumentStore
+from .document_store import (
+    CHECKED_HEADER,
+    RECORD_COLUMNS,
+    SELECT_TEXTS,
+    DocumentRows,
+    DocumentStore,
+)
 from .passages import indexed_passages
 from .postgres_postings import PostgresPostings
 from .postgres_schema import MIGRATIONS, prepare_schema, schema_version
-from .schema import DocumentHeader, DocumentRecord, RowRecord, SentenceRecord, SkippedRecord
+from .schema import (
+    DOCUMENT_COLUMNS,
+    DocumentHeader,
+    DocumentRecord,
+    RowRecord,
+    SentenceRecord,
+    SkippedRecord,
+)
 from .search_index import FORMAT
 from .storage import Storage, StorageStatus
 
@@ -36,6 +52,8 @@ _DEFAULT_SCHEMA = "askline"
 _DEFAULT_TIMEOUT_SECONDS = 30.0
 _ATTEMPTS = 5  # of a transaction that another writer gets in the way of
 _STORE_TABLES = ("documents", "headings", "sentences", "records", "roots", "skipped", "settings")
+_SENTENCE_COLUMNS = "document ordinal first last place kind heading text checksum".split()
+_HEADING_COLUMNS = "document number text path lead_in".split()
 _SEARCH_TABLES = ("segments", "passages", "postings")
 _RIGHTS = "To ask, a role needs USAGE on the schema and SELECT on its tables and sequences."
 
@@ -291,7 +309,35 @@ class PostgresStore(DocumentStore):
             for row in rows:
                 copy.write_row(row)
 
+    def _insert_all(
+        self, documents: Iterable[DocumentRecord], generation: int
+    ) -> list[tuple[int, int]]:
+        return [self._insert(document, generation) for document in documents]
+
+    def _insert(self, document: DocumentRecord, generation: int) -> tuple[int, int]:
+        """Returns the id of the document and the number of its sentences."""
+        self._delete_name(document.name, generation)
+        values = [getattr(document, field) for field in DOCUMENT_COLUMNS.values()]
+        document_id = self._insert_document(
+            [*DOCUMENT_COLUMNS, "sentences", "generation"], [*values, 0, generation]
+        )
+        sentences = SentenceColumns.of(document.sentences)
+        rows = DocumentRows(document_id, document, len(sentences))
+        self._insert_rows("sentences", _SENTENCE_COLUMNS, _sentence_rows(document_id, sentences))
+        # The first context is empty, and has no row.
+        headings = [
+            (document_id, number, *own) for number, own in enumerate(sentences.contexts[1:])
+        ]
+        self._insert_rows("headings", _HEADING_COLUMNS, headings)
+        self._insert_rows("records", RECORD_COLUMNS, rows.records)
+        self._execute(
+            "UPDATE documents SET sentences = ?, table_rows = ?, checksum = ? WHERE id = ?",
+            *(*rows.totals, rows.checksum, document_id),
+        )
+        return document_id, rows.count
+
     def _insert_document(self, columns: Sequence[str], values: Sequence[Any]) -> int:
+        """Insert a row into `documents` and return its id."""
         marks = ", ".join(["%s"] * len(values))
         insert = f"INSERT INTO documents ({', '.join(columns)}) VALUES ({marks})"
         # If another writer is storing a document of this name, this waits for the end of its
@@ -425,6 +471,24 @@ def _migrate(pool: PostgresPool, schema: str, version: int) -> None:
             f"The tables are of version {version}, and this askline needs {len(MIGRATIONS)}. Run "
             "this version once with the role that owns them: askline status URL"
         ) from error
+
+
+def _sentence_rows(document_id: int, sentences: SentenceColumns) -> Iterator[tuple[Any, ...]]:
+    """In the order of _SENTENCE_COLUMNS."""
+    numbers = [None, *range(len(sentences.contexts) - 1)]
+    contexts = [context_checksum(document_id, *context) for context in sentences.contexts]
+    return zip(
+        repeat(document_id, len(sentences)),
+        range(len(sentences)),
+        sentences.starts,
+        sentences.ends,
+        sentences.numbers,
+        sentences.kinds,
+        map(numbers.__getitem__, sentences.context_of),
+        sentences.texts,
+        sentence_checksums(sentences, contexts),
+        strict=True,
+    )
 
 
 def _storable(document: DocumentRecord) -> DocumentRecord:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from ..errors import CorpusError, NotReadReason
 from ..text.readers.document import SENTENCE_KINDS
-from ..text.readers.prepared import PassageColumns, RowRecord, SentenceRecord
+from ..text.readers.prepared import PassageColumns, RowRecord
+from ..text.readers.sentence_blocks import SentenceRecord
 
 __all__ = [
     "CHECKED_COLUMNS",
@@ -99,7 +100,7 @@ class DocumentRecord:
     path: str | None = None
     """The absolute path of a file, to read it again; None for a text."""
     sentences: Iterable[SentenceRecord] = field(default=(), repr=False)
-    """Iterated once, while the sentences are written; `SentenceColumns` are written fastest."""
+    """Iterated once, while the sentences are written; `SentenceBlocks` are written fastest."""
     rows: Iterable[RowRecord] = field(default=(), repr=False)
     """Iterated once; in order."""
     passages: PassageColumns | None = field(default=None, repr=False)
@@ -219,6 +220,17 @@ CREATE TABLE skipped (
 ) WITHOUT ROWID;
 """
 
+# Sentences in packed blocks (`SentenceBlocks`) instead of a row per sentence and per heading.
+# Documents that were stored before keep their rows in `sentences` and `headings`. The id is that of
+# the document, shifted by 32 bits, plus the ordinal of the first sentence of the block.
+_ADD_BLOCKS = """
+CREATE TABLE sentence_blocks (
+    id INTEGER PRIMARY KEY,
+    data BLOB NOT NULL,
+    checksum INTEGER NOT NULL
+);
+"""
+
 MIGRATIONS: tuple[str, ...] = (
     _CREATE_TABLES,
     _ADD_RECORDS,
@@ -227,6 +239,7 @@ MIGRATIONS: tuple[str, ...] = (
     _ADD_CHECKSUMS,
     _ADD_CONTEXTS,
     _ADD_NOT_READ,
+    _ADD_BLOCKS,
 )
 
 

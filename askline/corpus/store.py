@@ -1,6 +1,9 @@
 """
 The embedded store: documents and their sentences in SQLite, the single source of truth.
 
+Sentences are packed in blocks of some thousand characters, a row each, because a row per sentence
+takes several times as long to write. Documents of earlier versions have a row per sentence.
+
 Every change is a transaction that raises the generation by one. A document has the generation that
 added it, and removals are recorded with theirs, so that a search index that knows its own
 generation can catch up. Writing needs the folder's writer lock (`lock.writer_lock`). Reading needs
@@ -15,17 +18,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property, lru_cache
 from itertools import chain, islice
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from ..errors import CorpusError
-from .checksums import document_checksum, row_checksum
+from ..text.readers.sentence_blocks import SentenceBlocks, unpack_block
+from .checksums import block_checksum, document_checksum, row_checksum
 from .document_store import (
-    HEADING_COLUMNS,
     RECORD_COLUMNS,
     SELECT_SENTENCES,
-    SENTENCE_COLUMNS,
+    SENTENCES_PER_QUERY,
     DocumentRows,
     DocumentStore,
     full_checksum,
@@ -52,12 +54,26 @@ _NEW_DOCUMENT_COLUMNS = (
     *("id", *DOCUMENT_COLUMNS, "sentences", "table_rows", "checksum", "generation"),
 )
 _QUICK_CHECK_BYTES = 8 * 2**20  # about 15 ms; a sample of a larger store takes 3 ms
+_BLOCK_BITS = 32
+"""The id of a block is that of its document, shifted by as much, plus its first sentence."""
+_LAST_IN_DOCUMENT = 2**_BLOCK_BITS - 1
+_LAST_DOCUMENT = 2**31 - 1  # a higher id can only be damage
+_BLOCK_COLUMNS = ("id", "data", "checksum")
+_BLOCKS_OF_DOCUMENT = (
+    f"id BETWEEN ?1 << {_BLOCK_BITS} AND (?1 << {_BLOCK_BITS}) + {_LAST_IN_DOCUMENT}"
+)
 _DOCUMENT_TABLES = {
-    "documents": "id",
-    "headings": "document",
-    "sentences": "document",
-    "records": "document",
+    "documents": ("id", "id = ?1"),
+    **dict.fromkeys(("headings", "sentences", "records"), ("document", "document = ?1")),
+    "sentence_blocks": (f"id >> {_BLOCK_BITS}", _BLOCKS_OF_DOCUMENT),
 }
+"""The tables with rows of documents: the id of the document of a row, and how to find them."""
+_SELECT_BLOCKS = """
+SELECT id, data, checksum FROM sentence_blocks WHERE id BETWEEN
+    coalesce((SELECT max(id) FROM sentence_blocks WHERE id BETWEEN ?1 AND ?1 + ?2), ?1)
+    AND ?1 + ?3
+ORDER BY id
+"""
 _TEXT_COLUMNS = ("h.text", "s.text", "h.path", "h.lead_in")
 # Damaged texts can be blobs, or bytes that are not UTF-8.
 _SELECT_TEXTS = SELECT_SENTENCES.format(
@@ -139,12 +155,36 @@ class Store(DocumentStore):
         """Folders that were added, in order, and how many of their own names ids begin with."""
         return self._all("SELECT path, own_names FROM roots ORDER BY rowid")
 
+    def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
+        """
+        The sentences `first` to `last` of a document, both included.
+
+        DamagedDocumentError if a block with one of them differs from its checksum.
+        """
+        blocks = self._blocks(document_id, first, last)
+        if not blocks:
+            return super().sentences(document_id, first, last)
+        found: list[SentenceRecord] = []
+        for block_first, data, checksum in blocks:
+            self._compare(document_id, checksum, block_checksum, document_id, block_first, data)
+            try:
+                found += unpack_block(data, block_first, first, last)
+            except ValueError as error:
+                raise self._damaged(document_id) from error
+        return found
+
     def unchecked_sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
         """
         Like `sentences`, but faster, and damaged sentences are returned too.
 
         For searching: a damaged document does not stop questions that others answer.
         """
+        found: list[SentenceRecord] = []
+        for block_first, data, _ in (blocks := self._blocks(document_id, first, last)):
+            with suppress(ValueError):
+                found += unpack_block(data, block_first, first, last)
+        if blocks:
+            return found
         try:
             rows = self._all(_SELECT_TEXTS, document_id, first, last)
         except CorpusError as error:
@@ -155,6 +195,15 @@ class Store(DocumentStore):
                 for row in self._all(_SELECT_BYTES, document_id, first, last)
             ]
         return [SentenceRecord(*row) for row in rows]
+
+    def _blocks(self, document_id: int, first: int, last: int) -> list[tuple[int, Any, Any]]:
+        """First sentence, data and checksum of each block with sentences `first` to `last`."""
+        if document_id > _LAST_DOCUMENT:
+            return []
+        start = document_id << _BLOCK_BITS
+        bounds = max(first, 0), min(last, _LAST_IN_DOCUMENT)
+        rows = self._all(_SELECT_BLOCKS, start, *bounds)
+        return [(block_id - start, data, checksum) for block_id, data, checksum in rows]
 
     def changes(self, since: int) -> tuple[list[int], list[int]]:
         """Ids of documents removed and ids of documents added after a generation."""
@@ -275,8 +324,8 @@ class Store(DocumentStore):
         for document_id in document_ids:
             try:
                 found = {
-                    table: self._all(f"SELECT {key}, * FROM {table} WHERE {key} = ?", document_id)
-                    for table, key in _DOCUMENT_TABLES.items()
+                    table: self._all(f"SELECT {key}, * FROM {table} WHERE {where}", document_id)
+                    for table, (key, where) in _DOCUMENT_TABLES.items()
                 }
             except CorpusError:
                 continue  # a page that its check did not need; its file is read again by `add`
@@ -355,57 +404,80 @@ class Store(DocumentStore):
         if part:
             self._connection.executemany(_insert_into(table, tuple(columns)), part)
 
-    def _insert_document(self, columns: Sequence[str], values: Sequence[Any]) -> int:
-        cursor = self._connection.execute(_insert_into("documents", tuple(columns)), values)
-        assert cursor.lastrowid is not None  # a row was inserted
-        return cursor.lastrowid
-
     def _insert_all(
         self, documents: Iterable[DocumentRecord], generation: int
-    ) -> Iterable[tuple[int, int, DocumentRecord]]:
+    ) -> list[tuple[int, int]]:
         """
         Insert documents table by table, because small documents take most of their time per call.
 
         The ids continue those of all documents before: no other process writes meanwhile.
         """
         found = list(documents)
-        names = [document.name for document in found]
-        if len(set(names)) < len(names):  # one replaces another
-            return super()._insert_all(found, generation)
+        names = {document.name: at for at, document in enumerate(found)}
+        if len(names) < len(found):  # one replaces another
+            again = next(at for at, each in enumerate(found) if names[each.name] != at) + 1
+            return [
+                *self._insert_all(found[:again], generation),
+                *self._insert_all(found[again:], generation),
+            ]
         last = max(self._last_id(), self._one("SELECT max(id) FROM documents")[0] or 0)
-        for at in range(0, len(names) if last else 0, _NAMES_PER_QUERY):
-            part = names[at : at + _NAMES_PER_QUERY]
+        for at in range(0, len(found) if last else 0, _NAMES_PER_QUERY):
+            part = [document.name for document in found[at : at + _NAMES_PER_QUERY]]
             marks = ", ".join("?" * len(part))
             rows = self._all(f"SELECT id FROM documents WHERE name IN ({marks})", *part)
             self._delete([row[0] for row in rows], generation)
-        all_rows = [DocumentRows(number, each) for number, each in enumerate(found, last + 1)]
+        if last + len(found) > _LAST_DOCUMENT:
+            raise CorpusError(f"{self.name}: No ids of documents are left. Use another folder.")
+        blocks = [SentenceBlocks.of(document.sentences) for document in found]
+        all_rows = [
+            DocumentRows(number, document, len(own))
+            for number, (document, own) in enumerate(zip(found, blocks, strict=True), last + 1)
+        ]
         self._insert_rows(
             "documents",
             _NEW_DOCUMENT_COLUMNS,
             [
-                (
-                    own.document_id,
-                    *own.values,
-                    own.count,
-                    len(own.records),
-                    own.checksum,
-                    generation,
-                )
+                (own.document_id, *own.values, *own.totals, own.checksum, generation)
                 for own in all_rows
             ],
         )
-        for table, columns, rows_of in (
-            ("sentences", SENTENCE_COLUMNS, DocumentRows.sentences),
-            ("headings", HEADING_COLUMNS, DocumentRows.headings),
-            ("records", RECORD_COLUMNS, attrgetter("records")),
-        ):
-            self._insert_rows(table, columns, chain.from_iterable(map(rows_of, all_rows)))
-        return [(own.document_id, own.count, own.document) for own in all_rows]
+        self._insert_rows(
+            "sentence_blocks",
+            _BLOCK_COLUMNS,
+            (
+                (
+                    (rows.document_id << _BLOCK_BITS) + first,
+                    data,
+                    block_checksum(rows.document_id, first, data),
+                )
+                for rows, own in zip(all_rows, blocks, strict=True)
+                for first, data in zip(own.firsts, own.blocks, strict=True)
+            ),
+        )
+        records = chain.from_iterable(own.records for own in all_rows)
+        self._insert_rows("records", RECORD_COLUMNS, records)
+        return [(own.document_id, own.count) for own in all_rows]
 
     def _delete(self, document_ids: Sequence[int], generation: int) -> None:
         for document_id in document_ids:
             self._execute("INSERT OR REPLACE INTO removals VALUES (?, ?)", document_id, generation)
             self._execute("DELETE FROM documents WHERE id = ?", document_id)
+            if document_id <= _LAST_DOCUMENT:
+                statement = f"DELETE FROM sentence_blocks WHERE {_BLOCKS_OF_DOCUMENT}"
+                self._execute(statement, document_id)
+
+    def _are_sentences_intact(self, document_id: int, count: int) -> bool:
+        """Whether there are as many sentences; CorpusError if one differs from its checksum."""
+        if not self._blocks(document_id, 0, 0):
+            return super()._are_sentences_intact(document_id, count)
+        found = 0
+        for first in range(0, count, SENTENCES_PER_QUERY):
+            for sentence in self.sentences(document_id, first, first + SENTENCES_PER_QUERY - 1):
+                if sentence.ordinal != found:
+                    return False
+                found += 1
+        behind = self._blocks(document_id, count, _LAST_IN_DOCUMENT)
+        return found == count and all(first < count for first, _, _ in behind)
 
     def _may_lack_checksums(self, document_id: int) -> bool:
         return document_id <= self._unchecked_until

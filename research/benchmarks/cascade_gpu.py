@@ -40,8 +40,13 @@ from research.torch_engine.torch_encoder import TorchEncoder, TorchRun
 from .common import save
 
 
-def torch_network(path: Path) -> CascadeNetwork:
-    """The exported cascade as a torch network, without its reader."""
+def torch_network(path: Path, depths: Sequence[int] = ()) -> CascadeNetwork:
+    """
+    The exported cascade as a torch network, without its reader.
+
+    `depths` replaces those of the folder. A classifier that the folder does not have is new; its
+    weights are drawn from torch's generator.
+    """
     folder = ModelFolder.open(path, kind="cascade")
     layout = CascadeConfig.from_config(folder.config, path=path)
     library, own = import_transformers(), layout.encoder
@@ -55,9 +60,11 @@ def torch_network(path: Path) -> CascadeNetwork:
         layer_norm_eps=own.norm_epsilon,
     )
     encoder = library.BertModel(config, add_pooling_layer=False)
-    network = CascadeNetwork(encoder, CascadeShape(layout.depths, layout.head, reader=False))
+    shape = CascadeShape(tuple(depths) or layout.depths, layout.head, reader=False)
+    network = CascadeNetwork(encoder, shape)
     found = float_tensors(folder.stored_tensors())
-    state = {name: value for name, value in found.items() if name.startswith("classifiers.")}
+    kept = tuple(f"classifiers.{depth}." for depth in shape.depths)
+    state = {name: value for name, value in found.items() if name.startswith(kept)}
     names = np.array([*encoder.state_dict()])
     for ours, theirs in from_huggingface_names(
         dict(zip(names, names, strict=True)), own.layers
@@ -66,7 +73,12 @@ def torch_network(path: Path) -> CascadeNetwork:
     wrong = network.load_state_dict(
         {name: torch.from_numpy(value) for name, value in state.items()}, strict=False
     )
-    missing = [name for name in wrong.missing_keys if not name.endswith("position_ids")]
+    new = tuple(f"classifiers.{each}." for each in set(shape.depths) - set(layout.depths))
+    missing = [
+        name
+        for name in wrong.missing_keys
+        if not name.endswith("position_ids") and not name.startswith(new)
+    ]
     if missing or wrong.unexpected_keys:
         raise SystemExit(f"{path}: missing {missing}, too many {wrong.unexpected_keys}")
     return network.eval()

@@ -6,6 +6,7 @@ from .result_files import JsonPath, json_path
 from .row_mapping import (
     OTHER_SYSTEM,
     Absent,
+    Empty,
     ExtraRow,
     Measured,
     RowSource,
@@ -17,7 +18,10 @@ from .row_mapping import (
 
 __all__ = ["TABLES"]
 
-_NO_NQ = Absent("Natural Questions was not available; `askline data` reads it")
+_NO_NQ = Absent(
+    "Natural Questions was not available: its files would fill the row, `askline data` reads them"
+)
+_NOTHING_TO_TRAIN = Empty("nothing can fill it: the ranker has no weights and no training")
 _VECTORS = "word vectors are from MiniLM, 300 dimensions in 8 bits, not Numberbatch"
 _SQUAD = (
     "trained on SQuADShifts and 800 SQuAD contexts, because SQuAD's train file was not available; "
@@ -45,7 +49,10 @@ def _light(table: str, row: str, *measures: str) -> tuple[JsonPath, ...]:
 def _baselines(question_set: str, *measures: str, padding: int, note: str) -> dict[str, RowSource]:
     return {
         name: Measured(
-            (*(baseline(question_set, spec, measure) for measure in measures), *[None] * padding),
+            (
+                *(baseline(question_set, spec, measure) for measure in measures),
+                *[_NOTHING_TO_TRAIN] * padding,
+            ),
             _WO if name == "WO" else note,
             _BASELINE_RUN,
         )
@@ -114,11 +121,12 @@ _BERT_WIKIQA = Measured(
 _BERT_SQUAD = Measured(
     (
         *(general("SQuAD-sent", measure) for measure in ("P@1", "MRR")),
-        None,
-        None,
+        json_path("transformers", "rows", "adapt_wikiqa", {"start": "general"}, "parameters"),
+        json_path("transformers", "rows", "transfer", {"hard": "chosen"}, "seconds"),
     ),
     "the general transformer of 33 M parameters on SQuAD v1.1 dev (10,570 questions), not "
-    "trained on SQuAD's train file; the paper trained BERT-base with 110 M on it",
+    "trained on SQuAD's train file; the paper trained BERT-base with 110 M on it; seconds are of "
+    "each of its three runs, six at once on one GPU",
     "transformers",
 )
 
@@ -136,7 +144,10 @@ def _bert(part: str) -> Measured:
 
 
 _ROWS: dict[str, RowSource] = {
-    "BERT baseline, train": Absent("figures on training data are not measured here"),
+    "BERT baseline, train": Absent(
+        "figures on training data say little and were not measured: scoring the training questions "
+        "in `research.benchmarks.transformers` would fill the row"
+    ),
     "BERT baseline, dev": _bert("dev"),
     "BERT baseline": _bert("test"),
     **{

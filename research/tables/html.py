@@ -118,9 +118,12 @@ def _prose(text: str) -> str:
 
 
 def _row(row: ReportRow, notes: Notes, comparable: bool) -> str:
-    cells = "".join(_cells(cell, comparable) for cell in row.cells)
     absent = ' class="absent"' if row.state in ("not available", "not yet measured") else ""
-    listed = ": ".join(filter(None, (row.state if absent else "", notes.mark(row.note))))
+    own = notes.mark(row.note)
+    cells = "".join(
+        _cells(cell, comparable, "" if absent else notes.mark(cell.empty)) for cell in row.cells
+    )
+    listed = ": ".join(filter(None, (row.state if absent else "", own)))
     seeds = row.seeds or ""
     return (
         f"<tr{absent}><td>{escape(row.name)}</td>{cells}<td>{seeds}</td>"
@@ -128,15 +131,20 @@ def _row(row: ReportRow, notes: Notes, comparable: bool) -> str:
     )
 
 
-def _cells(cell: Cell, comparable: bool) -> str:
-    """Published value, our value and, if the data are the same, the difference."""
+def _cells(cell: Cell, comparable: bool, mark: str) -> str:
+    """
+    Published value, our value and, if the data are the same, the difference.
+
+    `mark` is the letter of the note on an empty cell.
+    """
+    ours = measured_text(cell.ours, cell.measure) + (f" ({mark})" if mark else "")
     apart = difference_text(cell) if comparable else ""
     kind = (
         ("up" if (cell.difference or 0) >= 0 else "down") if _is_quality(cell.measure) else "soft"
     )
     return (
         f'<td class="soft">{escape(published_text(cell))}</td>'
-        f"<td><strong>{escape(measured_text(cell.ours, cell.measure))}</strong></td>"
+        f"<td><strong>{escape(ours)}</strong></td>"
         f'<td class="{kind}">{apart}</td>'
     )
 
@@ -147,7 +155,7 @@ def _is_quality(measure: str) -> bool:
 
 
 def _commands(rows: Iterable[ReportRow]) -> Iterator[str]:
-    for name in dict.fromkeys(row.run for row in rows if row.run):
+    for name in dict.fromkeys(name for row in rows for name in row.run.split()):
         run = RUNS[name]
         yield (
             f"<li><code>{escape(run.command)}</code> "

@@ -75,6 +75,7 @@ _HEAD = """\
 Generated from `research/results/*.json` by `make docs`. A figure has three parts: the published
 value, **our value**, and the difference. ± is the standard deviation over seeds; a range in
 parentheses is the 95 % bootstrap interval over questions. Rows below *ours only* are in no paper.
+Where a row or a cell has no figure of ours, its note says what would fill it.
 How each measure is computed, and where the papers contradict themselves:
 [measures](notes/measures.md).
 """
@@ -134,13 +135,17 @@ def _row(row: ReportRow, notes: Notes, comparable: bool) -> str:
     seeds = str(row.seeds) if row.seeds else ""
     if row.state == "not yet measured":
         seeds = "not yet measured"
-    cells = [_cell(cell, comparable) for cell in row.cells]
-    return f"| {row.name} | {' | '.join(cells)} | {seeds} | {notes.mark(row.note)} |\n"
+    whole = row.state in ("not available", "not yet measured")
+    own = notes.mark(row.note)
+    cells = [_cell(cell, comparable, "" if whole else notes.mark(cell.empty)) for cell in row.cells]
+    return f"| {row.name} | {' | '.join(cells)} | {seeds} | {own} |\n"
 
 
-def _cell(cell: Cell, comparable: bool) -> str:
+def _cell(cell: Cell, comparable: bool, mark: str) -> str:
+    """`mark` is the letter of the note on an empty cell; empty if the row's note explains it."""
     if cell.ours is None:
-        return published_text(cell)
+        known = published_text(cell) if cell.published is not None or not mark else ""
+        return " · ".join(filter(None, (known, mark and f"– ({mark})")))
     measured = f"**{measured_text(cell.ours, cell.measure)}**"
     if cell.published is None:
         return measured
@@ -149,7 +154,7 @@ def _cell(cell: Cell, comparable: bool) -> str:
 
 
 def _commands(rows: Iterable[ReportRow]) -> Iterator[str]:
-    names = dict.fromkeys(row.run for row in rows if row.run)
+    names = dict.fromkeys(name for row in rows for name in row.run.split())
     for name in names:
         run = RUNS[name]
         yield f"- `{run.command}` → `research/results/{name}.json` ({run.takes})\n"

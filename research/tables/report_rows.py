@@ -10,8 +10,8 @@ from askline.errors import UnknownNameError
 
 from . import cascade_rows, cosinet_rows, efficientqa_rows, sequential_rows
 from .published import Published, PublishedRow, papers, published
-from .result_files import Figure, ResultFiles
-from .row_mapping import Absent, Measured, RowSource, TableMapping
+from .result_files import Figure, JsonPath, ResultFiles
+from .row_mapping import Absent, Empty, Measured, RowSource, TableMapping
 
 __all__ = [
     "STATES",
@@ -53,6 +53,8 @@ class Cell:
     deviation: float | None
     """The paper's standard deviation over seeds."""
     ours: Figure | None
+    empty: str = ""
+    """If there is no figure of ours: what would fill the cell, or why nothing can."""
 
     @property
     def difference(self) -> float | None:
@@ -126,17 +128,26 @@ def _report_row(
 ) -> ReportRow:
     if isinstance(source, Absent):
         found: list[Figure | None] = [None] * len(table.measures)
+        why = [source.reason] * len(table.measures)
         state: State = "not available"
         note, run = source.reason, ""
     else:
-        found = [results.find(path) if path else None for path in source.paths]
+        found = [None if isinstance(path, Empty) else results.find(path) for path in source.paths]
         state, note, run = _state(source, found), source.note, source.run or run
-    cells = zip(table.measures, row.values, row.deviations, found, strict=True)
+        why = [_why(path, figure) for path, figure in zip(source.paths, found, strict=True)]
+    cells = zip(table.measures, row.values, row.deviations, found, why, strict=True)
     return ReportRow(row.name, tuple(Cell(*cell) for cell in cells), state, note, run)
 
 
+def _why(path: JsonPath | Empty, figure: Figure | None) -> str:
+    """Why a cell is empty; nothing if it is not."""
+    if isinstance(path, Empty):
+        return path.reason
+    return "" if figure else "not yet measured: the command below would fill it"
+
+
 def _state(source: Measured, found: Sequence[Figure | None]) -> State:
-    wanted = sum(path is not None for path in source.paths)
+    wanted = sum(not isinstance(path, Empty) for path in source.paths)
     there = sum(figure is not None for figure in found)
     if not there:
         return "not yet measured"
@@ -249,7 +260,7 @@ def _files(sections: Iterable[ReportTable]) -> list[str]:
         mapping = TABLE_MAPPINGS[section.table.id]
         for source in (*mapping.rows.values(), *(extra.source for extra in mapping.extras)):
             if isinstance(source, Measured):
-                found |= {path.file for path in source.paths if path is not None}
+                found |= {path.file for path in source.paths if isinstance(path, JsonPath)}
     return sorted(found)
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "NO_GPD",
     "OTHER_SYSTEM",
     "Absent",
+    "Empty",
     "ExtraRow",
     "Measured",
     "RowSource",
@@ -23,19 +24,26 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Our figures for a row: a JSON path for each measure, None if there is no such figure."""
+class Empty:
+    """A cell without a figure of ours, with the reason: what would fill it, or why nothing can."""
 
-    paths: tuple[JsonPath | None, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Our figures for a row: for each measure a JSON path, or why there is no figure."""
+
+    paths: tuple[JsonPath | Empty, ...]
     note: str = ""
     """What differs from the paper, in data or in model."""
     run: str = ""
-    """Name in `research/runs.py` of the run that makes the figures; default: the table's."""
+    """Names in `research/runs.py` of the runs that make the figures; default: the table's."""
 
 
 @dataclass(frozen=True)
 class Absent:
-    """A row without a figure of ours, with the reason."""
+    """A row without a figure of ours, with the reason and what would fill it."""
 
     reason: str
 
@@ -64,9 +72,11 @@ class TableMapping:
     """An explanation of differences, as far as measured."""
 
 
-NO_ASNQ = Absent("ASNQ was not available; `askline data` reads it")
-NO_GPD = Absent("GPD has never been published")
-OTHER_SYSTEM = Absent("another group's system, not reimplemented here")
+NO_ASNQ = Absent("ASNQ was not available: its files would fill the row, `askline data` reads them")
+NO_GPD = Absent("GPD has never been published: only its owners can fill the row")
+OTHER_SYSTEM = Absent(
+    "another group's system, not reimplemented here: its code or weights would fill the row"
+)
 
 
 _GENERAL = {"share": 0.7}  # rows with 0.8 are of an earlier recipe
@@ -89,10 +99,8 @@ def adapted(task: str, measure: str) -> JsonPath:
     return json_path("transformers", "rows", rows, which, "test", measure)
 
 
-def light(table: str, row: str, measure: str) -> JsonPath:
+def light(table: str, row: str, measure: str, file: str = "light_rankers") -> JsonPath:
     """A light ranker's test figure, mean and standard deviation over seeds."""
     own = (table, {"row": row})
     name = f"test {measure}"
-    return json_path(
-        "light_rankers", *own, name, deviation=(*own, f"{name} ±"), seeds=(*own, "seeds")
-    )
+    return json_path(file, *own, name, deviation=(*own, f"{name} ±"), seeds=(*own, "seeds"))

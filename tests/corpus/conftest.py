@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
+from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from askline.corpus import Corpus
+from askline.corpus.document_store import full_checksum
 from askline.corpus.folder_storage import FolderStorage
+from askline.text.readers.sentence_blocks import unpack_block
 
 PAGES = {
     "lamps/rock.txt": (
@@ -44,3 +49,26 @@ def storage_of(corpus: Corpus) -> FolderStorage:
     """Where a corpus in a folder or in memory is kept, to look at what is stored."""
     assert isinstance(corpus._storage, FolderStorage)
     return corpus._storage
+
+
+def store_a_row_per_sentence(store: Path) -> None:
+    """Change a store to what versions before the blocks of sentences wrote."""
+    with closing(sqlite3.connect(store)) as connection, connection:
+        blocks = connection.execute("SELECT id, data FROM sentence_blocks ORDER BY id").fetchall()
+        numbers: Counter[int] = Counter()
+        headings: dict[tuple[int, str, str, str], int] = {}
+        for block_id, data in blocks:
+            document, first = block_id >> 32, block_id & 0xFFFFFFFF
+            for each in unpack_block(data, first):
+                context = document, each.heading, each.path, each.lead_in
+                if any(context[1:]) and context not in headings:
+                    headings[context] = numbers[document]
+                    numbers[document] += 1
+                values = *each[:5], headings.get(context), each.text, full_checksum(document, each)
+                marks = ", ".join("?" * (1 + len(values)))
+                connection.execute(f"INSERT INTO sentences VALUES ({marks})", (document, *values))
+        connection.executemany(
+            "INSERT INTO headings VALUES (?, ?, ?, ?, ?)",
+            ((own[0], number, *own[1:]) for own, number in headings.items()),
+        )
+        connection.execute("DELETE FROM sentence_blocks")

@@ -14,7 +14,7 @@ from askline.corpus.document_ids import id_problem
 from askline.corpus.folder_storage import STORE_NAME
 from askline.corpus.schema import MIGRATIONS, migrate
 
-from .conftest import write
+from .conftest import store_a_row_per_sentence, write
 
 LAST_WITH_ABSOLUTE_IDS = 3  # the number of migrations of such a store
 
@@ -109,6 +109,7 @@ def _old_index(folder: Path, pages: Path) -> None:
     """An index of the version before, in which ids were absolute paths."""
     with Corpus.open(folder.with_name("new"), ranker=None) as corpus:
         corpus.add(pages)
+    store_a_row_per_sentence(folder.with_name("new") / STORE_NAME)
     folder.mkdir()
     old = sqlite3.connect(folder / STORE_NAME, isolation_level=None)
     migrate(old, MIGRATIONS[:LAST_WITH_ABSOLUTE_IDS])

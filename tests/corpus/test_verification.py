@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,11 +13,12 @@ import pytest
 from askline.corpus import Corpus
 from askline.corpus import store as store_module
 from askline.corpus.folder_storage import STORE_NAME
-from askline.corpus.schema import MIGRATIONS
+from askline.corpus.schema import MIGRATIONS, SentenceRecord
 from askline.corpus.storage_errors import DamagedDocumentError
 from askline.errors import CorpusError
+from askline.text.readers.sentence_blocks import SentenceBlocks, unpack_block
 
-from .conftest import write
+from .conftest import store_a_row_per_sentence, write
 
 QUESTION = "Why does dough rise?"
 TEXTS = {"note": "Yeast needs sugar to make dough rise. It dies in hot water.", "plain": "Nothing."}
@@ -49,6 +51,21 @@ def _flip_bit(index: Path, within: bytes, *, bit: int = 8) -> None:
 def _change(index: Path, statement: str) -> None:
     with closing(sqlite3.connect(index / STORE_NAME)) as connection, connection:
         connection.execute(statement)
+
+
+def _change_sentences(
+    index: Path, name: str, change: Callable[[SentenceRecord], SentenceRecord]
+) -> None:
+    """Change the sentences of a document of one block, whose checksum stays the same."""
+    with closing(sqlite3.connect(index / STORE_NAME)) as connection, connection:
+        ((block_id, data),) = connection.execute(
+            "SELECT b.id, data FROM sentence_blocks b JOIN documents d ON b.id = d.id << 32 "
+            "WHERE name = ?",
+            (name,),
+        )
+        (block,) = SentenceBlocks.of(map(change, unpack_block(data, 0))).blocks
+        assert block != data
+        connection.execute("UPDATE sentence_blocks SET data = ? WHERE id = ?", (block, block_id))
 
 
 def test_an_intact_index_stays_as_it_is(index: Path) -> None:
@@ -88,10 +105,38 @@ def test_text_that_is_no_longer_utf8_names_its_document(index: Path) -> None:
         "UPDATE sentences SET place = place + 8 WHERE text LIKE 'Dough%'",
     ],
 )
-def test_damage_beside_the_text_is_an_error_too(index: Path, statement: str) -> None:
+def test_damage_beside_the_text_of_an_earlier_version_is_found(index: Path, statement: str) -> None:
+    store_a_row_per_sentence(index / STORE_NAME)
     _change(index, statement)
     with _open(index) as corpus, pytest.raises(DamagedDocumentError, match=r"'bread\.txt'"):
         corpus.ask(QUESTION)
+
+
+@pytest.mark.parametrize("field", ["end", "number", "heading", "lead_in"])
+def test_damage_beside_the_text_is_an_error_too(index: Path, field: str) -> None:
+    def change(sentence: SentenceRecord) -> SentenceRecord:
+        value = getattr(sentence, field)
+        return sentence._replace(**{field: value + ("x" if isinstance(value, str) else 8)})
+
+    _change_sentences(index, "bread.txt", change)
+    with _open(index) as corpus, pytest.raises(DamagedDocumentError, match=r"'bread\.txt'"):
+        corpus.ask(QUESTION)
+
+
+@pytest.mark.parametrize("data", ["'text'", "x''", "x'ffffffffffffffff'", "substr(data, 1, 30)"])
+def test_a_block_without_its_structure_stops_no_question(index: Path, data: str) -> None:
+    _change(
+        index,
+        f"UPDATE sentence_blocks SET data = {data} "
+        "WHERE id = (SELECT id << 32 FROM documents WHERE name = 'bread.txt')",
+    )
+    with _open(index) as corpus:
+        best = corpus.ask(QUESTION).best
+        assert best is not None
+        assert best.document == "note"
+        with pytest.raises(DamagedDocumentError):
+            corpus.sentences("bread.txt")
+        assert corpus.verify().restored == ("bread.txt",)
 
 
 def test_verify_reads_files_again_and_reports_texts_as_lost(index: Path, pages: Path) -> None:
@@ -117,8 +162,16 @@ def test_verify_reads_files_again_and_reports_texts_as_lost(index: Path, pages: 
     ("statement", "name"),
     [
         ("UPDATE documents SET name = 'broad.txt' WHERE name = 'bread.txt'", "broad.txt"),
-        ("DELETE FROM sentences WHERE text LIKE 'Salt slows%'", "bread.txt"),
-        ("UPDATE headings SET text = 'The stopped lens' WHERE number = 1", "lamps/lens.md"),
+        (
+            "DELETE FROM sentence_blocks WHERE id = "
+            "(SELECT id << 32 FROM documents WHERE name = 'bread.txt')",
+            "bread.txt",
+        ),
+        (
+            "INSERT INTO sentence_blocks SELECT id + 99, data, checksum FROM sentence_blocks "
+            "WHERE id = (SELECT id << 32 FROM documents WHERE name = 'lamps/lens.md')",
+            "lamps/lens.md",
+        ),
         ("UPDATE records SET row = row + 1 WHERE id = 'q2'", "faq.csv"),
         ("DELETE FROM records WHERE id = 'q2'", "faq.csv"),
     ],
@@ -132,6 +185,27 @@ def test_verify_finds_changes_outside_of_sentences(index: Path, statement: str, 
         assert names == sorted(
             ["bread.txt", "faq.csv", "lamps/lens.md", "lamps/rock.txt", "note", "plain"]
         )
+        assert corpus.verify().damaged == ()
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("DELETE FROM sentences WHERE text LIKE 'Salt slows%'", "bread.txt"),
+        ("UPDATE headings SET text = 'The stopped lens' WHERE number = 1", "lamps/lens.md"),
+    ],
+)
+def test_verify_finds_changes_in_a_store_of_an_earlier_version(
+    index: Path, statement: str, name: str
+) -> None:
+    store_a_row_per_sentence(index / STORE_NAME)
+    with _open(index) as corpus:
+        assert corpus.verify().damaged == ()
+        assert corpus.ask(QUESTION).best is not None
+    _change(index, statement)
+    with _open(index) as corpus:
+        report = corpus.verify()
+        assert (report.damaged, report.restored) == ((name,), (name,))
         assert corpus.verify().damaged == ()
 
 
@@ -165,6 +239,7 @@ def test_fifty_flipped_bits_are_found_and_repaired(tmp_path: Path) -> None:
 
 
 def test_a_store_of_an_earlier_version_gets_checksums(index: Path, pages: Path) -> None:
+    store_a_row_per_sentence(index / STORE_NAME)
     _change(index, "UPDATE sentences SET checksum = NULL")
     _change(index, "UPDATE records SET checksum = NULL")
     _change(index, "UPDATE documents SET checksum = NULL, table_rows = NULL")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from askline.errors import UnknownNameError
+from research.benchmarks.common import PUBLISHED
 from research.make_results import BEGIN, END, peers_table, readme_table, with_table
-from research.tables import Cell, Figure, ResultFiles, papers, report_tables, write_report
+from research.tables import Cell, Figure, ResultFiles, page, papers, report_tables, write_report
 from research.tables.charts import Axis, Chart, Series
 from research.tables.report_rows import (
     difference_text,
@@ -49,7 +51,7 @@ def results(tmp_path: Path) -> ResultFiles:
 
 def test_html_formats_code_and_colors_only_quality(results: ResultFiles, tmp_path: Path) -> None:
     page = write_report(results, tmp_path / "out").html.read_text("utf-8")
-    assert "<code>askline data</code> reads it" in page
+    assert "<code>askline data</code> reads them" in page
     assert page.count('<td class="down">−1.95</td>') == 1
     assert "`" not in page
 
@@ -69,6 +71,27 @@ def test_rows_that_are_not_available_give_a_reason(results: ResultFiles) -> None
     table = next(own for own in report_tables(results) if own.table.id == "cascade-3-gpd")
     assert {line.state for line in table.rows} == {"not available"}
     assert all("GPD" in line.note for line in table.rows)
+
+
+def test_every_empty_cell_says_what_would_fill_it() -> None:
+    published = ResultFiles(PUBLISHED)
+    for section in report_tables(published):
+        for row in (*section.rows, *section.extras):
+            for cell in row.cells:
+                assert (cell.ours is None) == bool(cell.empty), (section.table.id, row.name)
+    text = page(PUBLISHED)
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    bare = [line for line in rows if " – |" in line and "not yet measured" not in line]
+    assert [line for line in bare if "**" in line] == []
+
+
+def test_an_empty_cell_of_a_measured_row_has_a_note(results: ResultFiles, tmp_path: Path) -> None:
+    written = write_report(results, tmp_path / "out")
+    text = written.markdown.read_text("utf-8")
+    found = re.search(r"\| Rel-CNN \| \*\*67.90\*\* \| – \((\w)\) \| – \(\1\) \| – \(\1\) \|", text)
+    assert found
+    assert f"- {found[1]}: not yet measured: the command below would fill it." in text
+    assert f"<strong>– ({found[1]})</strong>" in written.html.read_text("utf-8")
 
 
 def test_only_some_papers(results: ResultFiles) -> None:

@@ -196,7 +196,7 @@ def test_errors_of_the_index_do_not_name_its_folder(tmp_path: Path) -> None:
         with writer_lock(folder):
             busy = running.post("/v1/documents", {"documents": [{"id": "a", "text": "A text."}]})
         with closing(sqlite3.connect(folder / "store.sqlite")) as connection:
-            connection.execute("DROP TABLE sentences")
+            connection.execute("DROP TABLE sentence_blocks")
         damaged = running.post("/v1/ask", {"question": "Which lens did Fresnel build?"})
         running.await_line(f"The job add failed: {folder} is being written by process")
         running.await_line(f"The job ask failed: {folder}")

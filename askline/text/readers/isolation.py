@@ -46,7 +46,8 @@ from .file_kinds import file_kind, sniff
 from .files import MAX_FILE_BYTES, read_document
 from .fork_server import ForkedProcess, ForkServer, is_supported, serve_forks
 from .offsets import Segments
-from .prepared import PassageColumns, PreparedFile, RowRecord, SentenceColumns, prepare_file
+from .prepared import PassageColumns, PreparedFile, RowRecord, prepare_file
+from .sentence_blocks import SentenceBlocks
 
 __all__ = [
     "DEFAULT_LIMITS",
@@ -529,7 +530,7 @@ class _ReplyUnpickler(pickle.Unpickler):
             PreparedFile,
             RowRecord,
             PassageColumns,
-            SentenceColumns,
+            SentenceBlocks,
         )
     }
 

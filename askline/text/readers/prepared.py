@@ -1,8 +1,8 @@
 """
-A file as an index stores it: its sentences as columns, and its passages with their words.
+A file as an index stores it: its sentences in packed blocks, and its passages with their words.
 
 This is most of the work of indexing, so that it is done in the reader processes, a column at a time
-and not sentence by sentence. The process that writes the index only stores the columns.
+and not sentence by sentence. The process that writes the index only stores the blocks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import count, repeat
+from itertools import repeat
 from typing import NamedTuple, Protocol
 
 from ...errors import Problem
@@ -22,17 +22,22 @@ from ..words import (
     texts_with_identifiers,
 )
 from .document import CELL_SEPARATOR, SENTENCE_KINDS, DocumentPart, ParsedDocument, Sentences
+from .sentence_blocks import (
+    CODE_KIND,
+    HEADING_KINDS,
+    NO_CONTEXT,
+    Context,
+    SentenceBlocks,
+    SentenceColumns,
+)
 
 __all__ = [
     "HEADING_SEPARATOR",
     "PASSAGE_CHARACTERS",
-    "Context",
     "IndexedPassage",
     "PassageColumns",
     "PreparedFile",
     "RowRecord",
-    "SentenceColumns",
-    "SentenceRecord",
     "WordsOf",
     "heading_line",
     "passage_ranges",
@@ -46,106 +51,7 @@ HEADING_SEPARATOR = " > "
 PASSAGE_CHARACTERS = 1000
 """Upper limit. Recall is the same from 700 upwards and lower at 400; longer passages cost more."""
 
-_CODE = SENTENCE_KINDS.index("code")
-_HEADINGS = frozenset(SENTENCE_KINDS.index(kind) for kind in ("heading", "columns"))
 _ROWS = frozenset(SENTENCE_KINDS.index(kind) for kind in ("row", "columns"))
-
-Context = tuple[str, str, str]
-"""The heading, the path of headings with one per line, and the lead-in."""
-_NO_CONTEXT: Context = ("", "", "")
-
-
-class SentenceRecord(NamedTuple):
-    """A sentence of a document, as an index stores it."""
-
-    ordinal: int
-    """The position of the sentence in its document, from 0."""
-    start: int
-    end: int
-    """Characters of the original."""
-    number: int
-    """The line, page, paragraph, slide or other unit, from 1."""
-    kind: int
-    """The position in SENTENCE_KINDS."""
-    heading: str
-    """The nearest heading above, with the names of the columns in a table."""
-    text: str
-    path: str = ""
-    """The headings above from the highest to the nearest, one per line."""
-    lead_in: str = ""
-    """The sentence with a colon that introduces the list or table of this sentence."""
-
-    @property
-    def headings(self) -> tuple[str, ...]:
-        """The path of headings from the highest to the nearest."""
-        return tuple(self.path.split("\n")) if self.path else ()
-
-    @property
-    def is_heading(self) -> bool:
-        """True for a heading and for the row that names the columns of a table."""
-        return self.kind in _HEADINGS
-
-    @property
-    def is_code(self) -> bool:
-        """True for a code block, which is shown beside an answer and is never one."""
-        return self.kind == _CODE
-
-    @property
-    def is_candidate(self) -> bool:
-        """Whether it can be an answer."""
-        return not (self.is_heading or self.is_code)
-
-
-class SentenceColumns:
-    """The sentences of a document, a column per field. Iteration gives the records."""
-
-    def __init__(
-        self,
-        starts: Sequence[int],
-        ends: Sequence[int],
-        numbers: Sequence[int],
-        kinds: Sequence[int],
-        contexts: Sequence[Context],
-        context_of: Sequence[int],
-        texts: Sequence[str],
-    ) -> None:
-        self.starts = starts
-        self.ends = ends
-        """Offsets in the original."""
-        self.numbers = numbers
-        """Lines, pages or other units, from 1."""
-        self.kinds = kinds
-        """Positions in SENTENCE_KINDS."""
-        self.contexts = contexts
-        """Distinct contexts in the order of their first sentence; the first is empty."""
-        self.context_of = context_of
-        """The position in `contexts` of each sentence."""
-        self.texts = texts
-
-    @classmethod
-    def of(cls, sentences: Iterable[SentenceRecord]) -> SentenceColumns:
-        """The columns of sentences in order, with ordinals from 0."""
-        if isinstance(sentences, SentenceColumns):
-            return sentences
-        numbers: dict[Context, int] = {_NO_CONTEXT: 0}
-        rows = [
-            (*place, numbers.setdefault((heading, path, lead_in), len(numbers)), text)
-            for _, *place, heading, text, path, lead_in in sentences
-        ]
-        columns = tuple(zip(*rows, strict=True)) if rows else ((),) * 6
-        starts, ends, units, kinds, context_of, texts = columns
-        return cls(starts, ends, units, kinds, list(numbers), context_of, texts)
-
-    def __len__(self) -> int:
-        return len(self.texts)
-
-    def __iter__(self) -> Iterator[SentenceRecord]:
-        for ordinal, start, end, number, kind, context, text in zip(
-            count(),
-            *(self.starts, self.ends, self.numbers, self.kinds, self.context_of, self.texts),
-        ):
-            heading, path, lead_in = self.contexts[context]
-            yield SentenceRecord(ordinal, start, end, number, kind, heading, text, path, lead_in)
 
 
 class IndexedPassage(NamedTuple):
@@ -193,7 +99,7 @@ class PreparedFile(NamedTuple):
     characters: int
     problems: tuple[Problem, ...]
     rows: list[RowRecord]
-    sentences: SentenceColumns
+    sentences: SentenceBlocks
     passages: PassageColumns
 
 
@@ -218,7 +124,7 @@ def prepare_file(document: ParsedDocument, sentences: Sentences) -> PreparedFile
     numbers = list(map(bisect_right, repeat(lines), places))
     if not lines or lines[0] > 0:
         numbers = [max(number, 1) for number in numbers]
-    distinct: dict[Context, int] = {_NO_CONTEXT: 0}
+    distinct: dict[Context, int] = {NO_CONTEXT: 0}
     clean = _replace_surrogates
     own = [
         distinct.setdefault((clean(heading), clean("\n".join(path)), clean(lead)), len(distinct))
@@ -243,7 +149,7 @@ def prepare_file(document: ParsedDocument, sentences: Sentences) -> PreparedFile
         len(text),
         document.problems,
         [_row_record(document, part) for part in document.parts],
-        columns,
+        columns.to_blocks(),
         _prepare_passages(title, columns),
     )
 
@@ -289,7 +195,7 @@ def passage_ranges(sentences: Iterable[tuple[int, Hashable, int]]) -> Iterator[t
     first, size, open_section, has_text = -1, 0, None, False
     at = -1
     for at, (kind, section, length) in enumerate(sentences):
-        is_heading = kind in _HEADINGS
+        is_heading = kind in HEADING_KINDS
         if first >= 0 and (
             is_heading or section != open_section or size + length > PASSAGE_CHARACTERS
         ):
@@ -301,7 +207,7 @@ def passage_ranges(sentences: Iterable[tuple[int, Hashable, int]]) -> Iterator[t
         if first < 0:
             first, size, open_section, has_text = at, 0, section, False
         size += length
-        if kind != _CODE:
+        if kind != CODE_KIND:
             has_text = True
     if first >= 0 and has_text:
         yield first, at

@@ -11,7 +11,12 @@ from askline.corpus.passages import indexed_passages
 from askline.text.readers import prepare_file, read_content
 from askline.text.readers.document import SENTENCE_KINDS
 from askline.text.readers.offsets import Segments
-from askline.text.readers.prepared import SentenceColumns
+from askline.text.readers.sentence_blocks import (
+    SentenceBlocks,
+    SentenceColumns,
+    SentenceRecord,
+    unpack_block,
+)
 
 PAGES = {
     "a.md": "# Lamp\n\nThe *lamp* was lit. It burns:\n\n- oil\n- gas &amp; `max_retry`\n\n"
@@ -58,6 +63,45 @@ def test_columns_of_records_give_the_records_back(tmp_path: Path) -> None:
     records = list(prepare_file(*read_content(path)).sentences)
     assert list(SentenceColumns.of(records)) == records
     assert list(SentenceColumns.of([])) == []
+
+
+@given(
+    st.lists(
+        st.builds(
+            SentenceRecord,
+            st.just(0),
+            *(st.integers(0, 2**32 - 1),) * 3,
+            st.integers(0, len(SENTENCE_KINDS) - 1),
+            st.sampled_from(["", "A", "Été"]),
+            st.text(st.characters(exclude_categories=["Cs"]), min_size=1),
+            st.sampled_from(["", "A\nB"]),
+            st.sampled_from(["", "See:"]),
+        ),
+        max_size=8,
+    ),
+    st.integers(0, 700),
+    st.integers(0, 700),
+)
+def test_blocks_give_the_records_back(some: list[SentenceRecord], first: int, length: int) -> None:
+    records = [each._replace(ordinal=at) for at, each in enumerate(some * 80)]
+    blocks = SentenceBlocks.of(iter(records))
+    assert len(blocks) == len(records)
+    assert list(blocks) == records
+    wanted = [
+        record
+        for block_first, block in zip(blocks.firsts, blocks.blocks, strict=True)
+        for record in unpack_block(block, block_first, first, first + length)
+    ]
+    assert wanted == records[first : first + length + 1]
+
+
+def test_blocks_are_of_some_thousand_characters() -> None:
+    texts = ["x" * 100] * 500 + ["y"] * 600 + ["z" * 50_000] * 2
+    records = [SentenceRecord(at, 0, 0, 1, 0, "", text) for at, text in enumerate(texts)]
+    blocks = SentenceBlocks.of(records)
+    assert list(blocks) == records
+    assert max(map(len, blocks.blocks[:-2])) < 15_000
+    assert len(blocks.blocks) < 15
 
 
 @given(
