@@ -42,6 +42,12 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _FORMULA_MARKS = re.compile(r"[\\{}&]")
+_MACRO = re.compile(
+    r"\\(?:re|provide)?newcommand\*?[ \t]{0,9}\{?\\(?P<name>[A-Za-z]{1,40})\}?[ \t]{0,9}"
+    r"\{(?P<body>[^{}#\n]{1,100})\}"
+)
+"""The definition of a command without arguments that stands for a short text."""
+_SIZE = re.compile(r"\{[-.\d]{1,9}(?:[a-z]{2}|\\[a-z]{1,20})?\}")  # the argument of an environment
 _GROUP_START = re.compile(r"[ \t]*(?:\n[ \t]*)?(?P<mark>[\[{])")
 _BRACKET = re.compile(r"\\.|[{}\[\]]", re.DOTALL)
 _TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]*\]\s*)?\{")
@@ -129,6 +135,10 @@ class _LatexReader:
         self.blocks = Blocks()
         self.title = ""
         self._source = source
+        self._macros = {
+            found["name"]: plain_formula(found["body"].replace("$", "{}").replace("~", " "))
+            for found in _MACRO.finditer(source)
+        }
         self._start = 0  # of the current block in the text
         self._kind: BlockKind = "text"
         self._level = 0  # of a heading
@@ -286,6 +296,8 @@ class _LatexReader:
         elif name in _WORDS:
             self._add(_WORDS[name], start, end)
             return end
+        elif name in self._macros:
+            self._add(self._macros[name], start, end)
         elif name == "tabularnewline":
             self._end_row(start)
         else:
@@ -326,7 +338,9 @@ class _LatexReader:
             self._tables += 1
             self._rows, self._row_start, self._first_row = 0, -1, -1
             return self._skip_groups(end, 3)
-        return self._skip_options(end)
+        end = self._skip_options(end)
+        size = _SIZE.match(self._source, end)
+        return size.end() if size else end
 
     def _add_code(self, first: int, last: int) -> None:
         code = self._source[first:last]

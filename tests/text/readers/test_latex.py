@@ -95,6 +95,8 @@ def test_offsets_slice_the_source_including_commands(tmp_path: Path) -> None:
         (r"\[ a = b \] $$c$$ text", "text"),
         (r"It is \[ a = b. \] Next $$c$$ one.", "It is . Next one."),
         (r"It has $2^{22}$ B, so \(b \ge \log_2 N\).", "It has 2^22 B, so b ≥ log _2 N."),
+        (r"\newcommand{\mus}{$\mu$s}It takes 25 \mus here.", "It takes 25 μs here."),
+        (r"\begin{spacing}{1.5}Text.\end{spacing}", "Text."),
         (r"50\% \& \$3 \_ \{x\}", "50% & $3 _ {x}"),
         ("a\n\nb", "a\nb"),
         (r"\begin{figure}[h]\includegraphics[w=1]{a}\caption{A lamp.}\end{figure}", "A lamp."),
