@@ -105,6 +105,7 @@ _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
 _OTHER_ASCII_MARKS = "!?"
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
 _OPERATORS = frozenset("=|")
+_INTERJECTIONS = frozenset("ah aha alas ay aye ha hark ho lo o oh".split())
 _OPENING_QUOTES = frozenset("'\"“‘`")
 _SECTION = re.compile(
     r"(?:Chapter|Section|Part|Appendix|Annex)[ \u00a0](?:\d{1,3}\.){0,5}\d{1,3}\Z", re.IGNORECASE
@@ -360,7 +361,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
         if mark[0] in ".…" and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
             return False  # `"ALTER TABLE ... RENAME"`
         if lower and following in _AFTER_QUESTION_MARK and not close and mark[0] in "!?":
-            return not _is_speech(text, at)
+            return not (word.lower() in _INTERJECTIONS or _is_speech(text, at))
         return not lower
     if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":
         return False

@@ -272,3 +272,4 @@ def test_the_title_of_a_section_behind_its_number() -> None:
     assert len(split_sentences("Letters, '+' '.' '_' are used. It is hot.")) == 2
     assert len(split_sentences("“Oh! what a lamp!” she said. “It is hot.”")) == 2
     assert len(split_sentences("It works! it is hot.")) == 2
+    assert len(split_sentences("It was then, oh! what a lamp. It is hot.")) == 2

@@ -147,11 +147,12 @@ _PLAIN_MARKS = (_BULLET_MARKS - frozenset("[")) | frozenset("-*+·^")
 _BULLETS: dict[str, frozenset[str]] = {
     **dict.fromkeys(("text", "mail", "pdf", "source", "yaml"), _PLAIN_MARKS),
     **dict.fromkeys(("html", "epub"), _BULLET_MARKS | frozenset("*")),
+    **dict.fromkeys(("pptx", "docx", "opendocument"), _BULLET_MARKS | frozenset("–")),
     **dict.fromkeys(("log", "subtitles", "csv", "jsonl"), frozenset()),
 }
 """The marks of items and notes that are no markup, by format; usually _BULLET_MARKS."""
 _PLAIN_BULLET = re.compile(
-    r"[-*+•‣▪◦●○■□➢·]\s{1,99}(?=[^\W_]|[\"'“‘(<\[`/$@~.]\S)|\*(?=[A-Z][a-z ][^*\n]{20})"
+    r"[-*+•‣▪◦●○■□➢·–]\s{1,99}(?=[^\W_]|[\"'“‘(<\[`/$@~.]\S)|\*(?=[A-Z][a-z ][^*\n]{20})"
     r"|\^\[\d{1,3}\]\s{1,9}(?=\w)|\[(?:\d{1,3}|\*)\]\s{1,9}(?=[A-Z][\w’' ])"
 )
 _DATA_KINDS = frozenset(("jsonl", "csv", "json", "yaml", "settings", "xml", "xlsx", "log"))
