@@ -84,14 +84,14 @@ RUNS: dict[str, Run] = _runs(
     ),
     Run(
         "cascade_runs",
-        "-m research.benchmarks.cascade_runs train candidates tests adapt join --data {data} "
+        "-m research.benchmarks.cascade_runs train candidates tests join --data {data} "
         "--general {general} --work {work} --device cuda --folder {cascade}",
         "20 min, one H200",
     ),
     Run(
         "adaptation",
         "-m research.benchmarks.adaptation measure --scores {adapted}",
-        "20 s, CPU; the training before it 7 min, one H200",
+        "20 s, CPU; the training before it 4 min, one H200",
     ),
     Run("cascade_cost", "-m research.benchmarks.cascade_cost --scores {scores}", "5 min, CPU"),
     Run("cascade_grid", "-m research.benchmarks.cascade_grid --scores {scores}", "10 s, CPU"),

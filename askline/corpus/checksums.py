@@ -30,8 +30,8 @@ _32_BITS = 0xFFFFFFFF
 def document_checksum(document_id: int, columns: Iterable[str | int | None]) -> int:
     """The checksum of the columns of a document that do not change while it is stored."""
     # SQLite stores a truth value as an integer.
-    values = (int(value) if isinstance(value, bool) else value for value in columns)
-    return crc32("\0".join(map(str, (document_id, *values))).encode())
+    values = [int(value) if isinstance(value, bool) else value for value in columns]
+    return crc32("\0".join(map(str, [document_id, *values])).encode())
 
 
 def block_checksum(document_id: int, first: int, block: bytes) -> int:

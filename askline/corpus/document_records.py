@@ -79,8 +79,7 @@ class StartedFile:
     state: os.stat_result
     content: Future[PreparedFile]
     version: str
-    limited_version: str
-    """The version to be stored if it exceeds the limits."""
+    limits: ReadLimits
     source: str | None = None
     """The absolute path that is stored."""
 
@@ -98,6 +97,7 @@ class StartedFile:
         try:
             content = self.content.result()
         except DataError as error:
+            os.close(os.open(self.path, os.O_RDONLY))  # without permission, it is not its content
             after = self.path.stat()
             if (after.st_size, after.st_mtime_ns) != (size, self.state.st_mtime_ns):
                 return FileReport(self.name, "failed", error.problems)  # it is being written
@@ -106,7 +106,9 @@ class StartedFile:
             record = DocumentRecord(
                 self.name,
                 sha256="",
-                reader_version=self.limited_version if is_limit else self.version,
+                reader_version=(
+                    _limited_version(self.version, self.limits) if is_limit else self.version
+                ),
                 size=size,
                 modified=modified,
                 problem=first.message,
@@ -143,15 +145,17 @@ def start_reading(
     try:
         state = path.stat()
         version = _version(path, pool.columns)
-        versions = (version, _limited_version(version, pool.limits))
-        if stored is not None and stored.reader_version in versions:
+        if stored is not None and stored.reader_version in (
+            version,
+            _limited_version(version, pool.limits),
+        ):
             if (stored.size, stored.modified) == (state.st_size, state.st_mtime_ns):
                 return _stored_report(path, name, stored)
             if stored.sha256 and stored.sha256 == _sha256(path):
                 report = _stored_report(path, name, stored)
                 return UnchangedFile(name, state.st_size, _reliable_date(state), report)
-        os.close(os.open(path, os.O_RDONLY))  # a missing permission is no problem of the content
-        return StartedFile(path, name, state, pool.submit_prepared(path), *versions, source)
+        content = pool.submit_prepared(path, state)
+        return StartedFile(path, name, state, content, version, pool.limits, source)
     except OSError as error:
         return _os_error_report(path, name, error)
 

@@ -12,6 +12,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, Protocol
 
 from ..errors import CorpusError, NotReadReason
@@ -64,6 +65,8 @@ WHERE s.document = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal
 SELECT_TEXTS = "coalesce(h.text, ''), s.text, coalesce(h.path, ''), coalesce(h.lead_in, '')"
 _SELECT_UNCHECKED = SELECT_SENTENCES.format(columns=SELECT_TEXTS)
 _SELECT_CHECKED = SELECT_SENTENCES.format(columns=f"{SELECT_TEXTS}, s.checksum")
+_VALUES = attrgetter(*DOCUMENT_COLUMNS.values())
+_CHECKED = itemgetter(*map([*DOCUMENT_COLUMNS, "sentences", "table_rows"].index, CHECKED_COLUMNS))
 RECORD_COLUMNS = "document first row id checksum".split()
 
 
@@ -561,11 +564,8 @@ class DocumentRows:
         self.records = [
             (document_id, *row, row_checksum(document_id, row)) for row in document.rows
         ]
-        self.values = [getattr(document, field) for field in DOCUMENT_COLUMNS.values()]
+        self.values: tuple[Any, ...] = _VALUES(document)
         """Of the columns of DOCUMENT_COLUMNS."""
-        fields = dict(zip(DOCUMENT_COLUMNS, self.values, strict=True))
         self.totals = self.count, len(self.records)
         """The columns `sentences` and `table_rows`."""
-        fields["sentences"], fields["table_rows"] = self.totals
-        columns = map(fields.__getitem__, CHECKED_COLUMNS)
-        self.checksum = document_checksum(document_id, columns)
+        self.checksum = document_checksum(document_id, _CHECKED((*self.values, *self.totals)))

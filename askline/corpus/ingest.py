@@ -59,10 +59,10 @@ OnFile = Callable[[FileReport], None]
 
 # A transaction ends when one of these is exceeded.
 _BATCH_CHARACTERS = 4_000_000
-_BATCH_FILES = 500
+_BATCH_FILES = 1000
 _BATCH_SECONDS = 2.0
 # Files that are read ahead, while others are written.
-_AHEAD_FILES_PER_PROCESS = 128
+_AHEAD_FILES_PER_PROCESS = 250
 _AHEAD_BYTES = 16 * 2**20
 
 

@@ -58,7 +58,9 @@ class RetrievalOptions:
     soft_match: float = 1.0
     """Weight of the match of word vectors in the score of a sentence."""
     own_match: bool = True
-    """Whether every fourth sentence is chosen by its own match among more passages."""
+    """Whether some sentences are chosen by their own match among more passages."""
+    sentence_vectors: bool = True
+    """Whether the sentences found are scored again, by all matches and by sentence vectors."""
 
 
 class TermIndex(NamedTuple):

@@ -16,16 +16,18 @@ from textwrap import indent
 from typing import Protocol, cast, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..rankers.requests import check_question
 from ..text.readers.document import PlaceUnit
 from .document_store import DocumentReader
 from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex, passage_heading
-from .question_terms import RetrievalOptions, TermIndex, question_terms
+from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms
 from .results import DocumentSentence, RetrievedSentence
 from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
+from .sentence_vectors import cosines, load_sentence_vectors
 from .similar_words import SimilarWords, load_similar_words
-from .text_match import TextMatches, match_texts
+from .text_match import SplitTexts, TextMatches, match_texts
 
 __all__ = [
     "HasNeighbors",
@@ -45,6 +47,16 @@ _WIDE_PASSAGES_PER_SENTENCE = 2.0
 _MIN_PASSAGES = 10
 _CHOSEN_BY_OWN_MATCH = 4
 """Every fourth sentence is chosen by its own match (research/notes/corpus.md has the figures)."""
+_WITH_VECTORS_BY_OWN_MATCH = 2
+"""With sentence vectors, every second."""
+_CONSIDERED = 4
+"""Sentences per requested one whose vectors are compared with that of the question."""
+_FACTORS = (2.78, -1.46, 2.39, 1.29, 3.5, -0.4, 0.01, 5.81, 1.91)
+"""
+Weights of the passage's score, of the sentence's BM25 and soft match without and with its titles,
+of the logarithms of the passage's rank and the sentence's length, and of both cosines
+(`python -m research.recipes.sentence_vectors fit`).
+"""
 CODE_INDENT = "    "
 """Before each line of code among the neighbors of a sentence."""
 
@@ -146,9 +158,10 @@ class LexicalRetriever(StoreRetriever):
 
     The score of a sentence is that of its passage plus its own, both with the inverse document
     frequencies of the corpus, plus the soft match of its words with those of the question, by their
-    vectors. Three of four sentences are those with the best scores in the best passages. The fourth
-    is chosen by its own match, its title, headings and lead-in included, among four times as many
-    passages: a long passage can have one sentence that answers and many other words.
+    vectors. The best by this score, and the best by their own match with title, headings and
+    lead-in included, are then scored by all of these and by their sentence vectors. Half of the
+    sentences are chosen by this second score, and half by their own match: a long passage can have
+    one sentence that answers and many other words.
 
     Headings and code are indexed with the passages around them and are never returned. Neither are
     sentences that contain nothing but words of the question.
@@ -185,17 +198,80 @@ class LexicalRetriever(StoreRetriever):
         matches = match_texts(texts, terms, self._search.stem, self._soft_words)
         scores = matches.scores(options.soft_match) + [hit.score for hit, _ in pairs]
         usable = np.flatnonzero(~matches.repeats)
-        best_hits = set(hits[:first])
-        in_best = [at for at in usable.tolist() if pairs[at][0] in best_hits]
-        order = sorted(in_best, key=lambda at: -scores[at])
-        if len(hits) > first:
-            match = self._with_titles(pairs, matches).scores(options.soft_match)
-            order = _take_in_turn(order, sorted(usable.tolist(), key=lambda at: -match[at]), k)
+        if options.sentence_vectors:
+            order, scores = self._best_by_vectors(question, k, pairs, matches, scores)
+        else:
+            best_hits = set(hits[:first])
+            in_best = [at for at in usable.tolist() if pairs[at][0] in best_hits]
+            order = sorted(in_best, key=lambda at: -scores[at])
+            if len(hits) > first:
+                titled = matches.under(*self._contexts(pairs, terms))
+                by_match = _best_first(usable, titled.scores(options.soft_match))
+                order = _take_in_turn(order, by_match, k, _CHOSEN_BY_OWN_MATCH)
         kept = sorted(order[:k], key=lambda at: -scores[at])
         return self._with_documents([(*pairs[at], float(scores[at])) for at in kept])
 
-    def _with_titles(self, pairs: Sequence[_Found], matches: TextMatches) -> TextMatches:
-        """The matches of sentences together with the title, headings and lead-in of each."""
+    def _best_by_vectors(
+        self,
+        question: str,
+        k: int,
+        pairs: Sequence[_Found],
+        matches: TextMatches,
+        scores: NDArray[np.float64],
+    ) -> tuple[list[int], NDArray[np.float64]]:
+        """The positions of `k` sentences, and scores of all, minus infinity if not considered."""
+        rows, features, by_match = self.features(question, k, pairs, matches, scores)
+        learned = np.full(len(pairs), -np.inf)
+        learned[rows] = features @ _FACTORS
+        order = _best_first(rows, learned)
+        return _take_in_turn(order, by_match, k, _WITH_VECTORS_BY_OWN_MATCH), learned
+
+    def features(
+        self,
+        question: str,
+        k: int,
+        pairs: Sequence[_Found],
+        matches: TextMatches,
+        scores: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
+        """
+        The positions that are considered, (rows,), and what is known of them, (rows, features).
+
+        The last is the same positions by their own match, best first.
+        """
+        contexts, positions = self._contexts(pairs, matches.terms)
+        titled = matches.under(contexts, positions)
+        match = titled.scores(self._options.soft_match)
+        usable = np.flatnonzero(~matches.repeats)
+        by_match = _best_first(usable, match)
+        by_score = _best_first(usable, scores)
+        considered = _take_in_turn(by_score, by_match, _CONSIDERED * k, _WITH_VECTORS_BY_OWN_MATCH)
+        rows = np.array(considered, np.int64)
+        vectors = load_sentence_vectors()
+        (question_vector,) = vectors.sums(SplitTexts.of([question]))
+        own = vectors.sums(matches.split.take(rows))
+        used, place = np.unique(positions[rows], return_inverse=True)
+        above = vectors.sums(contexts.split.take(used))[place]
+        ranks = {hit: rank for rank, hit in enumerate(dict.fromkeys(hit for hit, _ in pairs))}
+        hits = [pairs[at][0] for at in considered]
+        weight = max(1.0, sum(matches.terms.words.values()))
+        features = (
+            np.array([hit.score for hit in hits]) / weight,
+            matches.bm25()[rows] / weight,
+            matches.soft()[rows] / weight,
+            titled.bm25()[rows] / weight,
+            titled.soft()[rows] / weight,
+            np.log1p([ranks[hit] for hit in hits]),
+            np.log1p(matches.lengths[rows]),
+            cosines(own, question_vector),
+            cosines(own + above, question_vector),
+        )
+        return rows, np.stack(features, axis=1), _best_first(rows, match)
+
+    def _contexts(
+        self, pairs: Sequence[_Found], terms: QuestionTerms
+    ) -> tuple[TextMatches, NDArray[np.int64]]:
+        """The titles, headings and lead-ins of sentences, and which of them each sentence has."""
         headers = self._store.documents({hit.document_id for hit, _ in pairs})
         titles = {document_id: header.title for document_id, header in headers.items()}
         above = [
@@ -203,8 +279,8 @@ class LexicalRetriever(StoreRetriever):
             for hit, sentence in pairs
         ]
         numbers = {text: number for number, text in enumerate(dict.fromkeys(above))}
-        contexts = match_texts(list(numbers), matches.terms, self._search.stem, self._soft_words)
-        return matches.under(contexts, [numbers[text] for text in above])
+        contexts = match_texts(list(numbers), terms, self._search.stem, self._soft_words)
+        return contexts, np.array([numbers[text] for text in above], np.int64)
 
     @property
     def _soft_words(self) -> SimilarWords | None:
@@ -233,14 +309,22 @@ class LexicalRetriever(StoreRetriever):
         ]
 
 
-def _take_in_turn(by_score: Sequence[int], by_match: Sequence[int], k: int) -> list[int]:
-    """`k` different positions, every fourth from the second list, in the order of both."""
+def _best_first(positions: NDArray[np.int64], scores: NDArray[np.float64]) -> list[int]:
+    """Positions by their scores; equal scores keep the order of the positions."""
+    order = np.argsort(-scores[positions], kind="stable")
+    return list(map(int, positions[order]))
+
+
+def _take_in_turn(
+    by_score: Sequence[int], by_match: Sequence[int], k: int, every: int
+) -> list[int]:
+    """`k` different positions, one of `every` from the second list, in the order of both."""
     left = {False: iter(by_score), True: iter(by_match)}
     taken: dict[int, None] = {}
     turn = 0
     while len(taken) < k and left:
         turn += 1
-        second = True in left and (turn % _CHOSEN_BY_OWN_MATCH == 0 or False not in left)
+        second = True in left and (turn % every == 0 or False not in left)
         position = next((at for at in left[second] if at not in taken), None)
         if position is None:
             del left[second]

@@ -53,6 +53,7 @@ _NAMES_PER_QUERY = 500
 _NEW_DOCUMENT_COLUMNS = (
     *("id", *DOCUMENT_COLUMNS, "sentences", "table_rows", "checksum", "generation"),
 )
+_LOG_PAGES = 4_000  # of 4 KB
 _QUICK_CHECK_BYTES = 8 * 2**20  # about 15 ms; a sample of a larger store takes 3 ms
 _BLOCK_BITS = 32
 """The id of a block is that of its document, shifted by as much, plus its first sentence."""
@@ -564,6 +565,8 @@ def _connect(database: str) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")  # committed data survives a power failure
+        # By default the log is copied into the store, and both are flushed, at nearly every commit.
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
         # SQLite opens the file at the first query, so that errors are raised here.
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:

@@ -54,6 +54,13 @@ class SplitTexts:
             tokens, texts_of = tokens[order], texts_of[order]
         return cls(list(rows), tokens, np.bincount(texts_of, minlength=len(texts)))
 
+    def take(self, positions: NDArray[np.int64]) -> SplitTexts:
+        """The texts at these positions, in this order."""
+        starts, lengths = np.cumsum(self.lengths) - self.lengths, self.lengths[positions]
+        first = np.cumsum(lengths) - lengths
+        places = np.repeat(starts[positions] - first, lengths) + np.arange(lengths.sum())
+        return SplitTexts(self.words, self.tokens[places], lengths)
+
     @property
     def texts_of_tokens(self) -> NDArray[np.int64]:
         """The position of the text of each token."""
@@ -72,8 +79,10 @@ class TextMatches:
     lengths: NDArray[np.int64]
     repeats: NDArray[np.bool_]
     """Whether a text has nothing but words of the question."""
+    split: SplitTexts
+    """The texts without contexts."""
 
-    def under(self, contexts: TextMatches, positions: Sequence[int]) -> TextMatches:
+    def under(self, contexts: TextMatches, positions: NDArray[np.int64]) -> TextMatches:
         """The matches of texts with the words of a context added, `positions` names each one's."""
         cosines = self.cosines
         if cosines is not None and contexts.cosines is not None:
@@ -84,16 +93,24 @@ class TextMatches:
             cosines,
             self.lengths + contexts.lengths[positions],
             self.repeats & contexts.repeats[positions],
+            self.split,
         )
 
     def scores(self, soft_match: float) -> NDArray[np.float64]:
         """BM25 plus `soft_match` times the weighted sum of cosines, (texts,)."""
+        return self.bm25() + soft_match * self.soft()
+
+    def bm25(self) -> NDArray[np.float64]:
+        """The BM25 score of each text."""
         weights = np.fromiter(self.terms.weights.values(), np.float64)
-        scores = bm25_of_counts(self.counts, self.lengths, weights)
-        if self.cosines is not None:
-            word_weights = np.fromiter(self.terms.words.values(), np.float64)
-            scores += soft_match * (self.cosines * word_weights).sum(axis=1)
-        return scores
+        return bm25_of_counts(self.counts, self.lengths, weights)
+
+    def soft(self) -> NDArray[np.float64]:
+        """The sum of the cosines of each text, each weighted by its question word; 0 without."""
+        if self.cosines is None:
+            return np.zeros(len(self.lengths))
+        word_weights = np.fromiter(self.terms.words.values(), np.float64)
+        return np.asarray((self.cosines * word_weights).sum(axis=1))
 
 
 def match_texts(
@@ -119,6 +136,7 @@ def match_texts(
         None if similar is None else _best_cosines(split, list(terms.words), similar),
         split.lengths,
         others == 0,
+        split,
     )
 
 

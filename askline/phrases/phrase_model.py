@@ -14,6 +14,7 @@ row. Everything is checked against the sizes in the config, which is written las
 from __future__ import annotations
 
 import hashlib
+import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
@@ -64,6 +65,7 @@ Ints = NDArray[np.int32]
 Tensors = dict[str, NDArray[Any]]
 _LEXICAL_SIZE = 128  # of the keys and queries that weight words
 _SPAN_HIDDEN = 128  # of the layer that scores the ends of spans
+_PUNCTUATION = string.punctuation + "«»“”‘’–—…"
 _WINDOWS_PER_BATCH = 64  # windows of a long text that are encoded at a time
 
 
@@ -145,6 +147,7 @@ class PhraseModel:
         self.config = config
         self._encoder, self._heads, self._tokenizer = encoder, PhraseHeads(heads), tokenizer
         self._threads = threads or WorkerThreads()
+        self._minor = _minor_tokens(config, tokenizer)
 
     @classmethod
     def load(
@@ -305,7 +308,10 @@ class PhraseModel:
         """The candidates of a window; without `outputs`, it is encoded first."""
         states, cache = outputs or self._encoder.encode(window.tokens)
         starts, ends = self._heads.span_log_probabilities(states, window)
-        spans, log_probabilities = decode_spans(starts, ends, limit=limit, decoding=decoding)
+        minor = None if self._minor is None else self._minor[window.tokens]
+        spans, log_probabilities = decode_spans(
+            starts, ends, limit=limit, decoding=decoding, minor=minor
+        )
         places = zip(
             window.starts[spans[:, 0]], window.ends[spans[:, 1]], log_probabilities, strict=True
         )
@@ -330,6 +336,16 @@ class PhraseModel:
         return tokens[best].astype(np.int32), np.take_along_axis(weights, best, 1)
 
 
+def _minor_tokens(config: PhraseConfig, tokenizer: Any) -> NDArray[np.bool_] | None:
+    """Which tokens of the vocabulary are articles or punctuation; None without articles."""
+    if not config.articles:
+        return None
+    tokens = map(tokenizer.token_to_id, (*config.articles, *_PUNCTUATION))
+    minor = np.zeros(config.encoder.vocabulary, bool)
+    minor[[token for token in tokens if token is not None]] = True
+    return minor
+
+
 @dataclass(frozen=True, slots=True)
 class PhraseConfig:
     """The `config.json` of a phrase model."""
@@ -344,6 +360,8 @@ class PhraseConfig:
     overlap: int = 128
     identity: str = ""
     """A digest of the weights: vectors of different models cannot be compared."""
+    articles: tuple[str, ...] = ()
+    """Candidates that differ only by these words or punctuation at their ends count as one."""
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every tensor, as float."""
@@ -426,12 +444,14 @@ def _read_config(folder: ModelFolder) -> PhraseConfig:
     path = folder.path / "config.json"
     given = {field.name: folder.config.get(field.name) for field in fields(PhraseConfig)}
     try:
+        given["articles"] = tuple(given["articles"] or ())
         encoder = EncoderConfig.from_entry(folder.config["encoder"])
         config = PhraseConfig(**{**given, "encoder": encoder})  # type: ignore[arg-type]
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from error
     sizes = [config.size, config.words, config.window, config.overlap]
     valid_sizes = all(isinstance(size, int) and size >= 0 for size in sizes)
+    valid_sizes &= all(isinstance(word, str) for word in config.articles)
     if config.form not in get_args(PhraseForm) or not valid_sizes or list(encoder.problems()):
         raise ModelError(f"{path} must have valid sizes and a form, got {given}.")
     return config

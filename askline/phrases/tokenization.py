@@ -104,6 +104,9 @@ class _WordPieceTokenizer:
     def get_vocab_size(self) -> int:
         return max(self._word_piece.vocabulary.values()) + 1
 
+    def token_to_id(self, token: str) -> int | None:
+        return self._word_piece.vocabulary.get(token)
+
     def to_str(self) -> str:
         """The content of the tokenizer file."""
         return self._path.read_text("utf-8")

@@ -97,8 +97,11 @@ def identifier_words(text: str) -> list[str]:
 
 def texts_with_identifiers(texts: Sequence[str]) -> set[int]:
     """The positions of the texts that may have `identifier_words`; faster than text by text."""
+    tokens = _identifier_tokens(" ".join(texts))
+    if not tokens:
+        return set()
     starts = list(accumulate((len(text) + 1 for text in texts), initial=0))
-    return {bisect_right(starts, start) - 1 for start, _ in _identifier_tokens(" ".join(texts))}
+    return {bisect_right(starts, start) - 1 for start, _ in tokens}
 
 
 def identifier_words_flat(texts: Sequence[str]) -> list[tuple[int, str]]:
@@ -117,6 +120,8 @@ def _identifier_tokens(text: str) -> list[tuple[int, int]]:
     shape = text.encode("ascii", "replace").translate(_SHAPES)
     tokens = set()
     for spot in _IDENTIFIER_SPOTS:
+        if spot[:1] not in shape:  # much faster than the search for several characters
+            continue
         end, at = 0, shape.find(spot)
         while at >= 0:
             start = shape.rfind(b" ", 0, at) + 1

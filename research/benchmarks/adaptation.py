@@ -16,7 +16,7 @@ The shipped cascade adapted to WikiQA and TrecQA, trained on one GPU in a few mi
   train with nine seeds (`final`); `soup` has the mean weights of three of them.
 - `times`: seconds per question on the idle GPU.
 
-`measure` needs no GPU. It scores a test set only for the start and the recipe that were chosen.
+`measure` needs no GPU. It scores the test set only for the start and the recipe that were chosen.
 Writes research/results/adaptation.json.
 """
 
@@ -412,8 +412,6 @@ def times(world: World) -> Outcome:
             score_pairs(network, own.table, own.template, first, second)
             taken.append(time.perf_counter() - begun)
         row[str(count)] = {"seconds": round(median(taken[len(taken) // 4 :]), 5)}
-        if world.device == "cuda":
-            row[str(count)]["MiB"] = round(torch.cuda.max_memory_allocated() / 2**20)
     return row, {}
 
 
@@ -579,7 +577,7 @@ class Measured:
         return {each: round(100 * float(found[each].mean()), 2) for each in MEASURES}
 
     def by_depth(self, label: str, name: str) -> dict[str, Row]:
-        """A row per classifier, and one per α with the depths of the paper."""
+        """A row per classifier, and two per α: at the depths of the paper, and at all that ship."""
         scores = self.scores[f"{label}|{name}"]
         by_depth = dict(zip(ALL_DEPTHS, scores.astype(np.float64), strict=True))
         rows = {
@@ -587,10 +585,11 @@ class Measured:
             for depth, own in by_depth.items()
         }
         sizes = [len(question.candidates) for question in self.questions(name)]
-        paper = {depth: by_depth[depth] for depth in PAPER_DEPTHS}
-        for alpha in ALPHAS:
-            made, cost = in_sequence(paper, sizes, alpha, sharing=True)
-            rows[f"alpha {alpha}"] = self.row(name, made) | {"cost": round(float(cost), 3)}
+        for label, depths in (("", PAPER_DEPTHS), (", all that ship", ALL_DEPTHS[:-1])):
+            chosen = {depth: by_depth[depth] for depth in depths}
+            for alpha in ALPHAS:
+                made, cost = in_sequence(chosen, sizes, alpha, sharing=True)
+                rows[f"alpha {alpha}{label}"] = self.row(name, made) | {"cost": round(cost, 3)}
         return rows
 
     def labels(self, prefix: str) -> list[str]:
@@ -614,9 +613,11 @@ def over_seeds(runs: Sequence[Mapping[str, Row]]) -> dict[str, Row]:
 def measure(options: argparse.Namespace) -> None:
     """Measure the scores, choose on dev, and save."""
     own = Measured(options.scores)
-    rows = own.record["rows"]
+    rows = dict(own.record["rows"])
+    seconds = {count: row["seconds"] for count, row in rows.pop("times", {}).items()}
     figures: Row = {
         **{name: own.record[name] for name in ("device", "torch", "chosen", "wall", "left out")},
+        "seconds per question": seconds,
         "runs": rows,
         "layer 12 fitted": {
             name: own.by_depth("fit", name)
@@ -637,24 +638,20 @@ def measure(options: argparse.Namespace) -> None:
 
 def adapted_alone(own: Measured) -> Row:
     """
-    Ten layers adapted to WikiQA; single runs or means of three, whichever is better on dev.
+    Ten layers adapted to WikiQA: single runs, and means of the weights of three.
 
-    The test set is measured for that one only.
+    `chosen` is the better of the two on dev; the other one is reported beside it.
     """
     kinds = {"single": own.labels("final "), "mean of three": own.labels("soup ")}
-    dev = {
-        kind: over_seeds([{"dev": own.row("wikiqa-dev", own.scores[f"{label}|wikiqa-dev"][-1])}
-                          for label in labels])["dev"]
-        for kind, labels in kinds.items() if labels
-    }  # fmt: skip
-    chosen = max(dev, key=lambda kind: dev[kind]["MAP"])
-    test = over_seeds(
-        [
-            {"test": own.row("wikiqa-test", own.scores[f"{label}|wikiqa-test"][-1])}
-            for label in kinds[chosen]
-        ]
-    )
-    return {"dev": dev, "chosen": chosen, **test}
+    found: Row = {}
+    for part in ("dev", "test"):
+        name = f"wikiqa-{part}"
+        found[part] = {
+            kind: over_seeds([{name: own.row(name, own.scores[f"{label}|{name}"][-1])}
+                              for label in labels])[name]
+            for kind, labels in kinds.items() if labels
+        }  # fmt: skip
+    return {"chosen": max(found["dev"], key=lambda kind: found["dev"][kind]["MAP"]), **found}
 
 
 def main() -> None:

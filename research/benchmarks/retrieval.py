@@ -56,6 +56,7 @@ BEFORE = RetrievalOptions(
     corrected=0.0,
     soft_match=0.0,
     own_match=False,
+    sentence_vectors=False,
 )
 PARTS = (
     "stop_words",
@@ -66,6 +67,7 @@ PARTS = (
     "corrected",
     "soft_match",
     "own_match",
+    "sentence_vectors",
 )
 SHIFTS = {
     "SQuADShifts wiki": "squadshifts/new_wiki_v1.0.json",

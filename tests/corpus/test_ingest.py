@@ -33,7 +33,7 @@ def _sums(report: AddReport) -> tuple[int, int, int, int, int]:
 def no_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make reading a file an error; looking at its size and date is allowed."""
 
-    def refuse(pool: ReaderPool, path: Path) -> None:
+    def refuse(pool: ReaderPool, path: Path, state: os.stat_result) -> None:
         raise AssertionError(f"{path} was read again")
 
     monkeypatch.setattr(ReaderPool, "submit_prepared", refuse)
@@ -157,10 +157,10 @@ def test_a_file_that_becomes_unreadable_no_longer_answers(corpus: Corpus, pages:
 def test_a_file_deleted_while_it_is_read_is_a_problem(
     corpus: Corpus, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(pool: ReaderPool, path: Path) -> object:
+    def read(pool: ReaderPool, path: Path, state: os.stat_result) -> object:
         if path.name == "bread.txt":
             path.unlink()
-        return submit(pool, path)
+        return submit(pool, path, state)
 
     submit = ReaderPool.submit_prepared
     monkeypatch.setattr(ReaderPool, "submit_prepared", read)
@@ -327,9 +327,9 @@ def test_a_file_over_a_limit_is_reported_and_read_again_when_the_limit_changes(
     submitted: list[str] = []
     submit = ReaderPool.submit_prepared
 
-    def record(pool: ReaderPool, path: Path) -> object:
+    def record(pool: ReaderPool, path: Path, state: os.stat_result) -> object:
         submitted.append(path.name)
-        return submit(pool, path)
+        return submit(pool, path, state)
 
     monkeypatch.setattr(ReaderPool, "submit_prepared", record)
     assert corpus.add(pages, read_seconds=0.5).problems == (problem,)

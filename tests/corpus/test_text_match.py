@@ -63,7 +63,7 @@ def test_a_text_that_has_only_words_of_the_question_repeats_it() -> None:
 def test_a_context_adds_its_words_to_each_text_under_it(similar: SimilarWords) -> None:
     texts, contexts = ["it is old", "the lamp"], ["film", "number"]
     both = match_texts(texts, TERMS, unchanged, similar).under(
-        match_texts(contexts, TERMS, unchanged, similar), [0, 1]
+        match_texts(contexts, TERMS, unchanged, similar), np.array([0, 1])
     )
     together = match_texts(["it is old film", "the lamp number"], TERMS, unchanged, similar)
     assert both.scores(1.0) == pytest.approx(together.scores(1.0))

@@ -56,6 +56,22 @@ def test_joint_agrees_with_trying_every_span() -> None:
     assert log_probabilities == pytest.approx([score for score, _, _ in every[:7]])
 
 
+def test_spans_that_differ_by_minor_tokens_are_one() -> None:
+    # "the red house ." with an article and a full stop that do not count at the ends
+    starts = np.log(np.array([0.5, 0.4, 0.1, 1e-9], np.float32))
+    ends = np.log(np.array([[0.1, 0.2, 0.5, 0.2]] * 4, np.float32))
+    ends[1:, 3] = ends[2:, 2] = ends[3:, 1] = NO  # they would end after the text
+    minor = np.array([True, False, False, True])
+    spans, log_probabilities = decode_spans(starts, ends, limit=10, minor=minor)
+    # "the red house" stands for "red house", "the red house ." and "red house ."
+    assert [0, 2] in spans.tolist()
+    assert not {(0, 3), (1, 2), (1, 3)} & {tuple(span) for span in spans.tolist()}
+    # "the" and "." alone have no other token, so neither is a variant of anything
+    assert {(0, 0), (3, 3)} <= {tuple(span) for span in spans.tolist()}
+    assert list(log_probabilities) == sorted(log_probabilities, reverse=True)
+    assert len(decode_spans(starts, ends, limit=2, minor=minor)[0]) == 2
+
+
 def test_bad_settings_are_refused() -> None:
     with pytest.raises(InputError, match="limit and beam must be at least 1, got 0 and 2"):
         decode_spans(*_tables(), limit=0)

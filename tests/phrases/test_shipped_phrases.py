@@ -72,6 +72,17 @@ def test_the_french_one_answers() -> None:
     assert coded.phrases[int(np.argmax(scores))].text == "Gustave Eiffel"
 
 
+def test_french_candidates_differ_by_more_than_an_article() -> None:
+    text = "Le viaduc de Garabit, construit par Gustave Eiffel, franchit la Truyère (en Auvergne)."
+    found = PhraseModel.load(language="fr", threads=1).extract(text)
+    places = {(phrase.start, phrase.end) for phrase in found}
+    assert len({start for start, end in places if text[start:end].endswith("viaduc")}) == 1
+    assert len({start for start, end in places if text[start:end].endswith("Truyère")}) >= 1
+    for start, end in places:  # "la Truyère" or "Truyère", never both
+        if text[start:].startswith(("Le ", "la ")):
+            assert (start + 3, end) not in places
+
+
 def test_a_language_without_a_model_is_an_error() -> None:
     with pytest.raises(UnknownNameError, match="en, fr"):
         PhraseModel.load(language="de")

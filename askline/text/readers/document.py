@@ -158,7 +158,8 @@ _PLAIN_BULLET = re.compile(
 _DATA_KINDS = frozenset(("jsonl", "csv", "json", "yaml", "settings", "xml", "xlsx", "log"))
 _LEAD_IN_ENDS = (":", "：")
 _LEAST_LEAD_IN_SPACES = 3  # in a lead-in without a colon
-_LONE_NUMBER = re.compile(r"[\d\s^()\[\]]{1,12}")  # of a page or a note
+_LONE_NUMBER = re.compile(r"[\d\s^()\[\]]+")  # of a page or a note
+_LONE_NUMBER_CHARACTERS = 12
 _QUESTION = re.compile(r"Q(?:uestion)?[ \t]?\d{0,3}[:.)][ \t]")
 _QUESTION_OR_ANSWER = re.compile(
     r"(?:^[ \t]*|(?<=[.?!])\s+)(?:(?P<question>Q(?:uestion)?)|A(?:nswer)?)[ \t]?\d{0,3}[:.)]\s+",
@@ -448,6 +449,7 @@ class _Splitter:
         self._found = Sentences()
         self._has_prose = document.blocks.has_prose()
         self._has_questions = bool(_QUESTION.search(document.text))
+        self._has_redirections = "/dev/null" in self._text or "2>&1" in self._text
         self._has_verse = document.kind in ("html", "epub")  # a paragraph per line
         self._is_verse = False  # whether the last block is a line that goes on
         self._is_prose = document.kind not in _DATA_KINDS
@@ -568,6 +570,9 @@ class _Splitter:
         joined = self._above, self._columns, lead_in
         if self._joined != joined:
             self._joined = joined
+            if not (self._columns or lead_in):
+                self._context = self._above
+                return
             heading, headings, _ = self._above
             under = " · ".join(filter(None, (heading, self._columns)))
             self._context = SentenceContext(under, headings, lead_in)
@@ -684,10 +689,9 @@ class _Splitter:
         """Append sentences without the bullets of plain lists. An address alone is no candidate."""
         text = self._text
         marks = self._bullets
-        bounds = [
-            (_behind_bullet(text, start, end) if text[start] in marks else start, end)
-            for start, end in bounds
-        ]
+        for at, (start, end) in enumerate(bounds):
+            if text[start] in marks:
+                bounds[at] = _behind_bullet(text, start, end), end
         if not self._addresses:
             self._found.extend(bounds, "sentence", context)
             return
@@ -706,8 +710,8 @@ class _Splitter:
         """Whether a paragraph or an item is one statement of a program."""
         text = self._text
         return (
-            end - start <= _MAX_STATEMENT_CHARACTERS
-            and (text[end - 1] == ";" or text[start] in "$#" or text.find(">", start, end) > 0)
+            (text[end - 1] == ";" or text[start] in "$#" or self._has_redirections)
+            and end - start <= _MAX_STATEMENT_CHARACTERS
             and _STATEMENT.fullmatch(text, start, end) is not None
         )
 
@@ -811,7 +815,12 @@ class _Splitter:
             bounds = self._join_references(bounds)
         if self._document.kind in ("pdf", "text"):
             text = self._text
-            bounds = [each for each in bounds if not _LONE_NUMBER.fullmatch(text, *each)]
+            bounds = [
+                (left, right)
+                for left, right in bounds
+                if right - left > _LONE_NUMBER_CHARACTERS
+                or not _LONE_NUMBER.fullmatch(text, left, right)
+            ]
         if ("://" in piece or "@" in piece or "www." in piece) and self._is_prose:
             bounds = self._join_addresses(bounds)
         return bounds

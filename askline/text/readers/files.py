@@ -12,8 +12,11 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
+from io import FileIO
 from pathlib import Path
+from types import ModuleType
 from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
@@ -156,22 +159,28 @@ def _reader(kind: FileKind) -> Callable[..., Content]:
     A reader is imported when its format is first read: together they take about 60 ms, which each
     reader process and each command would spend.
     """
-    module = import_module(f".{_MODULES.get(kind, kind)}", __package__)
-    reader: Callable[..., Content] = getattr(module, f"read_{_FUNCTIONS.get(kind, kind)}")
+    reader: Callable[..., Content] = getattr(_module(kind), f"read_{_FUNCTIONS.get(kind, kind)}")
     return reader
+
+
+@cache
+def _module(kind: FileKind) -> ModuleType:
+    return import_module(f".{_MODULES.get(kind, kind)}", __package__)
 
 
 def _read_bytes(name: str, max_bytes: int) -> bytes:
     if name == _STDIN:
         return _read_stream(sys.stdin.buffer, max_bytes)
     try:
-        with Path(name).expanduser().open("rb") as stream:
+        # Without a buffer, which takes further system calls.
+        with FileIO(os.path.expanduser(name)) as stream:
             before = os.fstat(stream.fileno())
             if stat.S_ISREG(before.st_mode) and before.st_size > max_bytes:
                 raise _too_large(before.st_size, max_bytes)
-            # One byte more than the size: if the file grows meanwhile, the check below notices.
-            regular = stat.S_ISREG(before.st_mode)
-            data = stream.read(before.st_size + 1) if regular else _read_stream(stream, max_bytes)
+            if stat.S_ISREG(before.st_mode):
+                data = _read_regular(stream, before.st_size)
+            else:
+                data = _read_stream(stream, max_bytes)
             after = os.fstat(stream.fileno())
     except OSError as error:
         raise UnreadableError(
@@ -182,7 +191,20 @@ def _read_bytes(name: str, max_bytes: int) -> bytes:
     return data
 
 
-def _read_stream(stream: BinaryIO, max_bytes: int) -> bytes:
+def _read_regular(stream: FileIO, size: int) -> bytes:
+    """At most one byte more than the size: if the file grows, a comparison of its states tells."""
+    data = stream.read(size + 1)
+    if len(data) >= size:
+        return data
+    parts = [data]  # the system reads at most 2 GB at a time, and a network may give less
+    while data and size > 0:
+        size -= len(data)
+        data = stream.read(size + 1)
+        parts.append(data)
+    return b"".join(parts)
+
+
+def _read_stream(stream: BinaryIO | FileIO, max_bytes: int) -> bytes:
     """Read in chunks, because `read(max_bytes)` would allocate all of that memory at once."""
     data = bytearray()
     while chunk := stream.read(_STREAM_CHUNK_BYTES):

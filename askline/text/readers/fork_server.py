@@ -35,6 +35,7 @@ _FORK = 0
 _END = 1
 _REQUEST = struct.Struct("<Bq")
 _REPLY = struct.Struct("<q")
+_RESULT_BYTES = 2**20  # of a pipe, so that a process need not wait until its result is taken
 _START_SECONDS = 60.0  # to start Python and import the readers, also on a busy machine
 
 
@@ -68,6 +69,10 @@ class ForkServer:
         """A new process, with pipes as its standard input and output."""
         jobs, to_child = os.pipe()
         from_child, results = os.pipe()
+        import fcntl  # not on Windows
+
+        with contextlib.suppress(OSError):  # the user has too many pipes
+            fcntl.fcntl(results, fcntl.F_SETPIPE_SZ, _RESULT_BYTES)
         try:
             number = self._request(_FORK, files=(jobs, results))
             if number < 0:

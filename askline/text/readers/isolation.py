@@ -67,7 +67,8 @@ _OWN_TEXT_BYTES = 2**18  # of all files that are read in this process
 # Small files are sent to a process together, because a message takes longer than reading one.
 _BATCH_FILE_BYTES = 2**14
 _BATCH_BYTES = 2**17
-_BATCH_FILES = 16
+_BATCH_FILES = 16  # of the first ones, so that a few files are read by several processes
+_MAX_BATCH_FILES = 64
 _BATCH_SECONDS = 2.0
 _HEADER = struct.Struct("<Q")
 _READY = b"ready"
@@ -138,7 +139,8 @@ class ReaderPool:
         self.limits = limits
         self.columns = tuple(columns)
         """The columns with the text, for files that are tables."""
-        self.processes = processes or min(_MAX_PROCESSES, _usable_cores())
+        # One more than cores, because a process waits while its result is taken.
+        self.processes = processes or min(_MAX_PROCESSES, _usable_cores() + 1)
         self._idle: queue.LifoQueue[_ReaderProcess] = queue.LifoQueue()
         self._all: set[_ReaderProcess] = set()
         self._lock = threading.Lock()
@@ -147,34 +149,44 @@ class ReaderPool:
         self._server: ForkServer | None = None
         self._batch: list[_Task] = []
         self._batch_bytes = 0
+        self._batch_files = _BATCH_FILES
         self._bytes_read_here = 0
+        self._has_process = False  # whether one was ever ready
         self.crashed_batches = 0
         """How often a process that read several files crashed. Each of them was read again."""
 
     def submit(self, path: str | os.PathLike[str]) -> Future[FileContent]:
         """Like `submit_prepared`, but with the document and its sentences as they were read."""
-        return self._submit(path, is_prepared=False)
+        return self._submit(path, None, is_prepared=False)
 
-    def submit_prepared(self, path: str | os.PathLike[str]) -> Future[PreparedFile]:
+    def submit_prepared(
+        self, path: str | os.PathLike[str], state: os.stat_result | None = None
+    ) -> Future[PreparedFile]:
         """
         Read a file as an index stores it; `result` raises DataError if it cannot be read.
 
+        `state` is that of the file, if it is known.
+
         It raises OSError if a reader process cannot be started. Problems name the path as given;
         the file is opened by its absolute path. The first small files of plain text are read at
-        once in this process: their reader takes linear time, and for a few notes the start of a
-        process would take longer than reading them. Other small files are collected: the reading of
-        one starts when there are enough of them, or when one of their results is asked for.
+        once in this process, until a reader process is ready: their reader takes linear time, and
+        for a few notes the start of a process would take longer than reading them. Other small
+        files are collected: the reading of one starts when there are enough of them, or when one of
+        their results is asked for.
         """
-        return self._submit(path, is_prepared=True)
+        return self._submit(path, state, is_prepared=True)
 
-    def _submit(self, path: str | os.PathLike[str], *, is_prepared: bool) -> Future[Any]:
+    def _submit(
+        self, path: str | os.PathLike[str], state: os.stat_result | None, *, is_prepared: bool
+    ) -> Future[Any]:
         if self._closed.is_set():
             raise RuntimeError("The pool is closed.")
-        size = _regular_size(path)
+        size = _regular_size(path, state)
         if (
             size is not None
             and size <= _SMALL_TEXT_BYTES
             and self._bytes_read_here <= _OWN_TEXT_BYTES
+            and not self._has_process
             and _is_text(path)
         ):
             self._bytes_read_here += size
@@ -185,18 +197,17 @@ class ReaderPool:
             self._threads = ThreadPoolExecutor(self.processes, "askline-reader")
             threading.Thread(target=self._watch, name="askline-reader-watch", daemon=True).start()
         name = os.fspath(path)
-        task = _Task(
-            _Job(name, os.path.abspath(os.path.expanduser(name)), is_prepared),
-            _ContentFuture(self._send_batch),
-        )
+        absolute = name if os.path.isabs(name) else os.path.abspath(os.path.expanduser(name))
+        task = _Task(_Job(name, absolute, is_prepared), _ContentFuture(self._send_batch))
         if size is None or size > _BATCH_FILE_BYTES:
             self._threads.submit(self._read, [task])
             return task.future
         with self._lock:
             self._batch.append(task)
             self._batch_bytes += size
-            is_full = len(self._batch) >= _BATCH_FILES or self._batch_bytes >= _BATCH_BYTES
+            is_full = len(self._batch) >= self._batch_files or self._batch_bytes >= _BATCH_BYTES
         if is_full:
+            self._batch_files = min(self._batch_files + 1, _MAX_BATCH_FILES)
             self._send_batch()
         return task.future
 
@@ -299,6 +310,7 @@ class ReaderPool:
         except _ReaderEndedError as error:
             self._discard(process)
             raise OSError("the reader process did not start") from error
+        self._has_process = True
         return process
 
     def _new_process(self) -> subprocess.Popen[bytes] | ForkedProcess:
@@ -343,10 +355,10 @@ class ReaderPool:
                 process.kill_if_overdue(now)
 
 
-def _regular_size(path: str | os.PathLike[str]) -> int | None:
+def _regular_size(path: str | os.PathLike[str], state: os.stat_result | None) -> int | None:
     """The bytes of a regular file; None for anything else."""
     try:
-        state = os.stat(path)
+        state = state or os.stat(path)
     except OSError:
         return None
     return state.st_size if stat.S_ISREG(state.st_mode) else None
@@ -617,7 +629,8 @@ def _read_for_parent(job: _Job, max_bytes: int, columns: tuple[str, ...]) -> _Re
     name = job.name
     try:
         document, sentences = read_content(job.path, max_bytes=max_bytes, columns=columns)
-        document = replace(document, path=name, problems=_rename(document.problems, name))
+        if document.problems or not job.is_prepared:  # what is prepared has no path
+            document = replace(document, path=name, problems=_rename(document.problems, name))
         if job.is_prepared:
             return _Reply(prepare_file(document, sentences))
         return _Reply(FileContent(document, sentences))

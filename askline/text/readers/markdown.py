@@ -98,7 +98,8 @@ class _MarkdownReader:
         self.builder = TextBuilder()
         self.blocks = Blocks()
         self.title = ""
-        self._labels = {normalize_label(label) for label in _LABEL.findall(source)}
+        labels = _LABEL.findall(source) if "[" in source else ()
+        self._labels = {normalize_label(label) for label in labels}
         self._paragraph: list[LineSpan] = []
         self._terms: list[LineSpan] = []  # which the paragraph defines
         self._in_list = False  # or in another block whose text is indented

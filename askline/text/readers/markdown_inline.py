@@ -153,15 +153,16 @@ def _find_marks(
     Also the spans of images and of links into the site: lists of links to other sites are content.
     """
     formulas = _formulas(text) if "$" in text else []
-    if not formulas and not _MARKS.search(text):
-        return [], []
+    first = _MARKS.search(text)
+    if not first:
+        return formulas, []
     found: list[Replacement] = []
     formulas.reverse()  # the next one is the last
     links: list[tuple[int, int]] = []
     brackets: list[tuple[int, int]] = []
     runs: list[_DelimiterRun] = []
     last_comment_end = text.rfind("-->")
-    position = 0
+    position = max(first.start() - 1, 0)  # an image starts with the character before
     while token := _TOKEN.search(text, position):
         start, position = token.span()
         while formulas and formulas[-1][1] <= start:

@@ -68,8 +68,8 @@ class IndexedPassage(NamedTuple):
 class PassageColumns(NamedTuple):
     """The passages of a document, a column per field of `IndexedPassage`."""
 
-    firsts: array[int]
-    lasts: array[int]
+    firsts: list[int]
+    lasts: list[int]
     words: list[str]
     title_words: list[str]
 
@@ -160,7 +160,7 @@ def _row_record(document: ParsedDocument, part: DocumentPart) -> RowRecord:
 
 
 def _prepare_passages(title: str, sentences: SentenceColumns) -> PassageColumns:
-    result = PassageColumns(array("I"), array("I"), [], [])
+    result = PassageColumns([], [], [], [])
     contexts, context_of, texts = sentences.contexts, sentences.context_of, sentences.texts
     numbers: dict[tuple[str, str], int] = {}
     sections = [numbers.setdefault(context[:2], len(numbers)) for context in contexts]

@@ -256,13 +256,14 @@ def export_phrases(
     words: int = 24,
     texts: Sequence[str] = (),
     bits: Literal[4, 8] = 8,
+    articles: Sequence[str] = (),
 ) -> Path:
     """
     The torch-free folder. Only encoders built like BERT can be written, and no `pair` form.
 
     With `texts`, some paragraphs and questions of the kind to be read, in int8; else in float.
     `bits` are those of a word's embedding in int8 folders. Words and positions that no text can
-    reach are left out.
+    reach are left out. Candidates that differ only by `articles` at their ends count as one.
     """
     if network.form == "pair":
         raise ModelError("The pair form encodes a text once for each phrase; it is not exported.")
@@ -282,6 +283,7 @@ def export_phrases(
         words if network.lexical is not None else 0,
         window,
         default_overlap(window),
+        articles=tuple(articles),
     )
     return write_runtime(floats, config, said, folder, card=card, texts=texts, bits=bits)
 

@@ -72,6 +72,7 @@ ENCODER = PhraseRecipe(epochs=10, learning_rate=1.5e-4, batch_size=64)
 REPEATED = 2
 """How often the windows of PIAF occur in an epoch; its questions were asked in French."""
 WORDS = 40  # context words per phrase; chosen on dev among 24, 40 and 64
+ARTICLES = ("le", "la", "les", "du", "des", "au", "aux", "un", "une", "l")
 PARAGRAPHS, QUESTIONS = 60, 45  # texts that the int8 scales are fitted to
 PARTS = 4  # files of a run
 WEIGHTS = "weights.safetensors"
@@ -457,7 +458,16 @@ def export(run: Path, out: Path, card: str) -> None:
     asked = [paragraphs[at] for at in drawn[PARAGRAPHS:].tolist() if paragraphs[at].questions]
     texts += [one.questions[0].text for one in asked[:QUESTIONS]]
     tokenizer = (shipped_folder(LANGUAGE) / "tokenizer.json").read_text("utf-8")
-    export_phrases(load_run(run), tokenizer, out, card=card, words=WORDS, texts=texts, bits=4)
+    export_phrases(
+        load_run(run),
+        tokenizer,
+        out,
+        card=card,
+        words=WORDS,
+        texts=texts,
+        bits=4,
+        articles=ARTICLES,
+    )
 
 
 def main() -> None:
