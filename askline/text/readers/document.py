@@ -449,6 +449,8 @@ class _Splitter:
         self._found = Sentences()
         self._has_prose = document.blocks.has_prose()
         self._has_questions = bool(_QUESTION.search(document.text))
+        has_pages = document.kind in ("pdf", "text")
+        self._lone_number_characters = _LONE_NUMBER_CHARACTERS if has_pages else 0
         self._has_redirections = "/dev/null" in self._text or "2>&1" in self._text
         self._has_verse = document.kind in ("html", "epub")  # a paragraph per line
         self._is_verse = False  # whether the last block is a line that goes on
@@ -806,21 +808,15 @@ class _Splitter:
 
     def _chunk_bounds(self, start: int, end: int) -> list[tuple[int, int]]:
         piece = self._text[start:end]
+        least = self._lone_number_characters
         bounds = [
             (start + left, start + right)
             for left, right in split_sentences(piece)
-            if piece[left].isalnum() or _LETTER.search(piece, left, right)
+            if (piece[left].isalnum() or _LETTER.search(piece, left, right))
+            and (right - left > least or not _LONE_NUMBER.fullmatch(piece, left, right))
         ]
         if "[" in piece:
             bounds = self._join_references(bounds)
-        if self._document.kind in ("pdf", "text"):
-            text = self._text
-            bounds = [
-                (left, right)
-                for left, right in bounds
-                if right - left > _LONE_NUMBER_CHARACTERS
-                or not _LONE_NUMBER.fullmatch(text, left, right)
-            ]
         if ("://" in piece or "@" in piece or "www." in piece) and self._is_prose:
             bounds = self._join_addresses(bounds)
         return bounds

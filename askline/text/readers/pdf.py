@@ -251,7 +251,10 @@ def _drop_contents(pages: Sequence[Sequence[_Line]]) -> list[list[_Line]]:
 
 def _has_page_numbers(lines: Sequence[_Line], pages: int) -> bool:
     """Whether most lines end with the number of a page, and the numbers do not decrease."""
-    found = [number for line in lines if (number := _PAGE_NUMBER.search(line.text))]
+    ends = [line.text for line in lines if line.text.rstrip()[-1:].isdigit()]
+    if len(ends) <= len(lines) * _NUMBERED_SHARE:
+        return False
+    found = [number for text in ends if (number := _PAGE_NUMBER.search(text))]
     if len(found) < _MIN_CONTENTS_LINES or len(found) <= len(lines) * _NUMBERED_SHARE:
         return False
     numbers = [int(number["page"]) for number in found]
