@@ -84,7 +84,7 @@ RUNS: dict[str, Run] = _runs(
     ),
     Run(
         "cascade_runs",
-        "-m research.benchmarks.cascade_runs train candidates tests adapt join --data {data} "
+        "-m research.benchmarks.cascade_runs train candidates tests join --data {data} "
         "--general {general} --work {work} --device cuda --folder {cascade}",
         "20 min, one H200",
     ),

@@ -577,7 +577,7 @@ class Measured:
         return {each: round(100 * float(found[each].mean()), 2) for each in MEASURES}
 
     def by_depth(self, label: str, name: str) -> dict[str, Row]:
-        """A row per classifier, and one per α with the depths of the paper."""
+        """A row per classifier, and two per α: at the depths of the paper, and at all that ship."""
         scores = self.scores[f"{label}|{name}"]
         by_depth = dict(zip(ALL_DEPTHS, scores.astype(np.float64), strict=True))
         rows = {
@@ -585,10 +585,11 @@ class Measured:
             for depth, own in by_depth.items()
         }
         sizes = [len(question.candidates) for question in self.questions(name)]
-        paper = {depth: by_depth[depth] for depth in PAPER_DEPTHS}
-        for alpha in ALPHAS:
-            made, cost = in_sequence(paper, sizes, alpha, sharing=True)
-            rows[f"alpha {alpha}"] = self.row(name, made) | {"cost": round(float(cost), 3)}
+        for label, depths in (("", PAPER_DEPTHS), (", all that ship", ALL_DEPTHS[:-1])):
+            chosen = {depth: by_depth[depth] for depth in depths}
+            for alpha in ALPHAS:
+                made, cost = in_sequence(chosen, sizes, alpha, sharing=True)
+                rows[f"alpha {alpha}{label}"] = self.row(name, made) | {"cost": round(cost, 3)}
         return rows
 
     def labels(self, prefix: str) -> list[str]:

@@ -9,7 +9,6 @@ Training runs behind the shipped cascade, compared on dev sets and measured on t
   sets at every depth. `refit`: fits the early classifiers to such weights again.
 - `readers`: trains a reader on each named state for a short time; EM and F1 on held-out paragraphs.
 - `tests`: an exported folder (`--folder`) on the test sets.
-- `adapt`: adapts a state (`--state`) to WikiQA, three seeds; both losses from the fitted start.
 - `join`: merges all figures in WORK into research/results/cascade_runs.json.
 
 Every part writes JSON files to WORK and skips what already exists there.
@@ -40,7 +39,7 @@ from askline.evaluation import Run, make_qrels, score_phrases, score_run
 from askline.models.cascade_config import Adapter
 from askline.models.huggingface import CascadeCheckpoint
 from askline.rankers.requests import sort_by_score
-from askline.training.cascade.cascade_examples import WholeCandidateLists, load_transfer_sets
+from askline.training.cascade.cascade_examples import load_transfer_sets
 from askline.training.cascade.cascade_network import (
     CascadeDevSet,
     CascadeNetwork,
@@ -49,7 +48,6 @@ from askline.training.cascade.cascade_network import (
     score_pairs,
 )
 from askline.training.cascade.cascade_training import (
-    ADAPT,
     FIT,
     TRANSFER,
     CascadePhase,
@@ -328,26 +326,6 @@ def read_held_out(world: World, made: AdapterReader, tokeniser: WordPiece) -> Fi
     return dict(score_phrases(said, golds).percent)
 
 
-def adapt(
-    world: World, name: str | Path, kind: str, seed: int, sets: Mapping[str, CascadeDevSet]
-) -> None:
-    """Adapt a state, or an exported folder, to WikiQA or TrecQA."""
-    objective = replace(ADAPT.objective, kind="drawn" if kind == "drawn" else "joint")
-    train = "trecqa:train-all" if kind == "trecqa" else "wikiqa:train"
-    if isinstance(name, Path):
-        network = torch_network(name).to(world.device)
-    else:
-        network = world.network(world.state(name))
-    source = WholeCandidateLists(data.load_dataset(train, root=world.root), world.tokeniser)
-    start = time.perf_counter()
-    train_cascade(network, [CascadePhase(source, replace(ADAPT, objective=objective, seed=seed))])
-    figures: Figures = {"seconds": round(time.perf_counter() - start)}
-    for own, dev in sets.items():
-        scores = dict(zip(network.shape.depths, _scores(network, dev), strict=True))
-        figures[own] = _by_depth(dev, scores)
-    world.put(f"{kind}-adapt-{seed}", figures)
-
-
 def together(
     jobs: Iterable[tuple[Callable[..., Any], tuple[Any, ...]]],
     meanwhile: Callable[[], Any] = lambda: None,
@@ -374,7 +352,7 @@ def main() -> None:
     parser.add_argument("--fit-seconds", type=float, default=math.inf)
     parser.add_argument("--shares", nargs="+", default=[*map(str, SHARES)])
     parser.add_argument("--state", nargs="+", default=["still-mean"])
-    parser.add_argument("--folder", type=Path, help="An exported folder, for `tests` and `adapt`.")
+    parser.add_argument("--folder", type=Path, help="An exported folder, for `tests`.")
     parser.add_argument("--rank", type=int, default=24)
     given = parser.parse_args()
     world = World(given.data, given.general, given.work, given.device)
@@ -450,17 +428,6 @@ def _tests(world: World, given: argparse.Namespace) -> None:
     together([(tests, (world, given.folder, world.dev(TEST)))])
 
 
-def _adapt(world: World, given: argparse.Namespace) -> None:
-    sets = world.dev({name: TEST[name] for name in ("wikiqa-test", "wikiqa-test-400")})
-    start = given.folder or given.state[0]
-    jobs = [(adapt, (world, start, "shipped", seed, sets)) for seed in given.seeds]
-    trec = world.dev({name: TEST[name] for name in ("trec-test", "trec-test-400")})
-    jobs += [(adapt, (world, start, "trecqa", seed, trec)) for seed in given.seeds]
-    if not given.folder:
-        jobs += [(adapt, (world, "start", kind, 1, sets)) for kind in ("joint", "drawn")]
-    together(jobs)
-
-
 def _join(world: World, _: argparse.Namespace) -> None:
     found = {path.stem: json.loads(path.read_text("utf-8")) for path in _json(world.work)}
     means = {
@@ -468,23 +435,7 @@ def _join(world: World, _: argparse.Namespace) -> None:
         for name, rows in found.items()
         if name.startswith("cand-")
     }
-    adapted = {
-        kind: _over_seeds([rows for name, rows in found.items() if f"{kind}-adapt-" in name])
-        for kind in sorted({name.partition("-adapt-")[0] for name in found if "-adapt-" in name})
-    }
-    save("cascade_runs", {"means over dev sets": means, "adapted": adapted, **found}, "torch")
-
-
-def _over_seeds(runs: Sequence[Figures]) -> Figures:
-    """The mean of each figure of each set."""
-    sets = [name for name, rows in runs[0].items() if isinstance(rows, dict)]
-    return {
-        name: {
-            row: np.mean([run[name][row] for run in runs], axis=0).round(3).tolist()
-            for row in runs[0][name]
-        }
-        for name in sets
-    }
+    save("cascade_runs", {"means over dev sets": means, **found}, "torch")
 
 
 def _means(rows: Figures) -> Figures:
@@ -516,7 +467,6 @@ _PARTS: Mapping[str, Callable[[World, argparse.Namespace], None]] = {
     "candidates": _candidates,
     "readers": _readers,
     "tests": _tests,
-    "adapt": _adapt,
     "join": _join,
 }
 

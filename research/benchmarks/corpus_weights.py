@@ -5,10 +5,10 @@ How retrieval counts beside the default ranker, and whether the ranker should se
     ASKLINE_DATA=DIR python -m research.benchmarks.corpus_weights titles --write
 
 WikiQA dev searches all WikiQA documents; SQuADShifts wiki uses the questions of articles that
-nothing was trained on. `retrieval` asks every question once and reorders its answers for each
-weight; it writes research/results/corpus_blend.json. `titles` compares the plain sentence with the
-sentence after its title, which the sets have in place of headings, also on questions without an
-answer; it writes research/results/title_context.json.
+nothing was trained on. `retrieval` asks every question with several weights of the retrieval, with
+passages and with sentences alone; it writes research/results/corpus_blend.json. `titles` compares
+the plain sentence with the sentence after its title, which the sets have in place of headings, also
+on questions without an answer; it writes research/results/title_context.json.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 from askline import data, load
-from askline.corpus import Answer, Corpus, RetrievedSentence, Retriever, answer, sentence_ranking
+from askline.corpus import Corpus, RetrievedSentence, Retriever, answer, sentence_ranking
 from askline.corpus.ask import DEFAULT_BLEND
 from askline.corpus.passages import MAX_SENTENCE_CHARACTERS
-from askline.corpus.sentence_ranking import LOG_ODDS_BLEND
 from askline.corpus.title_context import SentenceInContext, add_title_context
 from askline.evaluation import markdown_table
 from askline.rankers.base import Ranker
-from askline.rankers.probability import log_odds
 from askline.rankers.registry import DEFAULT_SPEC
 
 from .common import data_root, save
@@ -35,50 +33,26 @@ from .corpus_answers import ACCURATE_AT, first_right
 from .corpus_library import Asking, Library, library
 from .phrase_fusion import unseen
 
-WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 1.0, 1.5, 2.0)
-SHOWN = 100
+BLENDS = (0.0, 0.5, 1.0, 2.0)
 
 
-class Judged(NamedTuple):
-    """An answer with the scores that decide its rank, and whether it is right."""
+class SentencesOnly:
+    """A retriever without passages, so that the ranker reads each sentence alone."""
 
-    probability: float
-    odds: float
-    retrieval: float
-    """Standard score of the retrieval."""
-    is_last: bool
-    """Whether the ranker's last stage scored it; all others rank below."""
-    is_right: bool
+    def __init__(self, retriever: Retriever) -> None:
+        self.retriever = retriever
+
+    def retrieve(self, question: str, k: int) -> list[RetrievedSentence]:
+        return self.retriever.retrieve(question, k)
+
+    def __len__(self) -> int:
+        return len(self.retriever)
 
 
-def asked(name: str, limit: int, spec: str) -> tuple[list[list[Judged]], float]:
-    """The answers to each question, and the threshold."""
-    documents, questions = sets()[name]
-    ranker = load(spec)
-    lists = []
-    threshold = 0.0
-    with Corpus.in_memory(ranker=None) as corpus:
-        corpus.add(documents)
-        for question in questions[:limit]:
-            retriever = corpus.retriever()
-            said = answer(question.text, retriever, ranker, top_k=SHOWN, blend=0.0)
-            mixed = answer(question.text, retriever, ranker, top_k=SHOWN)
-            blended = {(each.document, each.start): each.score for each in mixed.answers}
-            last = max(each.stage for each in said.answers)
-            lists.append(
-                [
-                    _judged(
-                        each,
-                        blended[each.document, each.start],
-                        each.stage == last,
-                        first_right([each], question.places) == 1,
-                    )
-                    for each in said.answers
-                    if each.probability is not None
-                ]
-            )
-            threshold = said.threshold or 0.0
-    return lists, threshold
+READ: dict[str, Callable[[Retriever], Retriever]] = {
+    "passages": lambda retriever: retriever,
+    "sentences": SentencesOnly,
+}
 
 
 def sets() -> dict[str, Library]:
@@ -86,31 +60,6 @@ def sets() -> dict[str, Library]:
         "WikiQA dev": library("wikiqa:dev"),
         "SQuADShifts wiki": unseen("squadshifts/new_wiki_v1.0.json"),
     }
-
-
-def _judged(each: Answer, blended: float, is_last: bool, is_right: bool) -> Judged:
-    probability = each.probability or 0.0
-    odds = log_odds(probability)
-    retrieval = (blended - odds) / (DEFAULT_BLEND * LOG_ODDS_BLEND)
-    return Judged(probability, odds, retrieval, is_last, is_right)
-
-
-def row(lists: Sequence[Sequence[Judged]], weight: float, threshold: float) -> dict[str, float]:
-    """Accuracy, and the share of questions that are answered right and wrong."""
-
-    def place(each: Judged) -> tuple[bool, float]:
-        """Sort key; sorting is stable, so what earlier stages dropped keeps its order."""
-        return not each.is_last, -(each.odds + weight * each.retrieval) if each.is_last else 0.0
-
-    ordered = [sorted(own, key=place) for own in lists]
-    firsts = [own[0] for own in ordered if own]
-    counts = {
-        f"accuracy@{k}": sum(any(each.is_right for each in own[:k]) for own in ordered)
-        for k in ACCURATE_AT
-    }
-    answered = [first.is_right for first in firsts if first.probability >= threshold]
-    counts |= {"answered rightly": sum(answered), "wrongly": len(answered) - sum(answered)}
-    return {name: round(100 * count / len(lists), 1) for name, count in counts.items()}
 
 
 Dress = Callable[[str, Sequence[RetrievedSentence]], list[SentenceInContext]]
@@ -127,7 +76,8 @@ WAYS: dict[str, Dress] = {
 
 
 def sets_with_unanswerable() -> dict[str, Library]:
-    wikiqa = library("wikiqa:dev")
+    answerable = sets()
+    wikiqa = answerable["WikiQA dev"]
     unanswered = [
         Asking(each.text, [], ())
         for each in data.load_dataset("wikiqa:dev", root=data_root())
@@ -135,24 +85,26 @@ def sets_with_unanswerable() -> dict[str, Library]:
     ]
     random.Random(0).shuffle(unanswered)
     return {
-        "WikiQA dev": wikiqa,
-        "SQuADShifts wiki": unseen("squadshifts/new_wiki_v1.0.json"),
+        **answerable,
         "WikiQA dev, without an answer": wikiqa._replace(questions=unanswered),
     }
 
 
 def measured(
-    questions: Sequence[Asking], retriever: Retriever, ranker: Ranker, dress: Dress
+    questions: Sequence[Asking],
+    retriever: Retriever,
+    ranker: Ranker,
+    *,
+    blend: float = DEFAULT_BLEND,
 ) -> dict[str, Any]:
     """Accuracy, and the share of questions that got an answer."""
     places: list[int | None] = []
     answered = right = 0
-    with patch.object(sentence_ranking, "add_title_context", dress):
-        for question in questions:
-            said = answer(question.text, retriever, ranker, top_k=max(ACCURATE_AT))
-            places.append(first_right(said.answers, question.places))
-            answered += said.answered
-            right += said.answered and places[-1] == 1
+    for question in questions:
+        said = answer(question.text, retriever, ranker, top_k=max(ACCURATE_AT), blend=blend)
+        places.append(first_right(said.answers, question.places))
+        answered += said.answered
+        right += said.answered and places[-1] == 1
     count = len(questions)
     shares = {
         f"accuracy@{k}": round(100 * sum(p is not None and p <= k for p in places) / count, 1)
@@ -168,16 +120,20 @@ def measured(
 
 def retrieval(given: argparse.Namespace) -> None:
     """Accuracy by the weight of the retrieval score."""
-    rows: list[dict[str, Any]] = []
-    for name in sets():
-        lists, threshold = asked(name, given.questions, given.ranker)
-        rows += [
-            {"set": name, "questions": len(lists), "weight": weight} | row(lists, weight, threshold)
-            for weight in WEIGHTS
-        ]
-        print(markdown_table(list(rows[0]), [list(each.values()) for each in rows]), flush=True)
+    ranker = load(given.ranker)
+    rows = []
+    for name, (documents, questions) in sets().items():
+        with Corpus.in_memory(ranker=None) as corpus:
+            corpus.add(documents)
+            for read, narrowed in READ.items():
+                retriever = narrowed(corpus.retriever())
+                for blend in BLENDS:
+                    asked = questions[: given.questions]
+                    figures = measured(asked, retriever, ranker, blend=blend)
+                    rows.append({"set": name, "reads": read, "blend": blend} | figures)
+                    print(rows[-1], flush=True)
     if given.write:
-        print(save("corpus_blend", {"ranker": given.ranker, "blend": rows}))
+        print(save("corpus_blend", {"ranker": given.ranker, "rows": rows}))
 
 
 def titles(given: argparse.Namespace) -> None:
@@ -188,7 +144,9 @@ def titles(given: argparse.Namespace) -> None:
         with Corpus.in_memory(ranker=None) as corpus:
             corpus.add(documents)
             for way, dress in WAYS.items():
-                figures = measured(questions[: given.questions], corpus.retriever(), ranker, dress)
+                with patch.object(sentence_ranking, "add_title_context", dress):
+                    asked = questions[: given.questions]
+                    figures = measured(asked, corpus.retriever(), ranker)
                 rows.append({"set": name, "what the ranker gets": way} | figures)
                 print(rows[-1], flush=True)
     print(markdown_table(list(rows[0]), [list(row.values()) for row in rows]))
