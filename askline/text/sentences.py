@@ -74,7 +74,7 @@ _ELIDED = frozenset(("C", "L", "J", "N", "S", "Qu"))  # C'est, L'eau, J'ai, N'ay
 _LINE_START = re.compile(
     r"""\s*(?: (?P<blank> \Z )
     | (?P<heading> \#{1,6}\s | [^\w\s]{3,}\s*\Z )   # `## Title`, or a rule such as -----
-    | (?P<bullet> [-*+•‣▪◦|]\s )
+    | (?P<bullet> [-*+•‣▪◦●○■□➢|]\s )
     | (?P<number> [–—]\s | \(?(?:\d{1,3}|[a-zA-Z])[.)]\s ) )""",
     re.VERBOSE,
 )
@@ -104,6 +104,14 @@ _MARK = re.compile(
 _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
 _OTHER_ASCII_MARKS = "!?"
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
+_OPERATORS = frozenset("=|")
+_INTERJECTIONS = frozenset("ah aha alas ay aye ha hark ho lo o oh".split())
+_OPENING_QUOTES = frozenset("'\"“‘`")
+_SECTION = re.compile(
+    r"(?:Chapter|Section|Part|Appendix|Annex)[ \u00a0](?:\d{1,3}\.){0,5}\d{1,3}\Z", re.IGNORECASE
+)
+_SPEECH_LOOKBACK = 300  # characters searched for an open quotation
+_BRACKET_LOOKAROUND = 150  # characters searched for the brackets around a question
 _SHORT_REST = 8
 _ENUMERATOR = re.compile(
     r"\s*(?:(?:Table|Figure|Example)[ \u00a0])?[(\[]?"
@@ -116,7 +124,7 @@ _REFERENCE = re.compile(
     r"[ \t]+(?:\((?=[^)]*[.#]|\d{3})[#v]?\d[\d.,;# –-]{0,20}\)|\[\#?\d[\d,\# ]{0,40}\])(?=\s|\Z)"
 )
 _REFERENCE_STARTS = (" (", " [")
-_REMARK = re.compile(r"\([a-zà-ÿ][^()]{0,150}\)[.;]?\Z")
+_REMARK = re.compile(r"\([a-zà-ÿ\d][^()]{0,150}\)[.;]?\Z")
 _SPACED_END = re.compile(r"[a-z]{3}\.\s+[A-Z]")
 _SPACE_LOOKAROUND = 1000  # characters searched for a full stop with a space behind it
 _PREFIX_LOOKAROUND = 150  # characters searched for other names with the same prefix
@@ -206,7 +214,8 @@ def _next_mark(text: str) -> Callable[[int, int], int]:
 def _is_plain_word(word: str) -> bool:
     """Whether a full stop after a word ends a sentence if a capital letter follows it."""
     is_short = 1 < len(word) < _WORD_LOOKBACK
-    return is_short and word.isalnum() and word.lower() not in ABBREVIATIONS
+    is_word = word.isalnum() and not (word.isdecimal() and len(word) < 3)  # it may be a section
+    return is_short and is_word and word.lower() not in ABBREVIATIONS
 
 
 def _cut(text: str, start: int, end: int, match: re.Match[str], caseless: bool) -> int:
@@ -334,21 +343,50 @@ def _ends_sentence(text: str, start: int, match: re.Match[str], caseless: bool) 
     if at - start < _ENUMERATOR_LOOKBACK and _ENUMERATOR.match(text, start, at):
         return False
     lower = following[:1].islower() and (not caseless or ")" in close)
+    if close and text[max(at - 1, start)] in _OPENING_QUOTES and not following[:1].isupper():
+        return False  # a character in quotes, as in `'+' '.' '_'`
     word = _last_word(text, start, at)
     kind = ABBREVIATIONS.get(word.lower())
     if mark != "." and kind != "name":
+        if not following and after in _OPERATORS:
+            return False  # `"?" = unknown`
+        if following[:1].isdecimal() and text[max(at - 1, start)].isspace():
+            return False  # a character, as in `ESC [ ? 25 h`
+        if _is_in_brackets(text, start, match.end()):
+            return False
         if len(mark) > 1 and text[max(at - 2, 0) : at].rstrip().endswith(","):
             return False  # `0, 1, 2, ... 9`
         if len(mark) > 2 and len(following) > 1 and following.isupper():
             return False  # `CREATE TABLE ... AS SELECT`
         if mark[0] in ".…" and text.count('"', max(start, at - _QUOTE_LOOKBACK), at) % 2:
             return False  # `"ALTER TABLE ... RENAME"`
-        return not lower or (not close and mark[0] in "!?" and following in _AFTER_QUESTION_MARK)
+        if lower and following in _AFTER_QUESTION_MARK and not close and mark[0] in "!?":
+            return not (word.lower() in _INTERJECTIONS or _is_speech(text, at))
+        return not lower
     if kind == "never" or (kind == "number" and _NUMERAL.match(following)) or word == "M":
         return False
+    if word[:1].isdecimal() and _SECTION.search(text, max(start, at - _WORD_LOOKBACK), at):
+        return not lower and _starts_sentence(following, after)  # `Chapter 2. Lamps`
     if kind in ("maybe", "name") or _is_dotted(word):
         return not lower and _starts_sentence(following, after)
+    if at > start and text[at - 1].isspace() and (lower or not (following or after == "")):
+        return False  # a character, as in `tar c . is better` and `the characters . + -`
     return not (lower and close)
+
+
+def _is_in_brackets(text: str, start: int, at: int) -> bool:
+    """Whether a question is a part of a remark in brackets inside its sentence."""
+    opening = text.rfind("(", max(start + 1, at - _BRACKET_LOOKAROUND), at)
+    if opening < 0 or text.find(")", opening, at) >= 0:
+        return False
+    closing = text.find(")", at, at + _BRACKET_LOOKAROUND)
+    return closing >= 0 and text.find("(", at, closing) < 0
+
+
+def _is_speech(text: str, at: int) -> bool:
+    """Whether a quotation is open, in which `Oh! what a lamp` is one sentence."""
+    first = max(at - _SPEECH_LOOKBACK, 0)
+    return text.rfind("“", first, at) > text.rfind("”", first, at)
 
 
 def _last_word(text: str, start: int, at: int) -> str:

@@ -28,7 +28,7 @@ from askline.text.words import split_identifiers
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("18", "91c3a1970aed0949")
+EXPECTED_READER = ("19", "e679359a9b59f5c7")
 EXPECTED_FORMAT = (3, "041396e66e8db092")
 
 PAGES: dict[str, str] = {

@@ -246,3 +246,30 @@ def test_the_shortcut_for_usual_ends_decides_like_the_pattern(pieces: list[str])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("askline.text.sentences._is_plain_word", lambda _: False)
         assert split_sentences(text) == found
+
+
+def test_a_full_stop_between_spaces_may_be_a_character() -> None:
+    text = "The characters . + - are allowed. Here tar c . is better. It ended . Then it rained."
+    assert [text[start:end] for start, end in split_sentences(text)] == [
+        "The characters . + - are allowed.",
+        "Here tar c . is better.",
+        "It ended .",
+        "Then it rained.",
+    ]
+    assert len(split_sentences('It is "!" = not or "?" = unknown.')) == 1
+    assert len(split_sentences("Send ESC [ ? 25 h to it. It works.")) == 2
+
+
+def test_questions_in_brackets_belong_to_their_sentence() -> None:
+    assert len(split_sentences("It is lit (see “Why? How?”). It is hot.")) == 2
+    assert len(split_sentences("Is it lit (now)? It is hot.")) == 2
+    assert len(split_sentences("Is it lit :( now? It is hot.")) == 2
+
+
+def test_the_title_of_a_section_behind_its_number() -> None:
+    assert len(split_sentences("See Chapter 2. Lamps and Oil of the manual. It is long.")) == 2
+    assert len(split_sentences("It is told in Section 12. The lamp is lit.")) == 2
+    assert len(split_sentences("Letters, '+' '.' '_' are used. It is hot.")) == 2
+    assert len(split_sentences("“Oh! what a lamp!” she said. “It is hot.”")) == 2
+    assert len(split_sentences("It works! it is hot.")) == 2
+    assert len(split_sentences("It was then, oh! what a lamp. It is hot.")) == 2

@@ -197,7 +197,7 @@ class _AsciidocReader:
 
     def _read_code_paragraph(self) -> None:
         first = self._at
-        while not self.lines.is_blank(self._at):
+        while not self.lines.is_blank(self._at) and self.lines.text(self._at).rstrip() != "+":
             self._at += 1
         self.writer.add_code(first, self._at)
 

@@ -95,6 +95,7 @@ QUESTION_LEVEL = 7
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 _KIND_BYTES = {kind: bytes([number]) for number, kind in enumerate(SENTENCE_KINDS)}
+_SENTENCE = SENTENCE_KINDS.index("sentence")
 _SENTENCE_AND_CODE = _KIND_BYTES["sentence"] + _KIND_BYTES["code"]
 _TABLE_KINDS = frozenset(("cell", "row", "table", "columns"))
 _MAX_ROW_CHARACTERS = 500
@@ -111,18 +112,54 @@ _CONNECTIVE = re.compile(
 """One such word between two examples of code, an emoticon, or the number of a note or a page."""
 _CONNECTIVE_CHARACTERS = 12
 _CONTINUES = re.compile(
-    r"(?:and|as|but|followed|for|from|if|in|into|is|on|or|so|then|to|where|which|while|will|with)\b"
+    r"(?:and|are|as|because|but|can|causes|could|except|failed|finds|followed|from|gives|has"
+    r"|have|in|into|is|lists|may|means|might|must|on|or|prints|produces|results?|returns?|sets"
+    r"|shall|should|shows|so|then|to|was|were|where|which|while|will|with|would|yield(?:s|ing))\b"
 )
 """The first word of the rest of a sentence, behind an example of code inside it."""
-_ENDS_OPEN = re.compile(r"[\w,:]\Z")
-_MAX_JOINED_CHARACTERS = 600
+_GOES_ON = re.compile(r"[a-z]+(?:[.,;)]|\s+(?![=:]))")  # and not `name = value` or `name: value`
+_MAX_JOINED_CHARACTERS = 700
+_ADDRESS = re.compile(
+    r"""(?: \[[\w*]{1,9}\]:?\s{0,9} | [-*•]\s{1,9} | [Ss]ee:?\s )?
+    (?: [<("]?
+        (?: (?: [a-z][a-z0-9+.-]{1,9}:// | www\. )[^\s<>"]{1,500} (?:[>"][.,;)]{0,2})?
+          | (?:mailto:)?[\w.+-]{1,80}@[\w-]{1,80}\.[\w.-]{1,80} (?:[>)"][.,;]{0,2}|[,;])? )
+        (?:\s{1,99}|\Z) ){1,99}""",
+    re.VERBOSE,
+)
+"""Addresses of pages or mailboxes and nothing else, perhaps with the number of a note."""
+_STATEMENT = re.compile(
+    r"\$ \S.*|.*(?:> ?/dev/null|2>&1)\W*|(?:#include|#define)\s.*"
+    r"|(?:SELECT|INSERT|CREATE|UPDATE|DELETE|DROP|ALTER|ATTACH|BEGIN|EXPLAIN|void|int|char|const|struct"
+    r"|long|unsigned|static|typedef)\s[^\n]*;"
+)
+"""A paragraph or a list item that is a command or a statement of SQL or C."""
+_MAX_STATEMENT_CHARACTERS = 300
+_MAX_VERSE_CHARACTERS = 80  # of a line
 _MAX_REFERENCE_CHARACTERS = 60  # of `[issue #12]` behind a sentence
 _NUMBER = re.compile(r"\s*[A-Z]?\d{1,4}(?:\.\d{1,4}){0,5}\.?\s*")
 """The number of a row, which says nothing alone."""
 _CODE_OR_HEADING = frozenset(_BLOCK_KINDS.index(kind) for kind in ("code", "heading"))
 _LETTER = re.compile(r"[^\W_]")
-_BULLET = re.compile(r"(?:[-*+•‣▪◦–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
+_BULLET = re.compile(r"(?:[-*+•‣▪◦●○■□➢–]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s")
+_BULLET_MARKS = frozenset("•‣▪◦●○■□➢[")  # and the bracket around the number of a note
+_PLAIN_MARKS = (_BULLET_MARKS - frozenset("[")) | frozenset("-*+·^")
+_BULLETS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(("text", "mail", "pdf", "source", "yaml"), _PLAIN_MARKS),
+    **dict.fromkeys(("html", "epub"), _BULLET_MARKS | frozenset("*")),
+    **dict.fromkeys(("pptx", "docx", "opendocument"), _BULLET_MARKS | frozenset("–")),
+    **dict.fromkeys(("log", "subtitles", "csv", "jsonl"), frozenset()),
+}
+"""The marks of items and notes that are no markup, by format; usually _BULLET_MARKS."""
+_PLAIN_BULLET = re.compile(
+    r"[-*+•‣▪◦●○■□➢·–]\s{1,99}(?=[^\W_]|[\"'“‘(<\[`/$@~.]\S)|\*(?=[A-Z][a-z ][^*\n]{20})"
+    r"|\^\[\d{1,3}\]\s{1,9}(?=\w)|\[(?:\d{1,3}|\*)\]\s{1,9}(?=[A-Z][\w’' ])"
+)
+_DATA_KINDS = frozenset(("jsonl", "csv", "json", "yaml", "settings", "xml", "xlsx", "log"))
 _LEAD_IN_ENDS = (":", "：")
+_LEAST_LEAD_IN_SPACES = 3  # in a lead-in without a colon
+_LONE_NUMBER = re.compile(r"[\d\s^()\[\]]+")  # of a page or a note
+_LONE_NUMBER_CHARACTERS = 12
 _QUESTION = re.compile(r"Q(?:uestion)?[ \t]?\d{0,3}[:.)][ \t]")
 _QUESTION_OR_ANSWER = re.compile(
     r"(?:^[ \t]*|(?<=[.?!])\s+)(?:(?P<question>Q(?:uestion)?)|A(?:nswer)?)[ \t]?\d{0,3}[:.)]\s+",
@@ -258,6 +295,7 @@ class Sentences:
         self._kinds = bytearray()
         self._contexts = [SentenceContext()]
         self._context_of = array("I")
+        self._extended_to = -1  # the end of the last unit that `extend_last` has changed
 
     def extend(
         self, bounds: Collection[tuple[int, int]], kind: SentenceKind, context: SentenceContext
@@ -277,12 +315,31 @@ class Sentences:
         start, end, code_start, code_end = self._bounds[-4:]
         return start, end, code_start, code_end
 
-    def join(self, first: int) -> None:
-        """Make one sentence of the unit at this position and the two behind it."""
+    def extend_last(self, text: str, start: int, end: int) -> bool:
+        """
+        Add `text[start:end]` to the last sentence if that ends with a colon directly before it.
+
+        It may end with other texts that were added like this. False if it does not.
+        """
+        if not self._kinds or self._kinds[-1] != _SENTENCE:
+            return False
+        first, last = self._bounds[-2:]
+        is_open = text[last - 1] in _LEAD_IN_ENDS or last == self._extended_to
+        if not is_open or end - first > _MAX_JOINED_CHARACTERS or text[last:start].strip():
+            return False
+        self._bounds[-1] = self._extended_to = end
+        return True
+
+    def join(self, first: int, last: int) -> None:
+        """Make one sentence of the units from `first` to `last`."""
         bounds = self._bounds
-        bounds[2 * first + 1] = bounds[2 * first + 5]
-        del bounds[2 * first + 2 : 2 * first + 6]
-        del self._kinds[first + 1 : first + 3], self._context_of[first + 1 : first + 3]
+        bounds[2 * first + 1] = bounds[2 * last + 1]
+        del bounds[2 * first + 2 : 2 * last + 2]
+        del self._kinds[first + 1 : last + 1], self._context_of[first + 1 : last + 1]
+
+    def is_sentence(self, number: int) -> bool:
+        """Whether the unit at this position is a sentence of text."""
+        return self._kinds[number] == _SENTENCE
 
     def __len__(self) -> int:
         return len(self._kinds)
@@ -392,6 +449,14 @@ class _Splitter:
         self._found = Sentences()
         self._has_prose = document.blocks.has_prose()
         self._has_questions = bool(_QUESTION.search(document.text))
+        has_pages = document.kind in ("pdf", "text")
+        self._lone_number_characters = _LONE_NUMBER_CHARACTERS if has_pages else 0
+        self._has_redirections = "/dev/null" in self._text or "2>&1" in self._text
+        self._has_verse = document.kind in ("html", "epub")  # a paragraph per line
+        self._is_verse = False  # whether the last block is a line that goes on
+        self._is_prose = document.kind not in _DATA_KINDS
+        self._bullets = _BULLETS.get(document.kind, _BULLET_MARKS)
+        self._addresses: set[int] = set()  # the ends of those among the next sentences
         self._path: list[tuple[int, str]] = []  # headings above and their levels
         self._columns = ""  # names of the columns of the current table
         self._lead_ins: list[tuple[int, str]] = []  # and the levels of the items that they are
@@ -418,7 +483,9 @@ class _Splitter:
                 self._columns = ""
             if kind == "heading":
                 self._heading(start, end, level or 1)
-            elif kind == "code" and self._has_prose:
+            elif (kind == "code" and self._has_prose) or (
+                kind in ("item", "text") and self._is_statement(start, end)
+            ):
                 self._update_context(self._lead_in())
                 for first, last in _chunks(self._text, start, end, _CODE_CHARACTERS):
                     self._whole(first, last, "code")
@@ -427,27 +494,56 @@ class _Splitter:
                 self._introduces_next = False
             elif kind in _TABLE_KINDS:
                 self._row(blocks)
-            elif self._continues(start):
+            elif self._continues(blocks[0]):
                 first = len(self._found) - 2
                 self._paragraph(blocks[0])
                 if len(self._found) > first + 2:
-                    self._found.join(first)
+                    self._found.join(first, first + 2)
+            elif self._is_verse and kind == "text" and end - start <= _MAX_VERSE_CHARACTERS:
+                first = len(self._found) - 1
+                self._paragraph(blocks[0])
+                if len(self._found) > first + 1 and self._found.is_sentence(first):
+                    self._found.join(first, first + 1)
             else:
                 self._paragraph(blocks[0])
+            self._is_verse = self._has_verse and self._ends_in_verse(blocks[0])
         return self._found
 
-    def _continues(self, start: int) -> bool:
-        """Whether the text at `start` is the rest of a sentence that has a line of code in it."""
-        text = self._text
-        if not text[start : start + 1].islower() or not _CONTINUES.match(text, start):
+    def _ends_in_verse(self, block: TextBlock) -> bool:
+        """Whether a line goes on in the next: it ends with a comma, or in a verse with a word."""
+        start, end, kind, _ = block
+        if kind != "text" or end - start > _MAX_VERSE_CHARACTERS:
+            return False
+        mark = self._text[end - 1]
+        if self._is_verse:
+            return mark in ",;" or mark.isalnum()
+        return mark == "," and self._text.find(":", start, end) < 0
+
+    def _continues(self, block: TextBlock) -> bool:
+        """
+        Whether a block starts with the rest of a sentence that has an example of code in it.
+
+        A sentence without a mark at its end goes on in the next paragraph with any word in
+        lowercase, or with the bracket that closes one in it. Behind a colon, the word must be one
+        that does not start a sentence.
+        """
+        text, start = self._text, block.start
+        closes = text[start] == ")"
+        if not (closes or text[start].islower()):
             return False
         if not (above := self._found.ends_with_code()):
             return False
         first, end, code, code_end = above
+        mark = text[end - 1]
+        if closes and text.rfind("(", first, end) > text.rfind(")", first, end):
+            return start - first <= _MAX_JOINED_CHARACTERS
+        is_open = mark == "," or mark.isalnum()
+        is_text = block.kind == "text" and self._document.kind != "source"
+        goes_on = _GOES_ON if is_open and is_text else _CONTINUES
         return (
             start - first <= _MAX_JOINED_CHARACTERS
-            and bool(_ENDS_OPEN.match(text, end - 1, end))
-            and "\n" not in text[code:code_end]
+            and (is_open or mark == ":")
+            and goes_on.match(text, start) is not None
             and not (text[end:code] + text[code_end:start]).strip()
         )
 
@@ -531,6 +627,7 @@ class _Splitter:
                 continue
             for bounds in self._bounds(block.start, block.end):
                 self._found.extend(bounds, "cell", self._context)
+        self._addresses.clear()
 
     def _paragraph(self, block: TextBlock) -> None:
         """The sentences of a paragraph or a list item."""
@@ -561,7 +658,7 @@ class _Splitter:
                     continue
                 is_plain = level or not (after_colon or self._plain_lists)
                 if is_plain and not self._has_colon(bounds[0][0], bounds[-1][1] - 1):
-                    self._found.extend(bounds, "sentence", self._context)
+                    self._extend(bounds, self._context)
                     before = bounds[-1]
                     after_colon = text[before[1] - 1] in _LEAD_IN_ENDS
                     continue
@@ -579,20 +676,46 @@ class _Splitter:
                         lead_in, in_list = self._lead_in(), False
                         self._update_context(lead_in)
                     if self._context is not context:
-                        self._found.extend(group, "sentence", context)
+                        self._extend(group, context)
                         context, group = self._context, []
                     group.append(span)
                     before = span
                     after_colon = text[span[1] - 1] in _LEAD_IN_ENDS
-                self._found.extend(group, "sentence", context)
+                self._extend(group, context)
+        self._addresses.clear()
         self._introduces_next = after_colon
-        if after_colon:
-            self._lead_ins.append((level, text[slice(*before)]))
+        if after_colon or (not level and self._is_open(*before)):
+            self._lead_ins.append((level, self._lead_in_at(*before)))
+
+    def _extend(self, bounds: list[tuple[int, int]], context: SentenceContext) -> None:
+        """Append sentences without the bullets of plain lists. An address alone is no candidate."""
+        text = self._text
+        marks = self._bullets
+        for at, (start, end) in enumerate(bounds):
+            if text[start] in marks:
+                bounds[at] = _behind_bullet(text, start, end), end
+        if not self._addresses:
+            self._found.extend(bounds, "sentence", context)
+            return
+        for start, end in bounds:
+            if end not in self._addresses:
+                self._found.extend(((start, end),), "sentence", context)
+            elif not self._found.extend_last(text, start, end):
+                self._found.extend(((start, end),), "code", context)
 
     def _has_colon(self, start: int, end: int) -> bool:
         colon, wide_colon = _LEAD_IN_ENDS
         text = self._text
         return text.find(colon, start, end) >= 0 or text.find(wide_colon, start, end) >= 0
+
+    def _is_statement(self, start: int, end: int) -> bool:
+        """Whether a paragraph or an item is one statement of a program."""
+        text = self._text
+        return (
+            (text[end - 1] == ";" or text[start] in "$#" or self._has_redirections)
+            and end - start <= _MAX_STATEMENT_CHARACTERS
+            and _STATEMENT.fullmatch(text, start, end) is not None
+        )
 
     def _says_nothing(self, block: TextBlock) -> bool:
         start, end = block.start, block.end
@@ -624,8 +747,20 @@ class _Splitter:
                 self._plain_lists.popitem()
         else:
             is_lead_in = text[before[1] - 1] in _LEAD_IN_ENDS
-            self._plain_lists[item] = text[slice(*before)] if is_lead_in else ""
+            self._plain_lists[item] = self._lead_in_at(*before) if is_lead_in else ""
         return self._plain_lists[item]
+
+    def _is_open(self, start: int, end: int) -> bool:
+        """Whether a sentence ends with a comma or a word, so that the items below complete it."""
+        mark = self._text[end - 1 : end]
+        is_open = mark == "," or (mark.isalpha() and mark.islower())
+        return is_open and self._text.count(" ", start, end) >= _LEAST_LEAD_IN_SPACES
+
+    def _lead_in_at(self, start: int, end: int) -> str:
+        """The text of a lead-in, without the bullet if it is an item itself."""
+        if self._text[start] in self._bullets:
+            start = _behind_bullet(self._text, start, end)
+        return self._text[start:end]
 
     def _list_lead_in(self, before: tuple[int, int], lead_in: str) -> str:
         """
@@ -673,12 +808,36 @@ class _Splitter:
 
     def _chunk_bounds(self, start: int, end: int) -> list[tuple[int, int]]:
         piece = self._text[start:end]
+        least = self._lone_number_characters
         bounds = [
             (start + left, start + right)
             for left, right in split_sentences(piece)
-            if piece[left].isalnum() or _LETTER.search(piece, left, right)
+            if (piece[left].isalnum() or _LETTER.search(piece, left, right))
+            and (right - left > least or not _LONE_NUMBER.fullmatch(piece, left, right))
         ]
-        return self._join_references(bounds) if "[" in piece else bounds
+        if "[" in piece:
+            bounds = self._join_references(bounds)
+        if ("://" in piece or "@" in piece or "www." in piece) and self._is_prose:
+            bounds = self._join_addresses(bounds)
+        return bounds
+
+    def _join_addresses(self, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Put an address alone into the sentence before it on the same line, or remember it."""
+        text = self._text
+        joined: list[tuple[int, int]] = []
+        for start, end in bounds:
+            if not _ADDRESS.fullmatch(text, start, end):
+                joined.append((start, end))
+            elif (
+                joined
+                and "\n" not in text[joined[-1][1] : start]
+                and joined[-1][1] not in self._addresses
+            ):
+                joined[-1] = joined[-1][0], end
+            else:
+                joined.append((start, end))
+                self._addresses.add(end)
+        return joined
 
     def _join_references(self, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Put `[issue #12]` behind a sentence on the same line into the sentence."""
@@ -703,6 +862,11 @@ class _Splitter:
         if bare:
             start += len(piece) - len(piece.lstrip())
             self._found.extend(((start, start + len(bare)),), kind, self._context)
+
+
+def _behind_bullet(text: str, start: int, end: int) -> int:
+    bullet = _PLAIN_BULLET.match(text, start, end)
+    return bullet.end() if bullet else start
 
 
 def _group_rows(blocks: Iterable[TextBlock]) -> Iterator[list[TextBlock]]:

@@ -40,11 +40,14 @@ _WORDS = re.compile(r"\S\s+\S")
 _SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n")
 _LETTER = re.compile(r"[^\W\d_]")
 _ENCODED = re.compile(r"(?=\S*\d)(?:[0-9a-fA-F-]{16,}|[\w+/=-]{32,})")
+_POINTERS = frozenset(("$ref", "$schema", "$id", "$anchor"))
+"""Keys of JSON Schema whose values are places in a file and never text."""
 _TOP_LEVEL = "Top level"
 _LITERAL = re.compile(
-    r"(?<![\w`\\])(`{1,2})([^`\n]{1,200})\1(?![\w`])|(?<![\w`\\])``(?=[^\s`])|(?<=[^\s`])``(?![\w`])"
+    r"(?<![\w`\\])(`{1,2})([^`\n]{1,200}?)(?:\s<[a-z]{2,8}://[^<>`\s]{1,300}>)?\1(?:__?)?(?![\w`])"
+    r"|(?<![\w`\\])``(?=[^\s`])|(?<=[^\s`])``(?![\w`])"
 )
-"""A literal, or one end of a literal of several lines."""
+"""A literal, a link of reStructuredText, or one end of a literal of several lines."""
 
 
 @dataclass(slots=True, eq=False)
@@ -106,6 +109,8 @@ class KeyedWriter:
                 self._add_word(None, value, len(text))
             return
         name = key[0].strip().lower()
+        if name in _POINTERS:
+            return
         container = self._open[-1]
         container.numbers += not is_string
         if not is_string and container.numbers > _MAX_NUMBERS:

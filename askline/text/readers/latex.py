@@ -3,7 +3,7 @@ Read LaTeX with exact offsets back into the source.
 
 One regular expression cuts the source into commands, braces, comments, mathematics and text.
 Commands are removed, and their arguments are text unless the command is known to take something
-else. Verbatim environments are code, formulas inside a paragraph stay as they are written, and
+else. Verbatim environments are code, formulas inside a paragraph are shown as plain text, and
 displayed formulas, pictures, comments and the preamble are left out. A description item is joined
 with its text.
 """
@@ -14,6 +14,7 @@ import re
 import unicodedata
 
 from .document import BlockKind, Blocks, Content
+from .formulas import plain_formula
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
@@ -40,6 +41,13 @@ _TOKEN = re.compile(
     )?""",
     re.VERBOSE | re.DOTALL,
 )
+_FORMULA_MARKS = re.compile(r"[\\{}&]")
+_MACRO = re.compile(
+    r"\\(?:re|provide)?newcommand\*?[ \t]{0,9}\{?\\(?P<name>[A-Za-z]{1,40})\}?[ \t]{0,9}"
+    r"\{(?P<body>[^{}#\n]{1,100})\}"
+)
+"""The definition of a command without arguments that stands for a short text."""
+_SIZE = re.compile(r"\{[-.\d]{1,9}(?:[a-z]{2}|\\[a-z]{1,20})?\}")  # the argument of an environment
 _GROUP_START = re.compile(r"[ \t]*(?:\n[ \t]*)?(?P<mark>[\[{])")
 _BRACKET = re.compile(r"\\.|[{}\[\]]", re.DOTALL)
 _TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]*\]\s*)?\{")
@@ -127,6 +135,10 @@ class _LatexReader:
         self.blocks = Blocks()
         self.title = ""
         self._source = source
+        self._macros = {
+            found["name"]: plain_formula(found["body"].replace("$", "{}").replace("~", " "))
+            for found in _MACRO.finditer(source)
+        }
         self._start = 0  # of the current block in the text
         self._kind: BlockKind = "text"
         self._level = 0  # of a heading
@@ -198,8 +210,12 @@ class _LatexReader:
                 self._end_block(start)
             else:
                 self._add(" ", start, end)
-        elif kind in ("formula", "inline", "verb"):
+        elif kind == "verb":
             self._add(token[kind], *token.span(kind))
+        elif kind in ("formula", "inline"):
+            formula = token[kind]
+            shown = plain_formula(formula) if _FORMULA_MARKS.search(formula) else formula
+            self._add(shown, *token.span(kind))
         elif kind in ("display", "displayed"):
             self._drop_formula(token[kind], start, end)
         elif kind == "line":
@@ -280,6 +296,8 @@ class _LatexReader:
         elif name in _WORDS:
             self._add(_WORDS[name], start, end)
             return end
+        elif name in self._macros:
+            self._add(self._macros[name], start, end)
         elif name == "tabularnewline":
             self._end_row(start)
         else:
@@ -320,7 +338,9 @@ class _LatexReader:
             self._tables += 1
             self._rows, self._row_start, self._first_row = 0, -1, -1
             return self._skip_groups(end, 3)
-        return self._skip_options(end)
+        end = self._skip_options(end)
+        size = _SIZE.match(self._source, end)
+        return size.end() if size else end
 
     def _add_code(self, first: int, last: int) -> None:
         code = self._source[first:last]

@@ -38,6 +38,7 @@ _ATTRIBUTION = re.compile(
 _SHORT_ATTRIBUTION = re.compile(
     r".{2,120}\b(?:wrote|writes):\s*\Z|Excerpts from .{4,120} message of .{4,60}:\s*\Z"
     r"|[^\n]{2,120}@\S{2,80}[ ](?:wrote|writes)\b.{0,60}:\s*\Z"
+    r"|[^\n]{0,60}\d:\d\d[^\n]{1,60}(?:@|[ ]at[ ])[\w-]{1,40}\.[^\n]{1,60}:\s*\Z"
 )
 _FULL_LINE_CHARACTERS = 71
 """A line of a quote that has no room for the next word was wrapped behind it."""
@@ -53,7 +54,8 @@ _PATCH = re.compile(
     re.MULTILINE,
 )
 _TRAILER = re.compile(
-    r"^(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)[- ]by:.*\n?"
+    r"^(?:\[[^\[\]\n]{1,60}\][ ])?"
+    r"(?:Signed-off|Acked|Reviewed|Tested|Reported|Suggested|Co-authored)[- ]by:.*\n?"
     r"|^Cc:.*@.*\n?",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -83,8 +85,18 @@ _MIN_NICKNAME_CHARACTERS = 3
 _NAME_LINE = re.compile(r"[-–—~\s]{0,99}[^\W\d_]{1,39}(?:[ .'-]{1,2}[^\W\d_]{1,39}){0,3}[.,]?\s*")
 _WORD = re.compile(r"[^\W\d_]+")
 _ASSIGNMENT = re.compile(r"[ \t]{0,99}[\w.\[\]>*-]{1,80}[ \t]{0,20}=[ \t]{0,20}[^\s=]{1,80}\Z")
-_COMPILER_LINE = re.compile(r"\s*\S{1,200}:(?:\d{1,6}:){0,2} ?(?:error|warning|note|In function)\b")
-_CODE_ENDS = ("{", "}", ";", "*/")
+_COMPILER_LINE = re.compile(
+    r"\s*(?:\S{1,200}:(?:\d{1,6}:){0,2} ?(?:error|warning|note|In function)\b"
+    r"|(?:error|warning): |/\S{1,80}/ld: |(?:ccache )?(?:gcc|g\+\+|cc|clang|make) [^\n]*[ ]-\w)"
+)
+_LOG_LINE = re.compile(
+    r"\s*(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d |\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d)"
+)
+_SHORTLOG = re.compile(r"\S[^\n]{1,60} \(\d{1,4}\):?\n(?:[ \t]+\S[^\n]*(?:\n|\Z))+")
+"""The changes of one author, as `git shortlog` lists them."""
+_SCRIPT = "#!"
+_LEAST_REPEATED_LINES = 3
+_CODE_ENDS = ("{", "}", ";", "*/", "\\", ".o")
 _CODE_STARTS = ("#include ", "#define ", "#if ", "#ifdef ", "$ ")
 _INDENT = re.compile(r"(?:\t|[ ]{2})")
 _SENTENCE_ENDS = (".", "!", "?", ":", ",", ";")
@@ -353,8 +365,17 @@ def _is_example(paragraph: str) -> bool:
 
 
 def _is_code(paragraph: str) -> bool:
-    """Whether at least half of the lines look like those of a program."""
-    lines = paragraph.strip("\n").split("\n")
+    """
+    Whether at least half of the lines look like those of a program.
+
+    Also a script, the list of changes of an author, and a line that is repeated.
+    """
+    bare = paragraph.strip("\n")
+    if bare.startswith(_SCRIPT) or _SHORTLOG.fullmatch(bare):
+        return True
+    lines = bare.split("\n")
+    if len(lines) >= _LEAST_REPEATED_LINES and len(set(lines)) == 1:
+        return True
     return 2 * sum(map(_is_code_line, lines)) >= len(lines)
 
 
@@ -364,6 +385,7 @@ def _is_code_line(line: str) -> bool:
         bare.endswith(_CODE_ENDS)
         or bare.startswith(_CODE_STARTS)
         or _COMPILER_LINE.match(bare) is not None
+        or _LOG_LINE.match(bare) is not None
         or (len(bare) < _MAX_SIGN_OFF_CHARACTERS and _ASSIGNMENT.match(bare) is not None)
     )
 

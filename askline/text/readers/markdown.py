@@ -76,6 +76,8 @@ _TERM_MEANING = re.compile(r"[ ]{0,3}:[ \t]+(?=\S)")
 _MEANING_AHEAD = re.compile(r"[ ]{0,3}:[ \t]+\S")
 _CODE_LINE = re.compile(r"`(?=\w*[^\w`\n])[^`\n]+`[ \t]*\Z")
 """A paragraph that is code and nothing else, but not the name of something."""
+_CODE_ITEM = re.compile(r"[ \t]*`(?=[^`\n]*[^\s`] [^\s`])[^`\n]+`[ \t]*\Z")
+"""A list item that is code of several words."""
 _BOLD_LINE = re.compile(r"(?P<mark>\*\*|__)(?=\S)[^*_]{2,200}(?<=[^\s.!,;:])(?P=mark)[ \t]*\Z")
 
 
@@ -373,6 +375,9 @@ class _MarkdownReader:
                 lines, kind = [(first + 1, self.source.rindex("`", first, last))], "code"
         elif kind == "text" and self._item_indents:
             kind, level = "item", len(self._item_indents)
+            if len(lines) == 1 and _CODE_ITEM.match(self.source, *lines[0]):
+                first, last = (self.source.find("`", *lines[0]), self.source.rfind("`", *lines[0]))
+                lines, kind, level = [(first + 1, last)], "code", 0
         self._add_block(lines, kind, level, terms)
 
     def _add_block(

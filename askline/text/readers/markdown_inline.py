@@ -1,9 +1,9 @@
 """
 The marks inside a block of Markdown: which characters of its source are shown.
 
-CommonMark's emphasis, code spans, links, images, tags and entities, and what sites add to it: emoji
-and icon names, attribute lists, template expressions and comments of JSX. The length of code spans
-and links is limited, which keeps the time linear.
+CommonMark's emphasis, code spans, links, images, tags and entities, and what sites add to it:
+formulas, emoji and icon names, attribute lists, template expressions and comments of JSX. The
+length of code spans and links is limited, which keeps the time linear.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from html import unescape
 from typing import NamedTuple
 
+from .formulas import plain_formula
 from .offsets import TextBuilder
 
 __all__ = [
@@ -60,6 +61,12 @@ _TOKEN = re.compile(
 )
 # One character set, because `re` then skips all other characters quickly.
 _MARKS = re.compile(r"[\\`\[*_~<&{:]")
+# What is between two prices or two names of variables is no formula.
+_FORMULA = re.compile(
+    r"(?<![\w$\\])(?P<mark>\$\$?)(?=[^\s$\d]|\d[^$]{0,200}[\\^_{]|[\d.]{1,20}\$)(?P<body>[^$`]{1,500})(?<![\s\\])"
+    r"(?P=mark)(?![\w$])"
+)
+_FORMULA_MARKS = re.compile(r"[\\^_={]")
 _PIECE = re.compile(r"\n|[^\n]+")
 _LETTER = re.compile(r"[^\W\d_]")
 _LINK_STARTS = ("[", "!", "<", "*", "_", ":", "`", "|")
@@ -108,7 +115,11 @@ def visible_pieces(block: MarkdownBlock, labels: Collection[str]) -> Iterator[tu
         elif start > position:
             yield text[position:start], *spans(position, start)
         if replacement:
-            yield replacement, *spans(start, end)
+            # The first character stands for the whole span, so that no two spans overlap.
+            left, right = spans(start, end)
+            yield replacement[0], left, right
+            if len(replacement) > 1:
+                yield replacement[1:], right, right
         position = end
 
 
@@ -141,10 +152,12 @@ def _find_marks(
 
     Also the spans of images and of links into the site: lists of links to other sites are content.
     """
+    formulas = _formulas(text) if "$" in text else []
     first = _MARKS.search(text)
     if not first:
-        return [], []
+        return formulas, []
     found: list[Replacement] = []
+    formulas.reverse()  # the next one is the last
     links: list[tuple[int, int]] = []
     brackets: list[tuple[int, int]] = []
     runs: list[_DelimiterRun] = []
@@ -152,6 +165,13 @@ def _find_marks(
     position = max(first.start() - 1, 0)  # an image starts with the character before
     while token := _TOKEN.search(text, position):
         start, position = token.span()
+        while formulas and formulas[-1][1] <= start:
+            found.append(formulas.pop())
+        if formulas and formulas[-1][0] < start:
+            position = formulas[-1][1]
+            continue
+        while formulas and formulas[-1][0] < position:
+            formulas.pop()  # in a code span or a tag
         end = position
         kind = token.lastgroup
         if kind == "escaped":
@@ -182,7 +202,16 @@ def _find_marks(
             found.append((start, end, ""))
         elif kind == "entity":
             found.append((start, end, unescape(token[0])))
-    return sorted([*found, *_emphasis(runs)]), links
+    return sorted([*found, *formulas, *_emphasis(runs)]), links
+
+
+def _formulas(text: str) -> list[Replacement]:
+    """Formulas of TeX between dollar signs, with the text to show."""
+    return [
+        (*found.span(), plain_formula(found["body"]))
+        for found in _FORMULA.finditer(text)
+        if _FORMULA_MARKS.search(found["body"]) or " " not in found["body"]
+    ]
 
 
 class _DelimiterRun:

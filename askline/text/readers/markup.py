@@ -28,6 +28,11 @@ Replacement = tuple[int, int, str]
 FindMarks = Callable[[str], Iterable[Replacement]]
 
 _BOLD_LINE = re.compile(r"(?P<mark>\*{1,2})(?=\S)[^*]{2,200}(?<=[^\s.!,;:])(?P=mark)\s*\Z")
+_LITERAL = re.compile(
+    r"(?P<mark>``?|\+\+?|[=~])(?=\S)(?![^\n]{0,300}?(?P=mark)[\s,;:.)])"
+    r"(?=[^`\n]*[^\s`] [^\s`])[^`\n]{3,300}(?P=mark)"
+)
+"""A block that is one literal of several words: a command or a line of a file."""
 _CAPTION = re.compile(r"(?:table|figure|fig\.|example|listing)\s*[\dA-Z]", re.IGNORECASE)
 _MAX_BOLD_CHARACTERS = 200
 _TERM_END = re.compile(r"[:;,.!?—–-]\Z")
@@ -95,6 +100,8 @@ class MarkupWriter:
         """
         block = TextBuilder()
         self._join(block, spans)
+        if kind in ("text", "item") and _LITERAL.fullmatch(block.text()):
+            kind, level = "code", 0
         if kind == "text" and block.length <= _MAX_BOLD_CHARACTERS and self._is_bold(block.text()):
             kind, level = "heading", QUESTION_LEVEL
         start = self._builder.length
@@ -150,10 +157,13 @@ class MarkupWriter:
         while first < last and self._lines.is_blank(first):
             first += 1
         if first < last:
-            begin, end = self._lines.span(first)[0], self._lines.span(last - 1)[1]
-            start = self._builder.length
-            self._builder.add(self._lines.source[begin:end], begin, end)
-            self._end_block(start, "code")
+            self.add_code_span(self._lines.span(first)[0], self._lines.span(last - 1)[1])
+
+    def add_code_span(self, begin: int, end: int) -> None:
+        """Append `source[begin:end]` as it is."""
+        start = self._builder.length
+        self._builder.add(self._lines.source[begin:end], begin, end)
+        self._end_block(start, "code")
 
     def add_row(self, cells: Iterable[Sequence[LineSpan]], kind: BlockKind) -> None:
         """
@@ -257,7 +267,10 @@ def paired_marks(text: str, marks: Iterable[tuple[int, int]]) -> list[Replacemen
         if mark == "/" and waiting.get(mark, (0, -1))[1] == start:
             del waiting[mark]  # `//` of an address
         elif mark in waiting and before.strip() and not (after.isalnum() or after == "_"):
-            found += [(*waiting.pop(mark), ""), (start, end, "")]
+            opened = waiting.pop(mark)
+            found += [(*opened, ""), (start, end, "")]
+            if mark[0] == "`":  # what is open inside a literal is a character of it
+                waiting = {each: span for each, span in waiting.items() if span < opened}
         elif after.strip() and not (before.isalnum() or before == "_"):
             waiting[mark] = (start, end)
     return sorted(found)

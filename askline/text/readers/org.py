@@ -51,12 +51,16 @@ _TOKEN = re.compile(
     | \{\{\{[\w-]{1,60}\((?P<arguments>[^{}()]{0,300})\)\}\}\}
     | <(?P<angle>(?:https?|mailto|file):[^<>\s]{1,1000}|\d{4}-\d\d-\d\d[^<>]{0,60})>
     | (?<![\w])src_\w{1,20}(?:\[[^\[\]]{0,100}\])?\{(?P<inline>[^{}]{1,500})\}
-    | (?<![\w=~])(?P<fence>[=~])(?P<literal>[^\s=~](?:[^=~]{0,500}[^\s=~])?)(?P=fence)(?![\w=~])
+    | (?<![\w=~])(?P<fence>[=~])
+        (?P<literal>(?:[^\s=~]|~(?=/))(?:(?:[^=~]|~(?=/)|(?<=\w)=(?=[\w~"'/-])){0,500}[^\s=~])?)
+        (?P=fence)(?![\w=~])
+    | (?<![\w`])`(?P<ticks>[^\s`'](?:[^`'\n]{0,100}[^\s`'])?)`(?![\w`])
     | (?<!`)(?P<mark>[*/_+=~])
     """,
     re.VERBOSE,
 )
-_MARKS = re.compile("[\\[<@{*/_+=~\\\\\u200b]")
+_MARKS = re.compile("[\\[<@{*/_+=~`\\\\\u200b]")
+_BOLD_LINE = re.compile(r"\s*\*(?P<text>[^\s*].*\S)\*\s*")  # a command, as manual pages show it
 _IMAGE = re.compile(r"(?:https?:|file:|[./])\S+\.(?:svg|png|gif|jpe?g|webp)\Z", re.IGNORECASE)
 _PAGE_AND_SECTION = re.compile(r"[\w.:-]+(?P<comma>,)[ \t]*\d\w?\Z")
 _TARGET_PREFIX = re.compile(r"(?:file:|id:|\*|#)+")
@@ -142,7 +146,10 @@ class _OrgReader:
         closing = f"#+end_{name}"
         while end < len(self.lines) and self.lines.text(end).strip().lower() != closing:
             end += 1
-        if name in _CODE_BLOCKS:
+        if end - first == 1 and (bold := _BOLD_LINE.fullmatch(self.lines.text(first))):
+            start = self.lines.starts[first]
+            self.writer.add_code_span(start + bold.start("text"), start + bold.end("text"))
+        elif name in _CODE_BLOCKS:
             self.writer.add_code(first, end)
         self._at = end + 1
 
@@ -251,7 +258,7 @@ def _find_marks(text: str) -> list[Replacement]:
             comma = token.start("arguments") + page.start("comma")
             found += [(start, token.start("arguments"), ""), (comma, comma + 1, "(")]
             found.append((token.end("arguments"), end, ")"))
-        elif kind in ("label", "angle", "inline", "literal", "arguments"):
+        elif kind in ("label", "angle", "inline", "literal", "arguments", "ticks"):
             found += [(start, token.start(kind), ""), (token.end(kind), end, "")]
         elif kind == "gone":
             found.append((start, end, ""))

@@ -42,6 +42,13 @@ _LEADERS = re.compile(r"(?:[.·…][ \t]?){4,}[\s\d,ivxlc–-]*\Z|(?:\.[ \t]){5,
 _MIN_LEADER_DOTS = 4
 _MIN_CONTENTS_LINES = 5
 _CONTENTS_SHARE = 0.3  # of the lines of a page that have dot leaders
+_NUMBERED_SHARE = 0.6  # of the lines of a page that end with a page number
+_PAGE_NUMBER = re.compile(r"[^\W\d_]\S*[ \t]+(?P<page>\d{1,4})[ \t]*\Z")
+_CODE_LINE = re.compile(
+    r"""[ \t]*(?:"[\w$\[\]-]{1,60}":[ \t]|//[ \t]|[\]})]{1,3}[,;]?\Z)|.*[{}();,\]?*]\Z"""
+)
+"""A line of JSON or of a program, in a paragraph that starts like one."""
+_CODE_START = re.compile(r"""[ \t]*(?:"[\w$\[\]-]{1,60}":[ \t]|//[ \t]|[{}\]]|\w+[ \w]*\{\Z)""")
 _CONTINUATION_MARKS = (",", "-", "–", "—", "(", "/", "&")
 _SENTENCE_ENDS = (".", "!", "?", ":", "…", "»", "”", '"')
 _HYPHENATION = "\ufffe"  # PDFium's mark for a hyphen at a line end; the next line follows directly
@@ -229,15 +236,29 @@ def _drop_contents(pages: Sequence[Sequence[_Line]]) -> list[list[_Line]]:
     """
     The pages without the entries of tables of contents and indexes, which have dot leaders.
 
-    A page on which many lines have them is left out as a whole: other entries have none.
+    A page on which many lines have them is left out as a whole: other entries have none. So is a
+    page on which most lines end with a page number.
     """
     cleaned = []
     for page in pages:
         kept = [line for line in page if not _has_leaders(line.text)]
         leaders = len(page) - len(kept)
         is_contents = leaders >= _MIN_CONTENTS_LINES and leaders > len(page) * _CONTENTS_SHARE
+        is_contents = is_contents or _has_page_numbers(kept, len(pages))
         cleaned.append([] if is_contents else kept)
     return cleaned
+
+
+def _has_page_numbers(lines: Sequence[_Line], pages: int) -> bool:
+    """Whether most lines end with the number of a page, and the numbers do not decrease."""
+    ends = [line.text for line in lines if line.text.rstrip()[-1:].isdigit()]
+    if len(ends) <= len(lines) * _NUMBERED_SHARE:
+        return False
+    found = [number for text in ends if (number := _PAGE_NUMBER.search(text))]
+    if len(found) < _MIN_CONTENTS_LINES or len(found) <= len(lines) * _NUMBERED_SHARE:
+        return False
+    numbers = [int(number["page"]) for number in found]
+    return numbers == sorted(numbers) and len(set(numbers)) > 1 and numbers[-1] <= pages
 
 
 def _has_leaders(text: str) -> bool:
@@ -386,8 +407,12 @@ def _paragraph(lines: Sequence[_Line], body_size: float, code_allowed: bool) -> 
     large = min(line.size for line in lines) > body_size * _HEADING_SIZE
     is_heading = large and len(text) < _MAX_HEADING_CHARACTERS
     kind: BlockKind = "heading" if is_heading else "text"
-    if code_allowed and not is_heading and all(line.is_fixed_width for line in lines):
-        kind = "code"
+    if code_allowed and not is_heading:
+        is_code = all(line.is_fixed_width for line in lines) or (
+            _CODE_START.match(text) is not None
+            and 2 * sum(_CODE_LINE.match(line.text) is not None for line in lines) >= len(lines)
+        )
+        kind = "code" if is_code else kind
     return _Paragraph(text, kind, round(2 * lines[0].size) / 2)
 
 

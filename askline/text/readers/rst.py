@@ -28,7 +28,9 @@ _FIELD = re.compile(r":(?P<name>[^:\s`](?:[^:\\`]|\\.|:(?!\s|\Z))*):(?:\s+|\Z)")
 _PARAMETER = re.compile(
     r"(?:param|parameter|arg|argument|key|keyword|kwarg|var|ivar|cvar)\s+.*?(?=\S+\Z)"
 )
-_METADATA = frozenset(("orphan", "tocdepth", "nocomments", "nosearch", "no-search", "date"))
+_METADATA = frozenset(
+    ("orphan", "tocdepth", "nocomments", "nosearch", "no-search", "date", "rtype")
+)
 _ITEM = re.compile(r"(?:[-*+•‣⁃]|\(?(?:\d{1,3}|[a-zA-Z#]|[ivxIVX]{1,5})[.)])(?:\s+|\Z)")
 _OPTION = re.compile(r"(?:--?\w|/[a-zA-Z?])\S*(?: \S+)*? {2,}(?=\S)")
 _LINE_BLOCK = re.compile(r"\|(?:\s+|\Z)")

@@ -128,6 +128,8 @@ def test_offsets_slice_the_source_including_marks(tmp_path: Path) -> None:
         ("[source]\nx = 1\n\ntext", "x = 1\ntext"),
         ("```ruby\nputs 1\n```\n", "puts 1"),
         ("term::\n* item", "term\nitem"),
+        ("Set `lamp.*` or `oil.*` *now*.", "Set lamp.* or oil.* now."),
+        ("a::\n+\n    x = 1\n+\nIt is set.", "a\n    x = 1\nIt is set."),
         ("See linkdoc:qa[The guide,CI_X,docs/a.txt].", "See The guide."),
         ("ifdef::x[]\ntext\nendif::[]", "text"),
         ('[cols="2*"]\n|===\n|a\n|b\n2+|c\n|===', "a\nb\nc"),

@@ -368,3 +368,15 @@ def test_a_comment_of_one_long_word_takes_linear_time(tmp_path: Path) -> None:
     started = time.process_time()
     read(tmp_path, "a.properties", f"# {'a' * 40_000}=#\nport = 8080\n")
     assert time.process_time() - started < 2
+
+
+def test_pointers_of_json_schema_are_left_out(tmp_path: Path) -> None:
+    source = '{"$schema": "https://a.org/b", "lamp": {"$ref": "#/lamps/one", "oil": "two liters"}}'
+    assert ("sentence", "oil: two liters") in shown(read(tmp_path, "a.json", source))
+    assert not any("$" in text for _, text in shown(read(tmp_path, "a.json", source)))
+
+
+def test_a_link_of_restructuredtext_in_a_value_is_its_text(tmp_path: Path) -> None:
+    source = "notes:\n  - If you use `the lamp <https://a.org>`__ then it is lit.\n"
+    found = shown(read(tmp_path, "a.yaml", source))
+    assert found[-1] == ("sentence", "If you use the lamp then it is lit.")

@@ -160,6 +160,30 @@ def test_the_output_of_a_compiler_is_code(tmp_path: Path) -> None:
     assert kinds == ["sentence", "code"]
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "#!/bin/sh\necho Light the lamp. > log\nlamp on",
+        "Jane Doe (2):\n      Add a lamp\n      Light it",
+        "The lamp is out.\nThe lamp is out.\nThe lamp is out.",
+        "Feb 13 17:12:22 tower lampd: The lamp is lit\nFeb 13 17:12:23 tower lampd: The oil is low",
+        "error: no lamp was declared in this scope",
+    ],
+    ids=["script", "shortlog", "repeated", "log", "error"],
+)
+def test_what_programs_write_is_code(tmp_path: Path, code: str) -> None:
+    source = f"Subject: x\n\nIt is so.\n\n{code}\n\nIt is not.\n"
+    kinds = [kind for kind, _ in shown(read(tmp_path, "a.eml", source))]
+    assert kinds == ["sentence", "code", "sentence"]
+
+
+def test_the_marks_of_plain_lists_are_left_out(tmp_path: Path) -> None:
+    source = "Subject: x\n\nIt has these:\n\n- A lamp\n- Oil - a lot\n\n-3 degrees is cold.\n"
+    assert [text for _, text in shown(read(tmp_path, "a.eml", source))] == [
+        *("It has these:", "A lamp", "Oil - a lot", "-3 degrees is cold."),
+    ]
+
+
 def test_unknown_charset_is_read(tmp_path: Path) -> None:
     source = b"Content-Type: text/plain; charset=unknown-8bit\n\nCaf\xe9 text.\n"
     assert shown(read(tmp_path, "a.eml", source)) == [("sentence", "Café text.")]

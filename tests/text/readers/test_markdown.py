@@ -114,11 +114,14 @@ def test_windows_line_ends_count_as_one_line_break(tmp_path: Path) -> None:
         ("**a *b* c** __d__ ~~e~~", [("text", "a b c d e")]),
         ("unpaired ** and _x and `tick", [("text", "unpaired ** and _x and `tick")]),
         ("<b>bold</b> <https://x.org>", [("text", "bold https://x.org")]),
+        ("It is $\\nu_{\\rm max}$ of $x_1$, `$a_1$`.", [("text", "It is ν_max of x_1, $a_1$.")]),
+        ("From $5 to $6_000 or $HOME/$x.", [("text", "From $5 to $6_000 or $HOME/$x.")]),
+        ("- `make all`\n- `make`", [("code", "make all"), ("item", "make")]),
         ("", []),
     ],
     ids=[
         *("setext", "rule", "hashtag", "numbers", "year", "open-fence", "no-table", "emphasis"),
-        *("unpaired", "tags", "empty"),
+        *("unpaired", "tags", "formulas", "prices", "commands", "empty"),
     ],
 )
 def test_markdown_syntax(source: str, kinds: list[tuple[str, str]]) -> None:

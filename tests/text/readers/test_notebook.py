@@ -77,3 +77,10 @@ def test_time_is_linear_in_length(piece: str) -> None:
     page = '{"cells": [{"cell_type": "code", "source": []}, ' + piece * (100_000 // len(piece))
     read_notebook(page)
     assert time.process_time() - start < 2
+
+
+def test_offsets_of_formulas(tmp_path: Path) -> None:
+    cell = {"cell_type": "markdown", "source": ["It is $\\nu_{\\rm max}$ of $x_1$ & all.\n"]}
+    document = read(tmp_path, "a.ipynb", json.dumps({"cells": [cell]}))
+    assert [text for _, text in shown(document)] == ["It is ν_max of x_1 & all."]
+    check(document)

@@ -127,6 +127,24 @@ def test_contents_with_dot_leaders_are_left_out(tmp_path: Path) -> None:
     assert [text for _, text in found] == ["The lamp was lit late.", "It went out early."]
 
 
+def test_contents_with_page_numbers_are_left_out(tmp_path: Path) -> None:
+    entries = ["About lamps 1", "Oil 1", "Towers 2", "Light at night 3", "The end 3", "Index 4"]
+    body = lines("The lamp was lit late.", "It cost 12", "It went out early in May 4")
+    pages = [lines("Contents", *entries), body, lines("One."), lines("Two.")]
+    found = shown(read(tmp_path, "a.pdf", make_pdf(pages)))
+    assert not any("Oil" in text for _, text in found)
+    assert any("It cost 12" in text for _, text in found)
+    found = shown(read(tmp_path, "b.pdf", make_pdf([lines("Prices", *reversed(entries)), body])))
+    assert any("Oil 1" in text for _, text in found)
+
+
+def test_lines_of_json_are_code(tmp_path: Path) -> None:
+    page = lines('"lamp": "[the name]",', '"oil": "[liters]", ?', "}")
+    text = lines('"Light it," he said;', "so they did.", top=500)
+    found = shown(read(tmp_path, "a.pdf", make_pdf([[*page, *text]])))
+    assert [kind for kind, _ in found] == ["code", "code", "sentence"]
+
+
 def test_running_heads_of_several_lines_and_short_chapters_are_left_out(tmp_path: Path) -> None:
     words = "one two three four five six seven eight nine ten".split()
     pages = []

@@ -181,3 +181,8 @@ def test_rst_syntax(source: str, text: str) -> None:
 def test_a_line_block_in_a_list_item_is_read(tmp_path: Path) -> None:
     document = read(tmp_path, "a.rst", "* | One line.\n  | Two.\n\n* Item.\n")
     assert [text for _, text in shown(document)] == ["One line.", "Two.", "Item."]
+
+
+def test_the_type_of_a_result_is_left_out(tmp_path: Path) -> None:
+    source = "Lamp\n====\n\n:param oil: Its oil.\n:rtype: bool\n"
+    assert [text for _, text in shown(read(tmp_path, "a.rst", source))] == ["Lamp", "oil: Its oil."]

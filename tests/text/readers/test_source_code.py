@@ -386,3 +386,46 @@ def test_a_parameter_may_have_spaces_before_its_colon(tmp_path: Path) -> None:
         "lamp : int The first one.",
         "oil   :  int Its oil.",
     ]
+
+
+def test_a_sentence_goes_on_behind_a_tag_a_number_and_an_admonition(tmp_path: Path) -> None:
+    source = """def f():
+    \"\"\"
+    It makes a text, inserting
+    <text:tab> elements for tabs. It takes at most 5 or
+    10. Then it stops.
+
+    .. warning:: The lamp **may**
+                 be hot.
+    <text:tab>
+    \"\"\"
+"""
+    assert [text for _, text in found(tmp_path, "a.py", source)] == [
+        "It makes a text, inserting <text:tab> elements for tabs.",
+        "It takes at most 5 or 10.",
+        "Then it stops.",
+        "The lamp may be hot.",
+    ]
+
+
+def test_an_example_of_jsdoc_ends_with_the_next_tag(tmp_path: Path) -> None:
+    source = """/**
+ * Light the lamp.
+ * @example
+ * var lamp = tower.find('the first one'),
+ *     oil = lamp.oil;
+ * lamp.light and wait for it
+ * @return the lamp itself
+ */
+"""
+    assert [text for _, text in found(tmp_path, "a.js", source)] == [
+        "Light the lamp.",
+        "the lamp itself",
+    ]
+
+
+def test_formulas_and_names_of_tags_in_comments(tmp_path: Path) -> None:
+    source = "# It is :math:`2^{b} \\ge N` or $x_{i}$, costs $5 and ends <b>here</b> (<br/>).\n"
+    assert [text for _, text in found(tmp_path, "a.py", source)] == [
+        "It is 2^b ≥ N or x_i, costs $5 and ends here (<br/>)."
+    ]

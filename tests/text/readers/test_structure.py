@@ -277,11 +277,11 @@ def test_nested_lists_of_plain_text_have_their_own_lead_ins(tmp_path: Path) -> N
         "News:\n\n* Printing:\n  - Fix a crash\n  - Add a page\n* Files:\n  - Sort them\n* Docs\n"
     )
     document = read(tmp_path, "a.txt", source)
-    found = {document.text[s.start : s.end][2:]: s.lead_in for s in iter_sentences(document)}
+    found = {document.text[s.start : s.end]: s.lead_in for s in iter_sentences(document)}
     assert found["Printing:"] == "News:"
-    assert found["Add a page"] == "* Printing:"
+    assert found["Add a page"] == "Printing:"
     assert found["Files:"] == "News:"
-    assert found["Sort them"] == "* Files:"
+    assert found["Sort them"] == "Files:"
     assert found["Docs"] == "News:"
 
 
@@ -555,7 +555,7 @@ def test_a_drawn_table_of_plain_text_has_rows(tmp_path: Path) -> None:
     check(document)
 
 
-def test_a_sentence_around_a_line_of_code_is_one_unit(tmp_path: Path) -> None:
+def test_a_sentence_around_an_example_of_code_is_one_unit(tmp_path: Path) -> None:
     source = "Run\n\n```\nmake all\n```\n\nto build it. It is {}\n\n```\nx\n```\n\nand more.\n"
     document = read(tmp_path, "a.md", source.format("done."))
     assert shown(document) == [
@@ -569,7 +569,12 @@ def test_a_sentence_around_a_line_of_code_is_one_unit(tmp_path: Path) -> None:
     assert shown(document)[1:] == [("sentence", "It is this:\nx\nand more.")]
     check(document)
     document = read(tmp_path, "c.md", source.replace("all", "all\nls").format("done."))
-    assert shown(document)[:2] == [("sentence", "Run"), ("code", "make all\nls")]
+    assert shown(document)[0] == ("sentence", "Run\nmake all\nls\nto build it.")
+    check(document)
+    long = source.replace("all", "all\n" + "echo\n" * 200).format("done.")
+    document = read(tmp_path, "d.md", long)
+    assert shown(document)[0] == ("sentence", "Run")
+    check(document)
 
 
 def test_a_reference_in_brackets_belongs_to_its_sentence(tmp_path: Path) -> None:
@@ -580,3 +585,114 @@ def test_a_reference_in_brackets_belongs_to_its_sentence(tmp_path: Path) -> None
         "[It] goes on.",
     ]
     check(document)
+
+
+ADDRESSES = {
+    "a.txt": "Read this: https://a.org/b\n\ngit://a.org\n\nIt is old. <x@a.org>\n\n[1] www.a.org\n",
+    "a.md": "Read this: https://a.org/b\n\nhttps://a.org\n\nIt is old. x@a.org\n\nwww.a.org\n",
+    "a.html": "<p>Read this: https://a.org/b<p>https://a.org<p>It is old. x@a.org<p>www.a.org",
+}
+
+
+@pytest.mark.parametrize("name", ADDRESSES)
+def test_an_address_alone_is_no_candidate(tmp_path: Path, name: str) -> None:
+    document = read(tmp_path, name, ADDRESSES[name])
+    assert [kind for kind, _ in shown(document)] == ["sentence", "code", "sentence", "code"]
+    check(document)
+
+
+def test_addresses_below_a_colon_belong_to_its_sentence(tmp_path: Path) -> None:
+    source = "Get it here:\n\n* https://a.org\n* https://b.org\n\nIt is free.\n"
+    document = read(tmp_path, "a.md", source)
+    assert shown(document) == [
+        ("sentence", "Get it here:\nhttps://a.org\nhttps://b.org"),
+        ("sentence", "It is free."),
+    ]
+    check(document)
+
+
+@pytest.mark.parametrize("kind", ["md", "rst", "adoc", "org", "html"])
+def test_a_statement_is_code_and_a_list_in_prose_is_not(tmp_path: Path, kind: str) -> None:
+    items = ["SELECT oil FROM lamps;", "int light(int lamp);", "lamp on > /dev/null"]
+    prose = ["call light(2);", "a lamp > a torch;"]
+    mark, close = ("<li>", "") if kind == "html" else ("- ", "\n")
+    source = "".join(f"{mark}{item}{close}" for item in [*items, *prose])
+    source = f"<ul>{source}</ul>" if kind == "html" else f"{source}\n"
+    kinds = [kind for kind, _ in shown(read(tmp_path, f"a.{kind}", source))]
+    assert kinds == ["code"] * 3 + ["sentence"] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.rst", "* ``make all -j``\n* ``make``\n* ``a b`` or ``c d``\n"),
+        ("a.adoc", "* `make all -j`\n* `make`\n* `a b` or `c d`\n"),
+        ("a.org", "- ~make all -j~\n- ~make~\n- =a b= or =c d=\n"),
+    ],
+)
+def test_an_item_that_is_a_literal_of_words_is_code(tmp_path: Path, name: str, source: str) -> None:
+    assert shown(read(tmp_path, name, source)) == [
+        ("code", "make all -j"),
+        ("sentence", "make"),
+        ("sentence", "a b or c d"),
+    ]
+
+
+def test_a_verse_with_a_paragraph_per_line_is_one_unit(tmp_path: Path) -> None:
+    verse = "<p>The lamp is lit,<p>the night is long<p>And ships go by;<p>So be it.<p>Next, a word."
+    document = read(tmp_path, "a.html", verse)
+    assert [text for _, text in shown(document)] == [
+        "The lamp is lit,\nthe night is long\nAnd ships go by;\nSo be it.",
+        "Next, a word.",
+    ]
+    check(document)
+    roles = "<p>Jane Doe<p>Editor<p>The first,<p>" + "a long line of prose " * 5
+    assert len(shown(read(tmp_path, "b.html", roles))) == 4
+
+
+def test_a_sentence_is_joined_over_code_only_if_it_goes_on(tmp_path: Path) -> None:
+    source = "It is like this:\n\n```\nx\n```\n\nlampd lights the lamp.\n"
+    assert len(shown(read(tmp_path, "a.md", source))) == 3
+    source = source.replace("this:", "this")
+    assert len(shown(read(tmp_path, "b.md", source))) == 1
+    source = source.replace("lampd lights", "lampd = on or")
+    assert len(shown(read(tmp_path, "c.md", source))) == 3
+
+
+def test_a_bracket_around_an_example_is_closed_in_its_sentence(tmp_path: Path) -> None:
+    source = (
+        "It logs all (e.g.\n\n```\nlit\n```\n\n) of it.\n\nSo (it) is.\n\n```\nx\n```\n\n) odd\n"
+    )
+    document = read(tmp_path, "a.md", source)
+    assert [text for _, text in shown(document)] == [
+        *("It logs all (e.g.\nlit\n) of it.", "So (it) is.", "x", ") odd")
+    ]
+    check(document)
+
+
+def test_the_marks_of_notes_are_left_out(tmp_path: Path) -> None:
+    page = "<p>*That part of the sea is deep.<p>*pOp is set.<p>*Attribute access*: it is slow."
+    assert [text for _, text in shown(read(tmp_path, "a.html", page))] == [
+        *("That part of the sea is deep.", "*pOp is set.", "*Attribute access*: it is slow.")
+    ]
+    source = "Use the lamp.\n\n^[1] see the manual\n"
+    assert shown(read(tmp_path, "a.txt", source))[-1] == ("sentence", "see the manual")
+
+
+def test_a_sentence_that_a_list_completes_is_its_lead_in(tmp_path: Path) -> None:
+    source = "The lamps in the tower\n\n* must be lit, and\n* must be clean.\n\nSo\n\n* be it\n"
+    document = read(tmp_path, "a.md", source)
+    found = {document.text[s.start : s.end]: s.lead_in for s in iter_sentences(document)}
+    assert found["must be clean."] == "The lamps in the tower"
+    assert found["be it"] == ""
+    check(document)
+
+
+def test_numbers_of_notes_are_no_units(tmp_path: Path) -> None:
+    page = "<p>[6] In spring, it was lit.<p>[option] is not set."
+    assert [text for _, text in shown(read(tmp_path, "a.html", page))] == [
+        *("In spring, it was lit.", "[option] is not set.")
+    ]
+    assert [
+        text for _, text in shown(read(tmp_path, "a.txt", "It is lit.\n\n14\n\n2022-12-17\n"))
+    ] == [*("It is lit.", "2022-12-17")]
