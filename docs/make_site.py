@@ -41,8 +41,10 @@ def sources() -> dict[Path, Path]:
             continue
         path = page.relative_to(ROOT)
         found[path] = path.with_name("index.md") if page.name == "README.md" else path
-    for card in sorted((ROOT / "askline" / "models" / "shipped").glob("*/README.md")):
-        found[card.relative_to(ROOT)] = Path("models") / f"{card.parent.name}.md"
+    shipped = ROOT / "askline" / "models" / "shipped"
+    for card in sorted([*shipped.glob("*/README.md"), *shipped.glob("*.md")]):
+        name = card.parent.name if card.name == "README.md" else card.stem
+        found[card.relative_to(ROOT)] = Path("models") / f"{name}.md"
     for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
         found[Path(name)] = Path(name.lower())
     found[Path("examples/README.md")] = Path("examples/index.md")

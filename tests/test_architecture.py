@@ -155,6 +155,19 @@ def test_start_up_brings_in_nothing_heavy(program: str) -> None:
     assert done.stdout.split() == []
 
 
+def test_indexing_loads_no_numpy(tmp_path: Path) -> None:
+    """Loading it takes longer than looking at a folder that has not changed."""
+    (tmp_path / "a.md").write_text("# Lamp\n\nThe lamp was lit.\n", "utf-8")
+    program = (
+        "import sys\nfrom askline import Corpus\n"
+        "with Corpus.open('index') as corpus:\n    assert corpus.add('a.md').added == 1\n"
+        "print('numpy' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "False\n"
+
+
 DOCS = (PACKAGE.parent / "docs" / "architecture.md").read_text("utf-8")
 
 

@@ -1,7 +1,7 @@
 """
 A corpus of documents: the store, the indexes derived from it, retrieval, and `ask`.
 
-Connectors and the building of shards are imported when they are first used.
+Asking, connectors and the building of shards are imported when they are first used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .ask import answer
 from .corpus import Corpus
 from .results import (
     AddReport,
@@ -26,15 +25,20 @@ from .results import (
     RetrievedSentence,
     VerifyReport,
 )
-from .retrieval import HasNeighbors, HasPassages, Retriever
 from .shards import ShardInfo
 
 if TYPE_CHECKING:
+    from .ask import answer
     from .connectors import Connector, connect
+    from .retrieval import HasNeighbors, HasPassages, Retriever
     from .shard_building import build_shards, finish_shards, write_shard
 
 _LATER = {
     "Connector": "connectors",
+    "HasNeighbors": "retrieval",
+    "HasPassages": "retrieval",
+    "Retriever": "retrieval",
+    "answer": "ask",
     "connect": "connectors",
     "build_shards": "shard_building",
     "finish_shards": "shard_building",

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from ..errors import InputError
 from ..rankers.base import Ranker
-from ..rankers.registry import DEFAULT_SPEC
 from ..rankers.requests import check_question
 from ..types import Hit
+from .ask_defaults import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED
 from .results import Answer, AnswerPhrase, AnswerPlace, Answers, RetrievedSentence
 from .retrieval import HasNeighbors, Retriever
 from .sentence_ranking import RankedSentences, rank_sentences
@@ -26,14 +26,8 @@ __all__ = [
     "read_phrase",
 ]
 
-DEFAULT_RANKER: str | None = DEFAULT_SPEC
-"""Lexical rankers after retrieval do worse than retrieval alone, which has read the passage."""
-DEFAULT_BLEND = 1.0
-"""Weight of the retrieval score. Retrieval reads the passage and the ranker the sentence."""
 MIN_COPY_CHARACTERS = 60
 """A sentence of this length says the same wherever it stands; a shorter one may not."""
-DEFAULT_RETRIEVED = 100
-"""Sentences to rank: 100 contained the answer nearly as often as 200."""
 JOINED_SHARE = 0.75
 """Least share of an answer's probability for a neighbor to join it; with less it is context."""
 MAX_JOINED_CHARACTERS = 600

@@ -10,12 +10,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, count
+from typing import TYPE_CHECKING
 
-import numpy as np
 import tantivy
-from numpy.typing import NDArray
 
 from ..text.words import split_identifiers
+
+if TYPE_CHECKING:  # indexing needs the stemmer, and no numpy
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "K1",
@@ -74,6 +77,8 @@ def stem_texts(texts: Iterable[str], stem: Callable[[str], str]) -> list[list[st
 
 def bm25_scores(texts: Sequence[Sequence[str]], weights: Mapping[str, float]) -> list[float]:
     """The BM25 score of each text, given as terms, for terms with the weights `weights`."""
+    import numpy as np
+
     counts = np.zeros((len(texts), len(weights)), np.int64)
     numbers = dict(zip(weights, count()))
     for row, terms in zip(counts, texts, strict=True):
@@ -89,6 +94,8 @@ def bm25_of_counts(
     counts: NDArray[np.int64], lengths: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The BM25 score of each text from its term counts, (texts, terms), and its length in words."""
+    import numpy as np
+
     average_length = max(1.0, float(lengths.mean())) if len(lengths) else 1.0
     norms = K1 * (1 - B + B * lengths / average_length)
     parts = weights * counts * (K1 + 1) / (counts + norms[:, None])

@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CorpusError, InputError, Problem
-from ..rankers.base import Ranker
-from ..rankers.requests import check_question
-from ..rankers.spec import load
 from ..text.readers.folders import FileSelection
 from ..text.readers.isolation import DEFAULT_LIMITS, ReadLimits
-from .ask import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED, answer
+from .ask_defaults import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED
 from .document_ids import absolute_path
 from .document_store import DocumentStore
 from .folder_storage import FolderStorage
@@ -33,15 +30,16 @@ from .results import (
     NotReadFiles,
     VerifyReport,
 )
-from .retrieval import LexicalRetriever, Retriever, to_document_sentence
 from .sharded_storage import ShardedStorage, merge_verify_reports
 from .shards import Manifest
 from .storage import Phrases, Storage, is_postgres_url
 from .storage_errors import SearchIndexDamagedError
 from .verification import verify_store
 
-if TYPE_CHECKING:  # phrases load numpy, ONNX and a model
+if TYPE_CHECKING:  # rankers, retrieval and phrases load numpy, which indexing does not need
+    from ..rankers.base import Ranker
     from .phrase_retrieval import MergedPhraseRetriever, PhraseRetriever
+    from .retrieval import Retriever
 
 __all__ = ["Corpus"]
 
@@ -209,6 +207,8 @@ class Corpus:
         self, name: str, first: int = 0, last: int = 2**62
     ) -> list[DocumentSentence] | None:
         """Sentences `first` to `last` of a document, both included; None for an unknown name."""
+        from .retrieval import to_document_sentence
+
         document_id = self._store.document_id(name)
         if document_id is None:
             return None
@@ -241,6 +241,9 @@ class Corpus:
         own; with 0, the best sentence is always an answer. With `join`, sentences that follow each
         other, reach the threshold and are about equally probable are one answer.
         """
+        from ..rankers.requests import check_question
+        from .ask import answer
+
         check_question(question)  # before indexes are updated and models are loaded
         ask = partial(
             answer,
@@ -277,6 +280,9 @@ class Corpus:
 
     def nearest(self, question: str, *, top_k: int = 5, context: int = 1) -> Answers:
         """The sentences of the nearest phrases, nearest first; no ranker is used."""
+        from ..rankers.requests import check_question
+        from .ask import answer
+
         check_question(question)
         retriever = self._phrases.retriever()
         with self._store.snapshot():
@@ -404,6 +410,8 @@ class Corpus:
 
     @cached_property
     def _loaded_ranker(self) -> Ranker | None:
+        from ..rankers.spec import load
+
         return load(self._ranker) if isinstance(self._ranker, str) else self._ranker
 
     @property
@@ -411,6 +419,8 @@ class Corpus:
         return self._storage.phrases
 
     def _retriever(self, phrases: PhraseRetriever | MergedPhraseRetriever | None) -> Retriever:
+        from .retrieval import LexicalRetriever
+
         words = LexicalRetriever(self._store, self._storage.search_index())
         if phrases is None:
             return words

@@ -17,7 +17,6 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import finalize
 
-from ..rankers.languages import SHIPPED_LANGUAGES
 from ..text.language import detect_language
 from .document_store import DocumentStore
 from .store import Store
@@ -126,14 +125,14 @@ class CorpusPhrases:
 def phrase_model_name(model: str | os.PathLike[str]) -> str:
     """The name of a model that was given: a language of a shipped one, or an absolute path."""
     name = os.fspath(model)
-    return name if name in SHIPPED_LANGUAGES else os.path.abspath(os.path.expanduser(name))
+    return name if name in _shipped_languages() else os.path.abspath(os.path.expanduser(name))
 
 
 def load_phrase_model(name: str) -> PhraseModel:
     """The model of that name."""
     from ..phrases import PhraseModel
 
-    if name in SHIPPED_LANGUAGES:
+    if name in _shipped_languages():
         return PhraseModel.load(language=name)
     return PhraseModel.load(name)
 
@@ -153,5 +152,11 @@ def choose_language(stores: Sequence[DocumentStore]) -> str:
         for store in stores
         for document_id in store.spread_ids(_SAMPLED_DOCUMENTS)
     ]
-    others = (code for code in SHIPPED_LANGUAGES if 2 * detected.count(code) > len(detected))
+    others = (code for code in _shipped_languages() if 2 * detected.count(code) > len(detected))
     return next(others, "en")
+
+
+def _shipped_languages() -> tuple[str, ...]:
+    from ..rankers.languages import SHIPPED_LANGUAGES  # it loads numpy
+
+    return SHIPPED_LANGUAGES

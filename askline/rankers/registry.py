@@ -13,10 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..errors import SpecError, unknown_name_message
-from .base import Ranker
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from .base import Ranker
 
 __all__ = [
     "DEFAULT_SPEC",
@@ -54,6 +55,8 @@ def ranker_names() -> list[str]:
 
 def build(name: str, positional: list[OptionValue], options: dict[str, OptionValue]) -> Ranker:
     """Make the ranker of that name with those options."""
+    from .base import Ranker  # it loads numpy, which the names need not
+
     factory = _factory(name)
     signature = inspect.signature(factory)
     try:
