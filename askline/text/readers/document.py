@@ -119,6 +119,7 @@ _CONTINUES = re.compile(
 """The first word of the rest of a sentence, behind an example of code inside it."""
 _GOES_ON = re.compile(r"[a-z]+(?:[.,;)]|\s+(?![=:]))")  # and not `name = value` or `name: value`
 _MAX_JOINED_CHARACTERS = 700
+_ADDRESS_MARK = re.compile(r"://|@|www\.")
 _ADDRESS = re.compile(
     r"""(?: \[[\w*]{1,9}\]:?\s{0,9} | [-*•]\s{1,9} | [Ss]ee:?\s )?
     (?: [<("]?
@@ -824,9 +825,14 @@ class _Splitter:
     def _join_addresses(self, bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Put an address alone into the sentence before it on the same line, or remember it."""
         text = self._text
+        marks = _ADDRESS_MARK.finditer(text, bounds[0][0], bounds[-1][1]) if bounds else ()
+        marked = {bisect_right(bounds, (mark.start(), len(text))) - 1 for mark in marks}
+        addresses = {bounds[at] for at in marked if _ADDRESS.fullmatch(text, *bounds[at])}
+        if not addresses:
+            return bounds
         joined: list[tuple[int, int]] = []
         for start, end in bounds:
-            if not _ADDRESS.fullmatch(text, start, end):
+            if (start, end) not in addresses:
                 joined.append((start, end))
             elif (
                 joined
