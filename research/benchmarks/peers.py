@@ -32,6 +32,7 @@ import numpy as np
 import askline
 from askline import data
 from askline.evaluation import bootstrap_interval, markdown_table
+from askline.rankers.spec import DEFAULT_SPEC
 from askline.types import Question
 
 from . import common
@@ -425,20 +426,40 @@ def main() -> None:
     print(f"Skipped: {left_out}\nSaved to {common.save('peers', figures, *packages, *others)}")
 
 
+DRAWN = {
+    DEFAULT_SPEC: ("black", "-"),
+    "cosinet": ("tab:gray", "-"),
+    "rerankers": ("tab:red", "--"),
+    "sentence-transformers, torch": ("tab:orange", "--"),
+    "FlashRank, int8": ("tab:purple", "--"),
+    "fastembed, int8": ("tab:pink", "--"),
+    "sentence-transformers, openvino": ("tab:green", "--"),
+    "bm25s": ("tab:blue", "--"),
+}
+"""Colour and style of the systems in the plot."""
+
+
 def _plot(rows: Sequence[Row], path: Path) -> None:
     """Milliseconds against candidates, both axes logarithmic."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7, 5))
+    figure = Figure(figsize=(9, 4.5))
     axes = figure.subplots()
-    for name in dict.fromkeys(row["system"] for row in rows):
+    for name, (color, style) in DRAWN.items():
         own = [row for row in rows if row["system"] == name]
         counts = [row["candidates"] for row in own]
-        axes.loglog(counts, [row["ms p50"] for row in own], marker="o", label=name)
+        times = [row["ms p50"] for row in own]
+        label = f"askline, {name}" if style == "-" else name
+        axes.loglog(counts, times, style, color=color, marker="o", label=label)
+    counts = sorted({row["candidates"] for row in rows})
+    axes.set_xticks(counts, [f"{count:,}" for count in counts], minor=False)
+    axes.set_xticks([], minor=True)
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.grid(alpha=0.3)
     axes.set_xlabel("candidates")
-    axes.set_ylabel("milliseconds")
-    axes.legend(fontsize="small")
-    figure.savefig(path, bbox_inches="tight")
+    axes.set_ylabel("milliseconds per question")
+    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    figure.savefig(path, bbox_inches="tight", metadata={"Date": None})
 
 
 def _arguments() -> argparse.Namespace:

@@ -1,13 +1,15 @@
 """
 Load test of the service, beside a plain FastAPI + CrossEncoder server with the same candidates.
 
-    python -m research.benchmarks.service_load --cross-encoder DIR [--only PART]... [--save]
+    python -m research.benchmarks.service_load --cross-encoder DIR [--before OTHER]
+        [--only PART]... [--save]
     python -m research.benchmarks.service_load batches
 
 Four parts, which `--only` selects: `askline` and `plain` (throughput and latency with 1, 8 and 32
 clients and 20 and 100 candidates), `queue` (a full queue) and `memory`. Each cell sends requests
 for a few seconds, and then waits up to a minute for open ones. About six minutes in all. `--save`
-merges the rows into research/results/service_load.json.
+merges the rows into research/results/service_load.json. With `--before`, a checkout of another
+version, its service takes turns with this one in the part `askline`.
 
 `batches` measures the processor time per request with eight requests, one by one and batched. Half
 a minute. Writes research/results/service_batches.json.
@@ -151,11 +153,15 @@ Running = tuple[str, subprocess.Popen[str]]
 
 
 @contextmanager
-def askline(spec: str, *options: str) -> Iterator[Running]:
-    """`askline serve`, after all workers have started."""
+def askline(spec: str, *options: str, tree: Path = common.ROOT) -> Iterator[Running]:
+    """`askline serve` of a checkout, after all workers have started."""
     command = [sys.executable, "-c", "from askline.cli import main; main()", "serve", "--port", "0"]
     process = subprocess.Popen(
-        [*command, "--model", spec, *options], stderr=subprocess.PIPE, text=True
+        [*command, "--model", spec, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tree,
+        env=os.environ | {"PYTHONPATH": str(tree)},
     )
     assert process.stderr is not None
     try:
@@ -272,6 +278,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     parser.add_argument("part", nargs="?", choices=("load", "batches"), default="load")
     parser.add_argument("--cross-encoder", type=Path, help="folder of a CrossEncoder")
+    parser.add_argument("--before", type=Path, help="a checkout of a version to compare with")
     parser.add_argument("--model", default=DEFAULT_SPEC, help="a ranker's spec")
     parser.add_argument("--only", action="append", choices=("askline", "plain", "queue", "memory"))
     parser.add_argument("--seconds", type=float, default=8.0, help="seconds per cell")
@@ -299,7 +306,11 @@ def _save(part: str, row: Row) -> None:
 
 
 def _ours(options: argparse.Namespace) -> Iterator[Row]:
-    yield from _cells({options.model: partial(askline, options.model)}, options)
+    servers = {options.model: partial(askline, options.model)}
+    if options.before:
+        before = partial(askline, options.model, tree=options.before.resolve())
+        servers = {f"{options.model}, before": before, **servers}
+    yield from _cells(servers, options)
 
 
 def _theirs(options: argparse.Namespace) -> Iterator[Row]:

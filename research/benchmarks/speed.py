@@ -49,6 +49,7 @@ PARTS = ("start", "lists", "phrases", "index")
 QUESTION = "Which processors are supported?"
 LINES = "Emma is a novel.\nJane Austen wrote Emma.\nIt appeared in 1815.\n"
 LISTS = 24
+PROCESSES = 5  # of each version for lists: one can be a tenth slower than another throughout
 PHRASE_FILES = 40
 POLL_SECONDS = 0.05
 TOKEN_LAYER_PRODUCTS = 4 * 384**2 + 2 * 384 * 1536  # of the dense layers, per token and layer
@@ -147,19 +148,21 @@ def measure_lists(trees: Mapping[str, Path], work: Path, rounds: int) -> dict[st
     for count in (20, 100):
         path = work / f"lists-{count}.json"
         path.write_text(json.dumps(_lists(count)), "utf-8")
-        with ExitStack() as stack:
-            ready = {
-                name: stack.enter_context(_server(tree, RANK, str(path)))
-                for name, tree in trees.items()
-            }
-            layers = {name: float(own[1].readline()) for name, own in ready.items()}
-            runs: dict[str, list[Run]] = {name: [] for name in ready}
-            for _ in range(rounds):
-                for name, (stdin, stdout) in ready.items():
-                    stdin.write("\n")
-                    stdin.flush()
-                    wall, processor = map(float, stdout.readline().split())
-                    runs[name].append(Run(wall / LISTS, processor / LISTS, 0.0))
+        runs: dict[str, list[Run]] = {name: [] for name in trees}
+        layers: dict[str, float] = {}
+        for _ in range(PROCESSES):
+            with ExitStack() as stack:
+                ready = {
+                    name: stack.enter_context(_server(tree, RANK, str(path)))
+                    for name, tree in trees.items()
+                }
+                layers |= {name: float(own[1].readline()) for name, own in ready.items()}
+                for _ in range(rounds):
+                    for name, (stdin, stdout) in ready.items():
+                        stdin.write("\n")
+                        stdin.flush()
+                        wall, processor = map(float, stdout.readline().split())
+                        runs[name].append(Run(wall / LISTS, processor / LISTS, 0.0))
         row = found[str(count)] = _compared(runs)
         for name, own in runs.items():
             products = layers[name] / LISTS * TOKEN_LAYER_PRODUCTS
