@@ -32,7 +32,7 @@ import numpy as np
 import askline
 from askline import data
 from askline.evaluation import bootstrap_interval, markdown_table
-from askline.rankers.spec import DEFAULT_SPEC
+from askline.rankers.registry import DEFAULT_SPEC
 from askline.types import Question
 
 from . import common
