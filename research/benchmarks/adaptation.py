@@ -36,6 +36,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean, median, stdev
+from tempfile import gettempdir
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -660,7 +661,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder to write, for `pack` and `train`")
     parser.add_argument("--packed", type=Path, help="folder that `pack` wrote, for `train`")
     parser.add_argument("--scores", type=Path, help="folder that `train` wrote, for `measure`")
-    parser.add_argument("--work", type=Path, default=Path("/tmp/adaptation"), help="for weights")
+    parser.add_argument(
+        "--work", type=Path, default=Path(gettempdir()) / "adaptation", help="for weights"
+    )
     parser.add_argument("--seconds", type=float, default=390.0, help="start no job later")
     parser.add_argument("--jobs", type=int, default=12, help="number of parallel processes")
     parser.add_argument("--device", default="cuda", choices=["cpu", "cuda"])

@@ -123,7 +123,7 @@ def _training_texts(mined_file: Path) -> Iterator[tuple[str, str, str, list[str]
 
 def train(mined_file: Path, out: Path) -> None:
     torch.manual_seed(SEED)
-    chance = random.Random(SEED)
+    rng = random.Random(SEED)
     given = WordVectors.load()
     pairs = training_pairs(mined_file, given.row_of)
     print(f"{len(pairs)} questions", flush=True)
@@ -141,23 +141,23 @@ def train(mined_file: Path, out: Path) -> None:
         return functional.normalize(sums, dim=1)
 
     def titled(text: list[int], title: list[int]) -> list[int]:
-        return title + text if chance.random() < WITH_TITLE else text
+        return title + text if rng.random() < WITH_TITLE else text
 
     for epoch in range(EPOCHS):
-        chance.shuffle(pairs)
+        rng.shuffle(pairs)
         losses = []
         for begin in range(0, len(pairs) - BATCH + 1, BATCH):
             part = pairs[begin : begin + BATCH]
             sparse.param_groups[0]["lr"] = RATE * max(0.02, 1 - step / steps)
             questions = [
-                [word for word in own.question if chance.random() >= DROPPED] or own.question
+                [word for word in own.question if rng.random() >= DROPPED] or own.question
                 for own in part
             ]
             texts = [titled(own.answer, own.title) for own in part]
             texts += [
-                titled(chance.choice(own.others), own.title)
+                titled(rng.choice(own.others), own.title)
                 for own in part
-                if own.others and chance.random() < WITH_OTHER
+                if own.others and rng.random() < WITH_OTHER
             ]
             logits = log_scale.exp() * encode(questions) @ encode(texts).T
             loss = functional.cross_entropy(logits, torch.arange(len(part)))
