@@ -94,6 +94,7 @@ QUESTION_LEVEL = 7
 """The level of a heading below all sections: a question of a FAQ, or a line in bold type."""
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
+_BLOCK_NUMBERS = {kind: number for number, kind in enumerate(_BLOCK_KINDS)}
 _KIND_BYTES = {kind: bytes([number]) for number, kind in enumerate(SENTENCE_KINDS)}
 _SENTENCE = SENTENCE_KINDS.index("sentence")
 _SENTENCE_AND_CODE = _KIND_BYTES["sentence"] + _KIND_BYTES["code"]
@@ -218,6 +219,9 @@ class SentenceContext(NamedTuple):
     """The sentence with a colon that introduces the list or table; empty if there is none."""
 
 
+_NO_CONTEXT = SentenceContext()
+
+
 class SentenceSpan(NamedTuple):
     """A unit of the text: `text[start:end]` is never empty and has no white space at either end."""
 
@@ -259,7 +263,7 @@ class Blocks:
         """
         if end > start:
             self._bounds.extend((start, end))
-            self._kinds.append(_BLOCK_KINDS.index(kind))
+            self._kinds.append(_BLOCK_NUMBERS[kind])
             self._levels.append(min(level, 99))
 
     def truncate(self, count: int) -> None:
@@ -268,7 +272,7 @@ class Blocks:
 
     def mark_header(self, block: int) -> None:
         """Mark the row that starts with this block (counted from 0) as its table's header."""
-        self._kinds[block] = _BLOCK_KINDS.index("columns")
+        self._kinds[block] = _BLOCK_NUMBERS["columns"]
 
     def has_prose(self) -> bool:
         """Whether there is a block that is neither code nor a heading."""
@@ -458,14 +462,15 @@ class _Splitter:
         self._is_prose = document.kind not in _DATA_KINDS
         self._bullets = _BULLETS.get(document.kind, _BULLET_MARKS)
         self._addresses: set[int] = set()  # the ends of those among the next sentences
-        self._path: list[tuple[int, str]] = []  # headings above and their levels
+        # The headings above, with their levels and the context of the text below them.
+        self._path: list[tuple[int, str, SentenceContext]] = []
         self._columns = ""  # names of the columns of the current table
         self._lead_ins: list[tuple[int, str]] = []  # and the levels of the items that they are
         self._introduces_next = False  # whether the last block is a lead-in
         # The open lists in plain text: the mark and column of their items, and their lead-ins.
         self._plain_lists: dict[tuple[str, int], str] = {}
         # Joined once and not per sentence, because a heading can be very long.
-        self._context = SentenceContext()
+        self._context = _NO_CONTEXT
         self._above = self._context  # without columns and lead-in
         self._joined = self._context, "", ""
 
@@ -475,9 +480,9 @@ class _Splitter:
         for blocks in _group_rows(self._document.blocks):
             start, end, kind, level = blocks[0]
             while part is not None and start >= part.start:
-                self._path = [(0, part.title)] if part.title else []
+                self._path.clear()
                 columns = self._columns
-                self._set_heading("", 0)
+                self._set_heading(part.title, 0)
                 self._columns = columns  # the rows of a spreadsheet are parts of one table
                 part = next(parts, None)
             if kind != "row":
@@ -561,10 +566,11 @@ class _Splitter:
 
     def _set_heading(self, heading: str, level: int) -> None:
         """Open a section; without a heading, only the sections above remain."""
+        above = self._path[-1][2] if self._path else _NO_CONTEXT
         if heading:
-            self._path.append((level, heading))
-        headings = tuple(text for _, text in self._path)
-        self._above = SentenceContext(headings[-1] if headings else "", headings)
+            above = SentenceContext(heading, (*above.headings, heading))
+            self._path.append((level, heading, above))
+        self._above = above
         self._lead_ins.clear()
         self._columns = ""
         self._update_context("")

@@ -85,7 +85,9 @@ def _read_page(source: str, *, keep_furniture: bool) -> _Page:
     while position < page.position:
         position = page.position
         for token in _TOKEN.finditer(source, position):
-            page.add_text(source[position : token.start()], position)
+            start = token.start()
+            if start > position:
+                page.add_text(source[position:start], position)
             page.add_token(token)
             position = token.end()
             if page.position > position:  # behind an element that is not read

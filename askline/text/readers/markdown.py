@@ -138,7 +138,16 @@ class _MarkdownReader:
             self._position = matter.end()
 
     def _handle_line(self, start: int, end: int) -> None:
-        if self.source[start : start + 1].isalpha() and self._try_plain_text(start, end):
+        # Most lines are plain text, blank lines and headings: they are told apart without patterns.
+        mark = self.source[start : start + 1]
+        if mark.isalpha() and self._try_plain_text(start, end):
+            return
+        if start == end:
+            if not self._in_list and not self._paragraph:
+                self._item_indents.clear()
+            self._handle_blank_line()
+            return
+        if mark == "#" and self._try_heading(self.source[start:end], start):
             return
         start = self._skip_containers(start, end)
         line = self.source[start:end]
@@ -401,13 +410,13 @@ class _MarkdownReader:
             pieces = [(self.source[first:last], first, last)]
         else:
             block = join_lines(self.source, lines)
-            if kind == "text" and _FORMULA.fullmatch(block.text):
+            if kind == "text" and block.text[:1] in "$\\" and _FORMULA.fullmatch(block.text):
                 kind = "code"
             if kind in ("text", "item") and is_link_list(block.text, self._labels):
                 return
-            pieces = list(visible_pieces(block, self._labels))
+            pieces = visible_pieces(block, self._labels)
         if terms:
-            term = list(visible_pieces(join_lines(self.source, terms), self._labels))
+            term = visible_pieces(join_lines(self.source, terms), self._labels)
             colon = "" if term and term[-1][0].endswith(":") else ":"
             pieces = [*term, (f"{colon} ", terms[-1][1], terms[-1][1]), *pieces]
         for piece in pieces:

@@ -98,29 +98,33 @@ def join_lines(source: str, lines: Sequence[LineSpan]) -> MarkdownBlock:
     return MarkdownBlock(block.text(), block.segments.span)
 
 
-def visible_pieces(block: MarkdownBlock, labels: Collection[str]) -> Iterator[tuple[str, int, int]]:
+def visible_pieces(block: MarkdownBlock, labels: Collection[str]) -> list[tuple[str, int, int]]:
     """
     The pieces of a block that are shown, each with its span in the source.
 
     `labels` are those of the link definitions of the document, as `normalize_label` returns them.
     """
     text, spans = block
+    pieces: list[tuple[str, int, int]] = []
     position = 0
     replacements, _ = _find_marks(text, labels)
     has_breaks = "\n" in text
+    if text and not (replacements or has_breaks):
+        return [(text, *spans(0, len(text)))]
     for start, end, replacement in (*replacements, (len(text), len(text), "")):
         if has_breaks:
             for piece in _PIECE.finditer(text, position, start):
-                yield piece[0], *spans(*piece.span())
+                pieces.append((piece[0], *spans(*piece.span())))
         elif start > position:
-            yield text[position:start], *spans(position, start)
+            pieces.append((text[position:start], *spans(position, start)))
         if replacement:
             # The first character stands for the whole span, so that no two spans overlap.
             left, right = spans(start, end)
-            yield replacement[0], left, right
+            pieces.append((replacement[0], left, right))
             if len(replacement) > 1:
-                yield replacement[1:], right, right
+                pieces.append((replacement[1:], right, right))
         position = end
+    return pieces
 
 
 def is_link_list(text: str, labels: Collection[str]) -> bool:

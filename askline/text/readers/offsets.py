@@ -157,8 +157,9 @@ class TextBuilder:
 
     def add(self, piece: str, start: int, end: int) -> None:
         """Append the text of `original[start:end]`."""
-        if piece:
-            pieces, length = self._pieces, len(piece)
+        length = len(piece)
+        if length:
+            pieces = self._pieces
             pieces.append(piece)
             if len(pieces) == _PIECES_PER_JOIN:
                 self._joined.append("".join(pieces))

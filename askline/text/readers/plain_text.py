@@ -240,7 +240,8 @@ def _lone_titles(source: str) -> Iterator[tuple[int, int, int, str]]:
 def _titles(source: str) -> Iterator[tuple[int, int, int, str]]:
     """Start and end of each title, the end of the line below it, and its mark."""
     position = 0
-    if not any(mark in source for mark in _DOUBLE_MARKS):  # much faster than the pattern
+    # Much faster than the pattern, and a single character is found faster than two.
+    if not any(mark[0] in source and mark in source for mark in _DOUBLE_MARKS):
         return
     for rule in _RULE.finditer(source):
         start = max(source.rfind("\n", position, rule.start()) + 1, position)

@@ -21,7 +21,14 @@ from ..words import (
     split_words,
     texts_with_identifiers,
 )
-from .document import CELL_SEPARATOR, SENTENCE_KINDS, DocumentPart, ParsedDocument, Sentences
+from .document import (
+    CELL_SEPARATOR,
+    SENTENCE_KINDS,
+    DocumentPart,
+    ParsedDocument,
+    SentenceContext,
+    Sentences,
+)
 from .sentence_blocks import (
     CODE_KIND,
     HEADING_KINDS,
@@ -126,10 +133,15 @@ def prepare_file(document: ParsedDocument, sentences: Sentences) -> PreparedFile
         numbers = [max(number, 1) for number in numbers]
     distinct: dict[Context, int] = {NO_CONTEXT: 0}
     clean = _replace_surrogates
-    own = [
-        distinct.setdefault((clean(heading), clean("\n".join(path)), clean(lead)), len(distinct))
-        for heading, path, lead in contexts
-    ]
+    known: dict[SentenceContext, int] = {}  # sections come back to the heading above them
+    own = list[int]()
+    for context in contexts:
+        number = known.get(context)
+        if number is None:
+            heading, path, lead = context
+            record = clean(heading), clean("\n".join(path)), clean(lead)
+            number = known[context] = distinct.setdefault(record, len(distinct))
+        own.append(number)
     columns = SentenceColumns(
         array("I", starts),
         array("I", ends),
