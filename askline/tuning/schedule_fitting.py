@@ -23,10 +23,9 @@ import numpy as np
 from ..errors import InputError, ModelError
 from ..rankers.schedule import DropFraction, Step, TunedRow, TunedSchedule
 from ..text.atomic_write import atomic_write
-from .candidate_lists import CandidateLists, concatenated, make_lists
 from .depth_calibration import calibrate, no_answer_threshold
 from .schedule_search import Trial, measure, search
-from .score_tables import ScoreTable
+from .score_tables import CandidateLists, ScoreTable, concatenated, make_lists
 from .selection import Choice, TrialTable
 from .tuning_results import ALPHAS, LengthResult, TuningResult
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rankers.schedule import Step
-from .candidate_lists import CandidateLists, RankArray
+from .score_tables import CandidateLists, RankArray
 
 __all__ = [
     "Trial",

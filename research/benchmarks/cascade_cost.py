@@ -31,10 +31,9 @@ from askline.evaluation.significance import bootstrap_interval
 from askline.plots import cost_quality_front
 from askline.rankers.schedule import DropFraction, Schedule, Step
 from askline.tuning import ScoreTable, TuningResult, score_set, tune
-from askline.tuning.candidate_lists import CandidateLists, make_lists
 from askline.tuning.schedule_fitting import fingerprint, save_schedule
 from askline.tuning.schedule_search import Trial, measure
-from askline.tuning.score_tables import with_first_stage
+from askline.tuning.score_tables import CandidateLists, make_lists, with_first_stage
 from askline.types import QuestionSet
 
 from . import common

@@ -21,8 +21,8 @@ import numpy as np
 
 from askline.rankers.schedule import Step
 from askline.tuning import ScoreTable
-from askline.tuning.candidate_lists import make_lists
 from askline.tuning.schedule_search import measure
+from askline.tuning.score_tables import make_lists
 
 from .common import save
 

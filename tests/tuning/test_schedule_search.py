@@ -15,8 +15,8 @@ from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.rankers import Cascade, Cut, Pipeline
 from askline.rankers.base import Ranker
 from askline.rankers.schedule import KeepCounts, Step
-from askline.tuning.candidate_lists import make_lists
 from askline.tuning.schedule_search import measure, search, tried_counts
+from askline.tuning.score_tables import make_lists
 
 from .random_tables import DEPTHS, table
 
