@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Route, expect, sync_playwright
 
 from .server_process import ROOT, Server
 
@@ -109,6 +109,26 @@ def _ask(page: Page, question: str) -> None:
 def _probability(rank: int | None = None) -> re.Pattern[str]:
     """The score label of a stage whose scores are probabilities."""
     return re.compile(rf"rank {rank or '[0-9]+'}, [\d.]+\s%")
+
+
+def test_a_stage_that_drops_none_does_not_label_candidates(browser: Browser, shown: Server) -> None:
+    def add_stage(route: Route) -> None:
+        """The answer with a last stage that reads no candidate, and one dropped by the first."""
+        response = route.fetch()
+        found = response.json()
+        own = {"entered": 1, "kept": 1, "dropped": 0, "stage": len(found["stages"])}
+        found["stages"] = [*found["stages"], found["stages"][-1] | own]
+        found["stages"][0]["dropped"] = 1
+        del found["candidates"][-1]["stage_scores"][1:]
+        route.fulfill(response=response, json=found)
+
+    page = _open(browser, shown, "light")
+    page.route("**/v1/ask*", add_stage)
+    _ask(page, QUESTION)
+    expect(page.locator(".candidates .left").first).to_have_text("")
+    expect(page.locator(".candidates .left").last).to_have_text("dropped at stage 1")
+    page.locator(".candidates button").first.hover()
+    expect(page.locator(".stage-score").last).to_have_text("not scored")
 
 
 @pytest.mark.parametrize("look", LOOKS)

@@ -54,7 +54,7 @@ function column(result, other, selectInBoth) {
       element("br"),
       moved(position, other.indexOf(candidate.index)),
     );
-    return { candidate, parts: [`${position + 1}`, candidate.text, side], dropped: last.stage < stages.last };
+    return { candidate, parts: [`${position + 1}`, candidate.text, side], dropped: stages.droppedAt(candidate) > 0 };
   });
   const list = selectableList(rows, "ranked", (candidate) => selectInBoth(candidate.index));
   const buttons = [...list.querySelectorAll("button")];

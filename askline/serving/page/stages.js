@@ -17,15 +17,27 @@ export function stageReport(result) {
     candidate.stage_scores
       .map((each) => `${each.stage + 1}: rank ${each.rank}, ${scoreText(each, stages[each.stage])}`)
       .join(" · ");
-  return { section, summary, select: (candidate) => showScores(candidate, stages), last: stages.length - 1 };
+  return {
+    section,
+    summary,
+    select: (candidate) => showScores(candidate, stages),
+    droppedAt: (candidate) => droppedAt(candidate, stages),
+  };
+}
+
+// The number of the stage that dropped a candidate, from 1; 0 if none did. It is the last that scored it, unless that
+// one dropped none: later stages may read only some of the candidates once more.
+function droppedAt(candidate, stages) {
+  const last = stages[candidate.stage_scores.at(-1)?.stage ?? 0];
+  return last !== stages.at(-1) && last?.dropped ? last.stage + 1 : 0;
 }
 
 export function stageExplanation(result) {
   const stages = stageReport(result);
   if (!result.candidates?.length) return stages.section;
   const rows = result.candidates.map((candidate, position) => {
-    const lastStage = candidate.stage_scores.at(-1)?.stage ?? 0;
-    const dropped = lastStage < stages.last ? `dropped at stage ${lastStage + 1}` : "";
+    const stage = stages.droppedAt(candidate);
+    const dropped = stage ? `dropped at stage ${stage}` : "";
     const summary = element("span", { class: "summary" }, stages.summary(candidate));
     const text = element("span", {}, candidate.text, summary);
     return { candidate, parts: [`${position + 1}`, text, element("span", { class: "left" }, dropped)] };
@@ -107,13 +119,15 @@ function scoreText(stageScore, stage) {
 }
 
 function showScores(candidate, stages) {
+  const last = droppedAt(candidate, stages);
   for (const stage of stages) {
     const own = candidate.stage_scores.find((each) => each.stage === stage.stage);
     const wentOn = candidate.stage_scores.some((each) => each.stage > stage.stage);
     stage.scoreLabel.classList.toggle("off", !own);
     if (own) {
-      const dropped = wentOn || stage === stages.at(-1) ? "" : ", dropped";
+      const dropped = stage.stage + 1 === last ? ", dropped" : "";
       stage.scoreLabel.textContent = `rank ${own.rank}, ${scoreText(own, stage)}${dropped}`;
-    } else stage.scoreLabel.textContent = wentOn ? "not scored, passed on" : "not reached";
+    } else if (wentOn) stage.scoreLabel.textContent = "not scored, passed on";
+    else stage.scoreLabel.textContent = last ? "not reached" : "not scored";
   }
 }
