@@ -1,14 +1,16 @@
-"""Shared by all benchmarks: the data folder, sampling, and result files with their provenance."""
+"""Shared by all benchmarks: processor time, data, sampling, and result files with provenance."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import resource
 import subprocess
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,6 +21,22 @@ from askline.types import QuestionSet
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "research" / "results"
 """The result files behind published figures; written only from a tree without local changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of one ranking: wall clock, and processor time of all cores."""
+
+    wall: float
+    processor: float
+
+
+def cost(work: Callable[[], Any]) -> Cost:
+    """Measure one call."""
+    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    work()
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
+    return Cost(wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
 
 
 def data_root() -> Path:

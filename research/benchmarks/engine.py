@@ -14,8 +14,6 @@ research/results/engine_N.json for N candidates.
 from __future__ import annotations
 
 import argparse
-import resource
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,23 +32,7 @@ from askline.engine.sessions import create_session
 from askline.models.folder import ModelFolder
 from askline.training.cascade.cascade_export import StandardOnnxGraph
 
-from .common import data_root, save
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Seconds of one ranking: wall clock, and processor time of all cores."""
-
-    wall: float
-    processor: float
-
-
-def cost(work: Callable[[], Any]) -> Cost:
-    """Measure one call."""
-    before, start = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    work()
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
-    return Cost(wall, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+from .common import Cost, cost, data_root, save
 
 
 def padded_pass(

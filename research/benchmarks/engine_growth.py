@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .common import ROOT, save
+from .common import ROOT, cost, save
 
 COUNTS = (10, 50, 100, 400, 1_300, 5_000)
 
@@ -78,8 +78,6 @@ def _one(folder: str, count: int, way: str) -> dict[str, float]:
     """The better of two rankings, and the peak memory of the process."""
     import askline
     from askline.rankers.cascade import Cascade
-
-    from .engine import cost
 
     question, candidates = _list(count)
     if way not in ("all", "cascade") and "=" not in way:
