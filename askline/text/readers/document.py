@@ -20,6 +20,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Literal, NamedTuple, get_args
 
@@ -283,8 +284,10 @@ class Blocks:
 
     def __iter__(self) -> Iterator[TextBlock]:
         bounds = iter(self._bounds)
-        for start, end, kind, level in zip(bounds, bounds, self._kinds, self._levels, strict=True):
-            yield TextBlock(start, end, _BLOCK_KINDS[kind], level)
+        kinds = map(_BLOCK_KINDS.__getitem__, self._kinds)
+        # Faster than the constructor, which is written in Python.
+        new_block = partial(tuple.__new__, TextBlock)
+        return map(new_block, zip(bounds, bounds, kinds, self._levels, strict=True))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Blocks) and list(self) == list(other)
@@ -459,7 +462,7 @@ class _Splitter:
         self._has_redirections = "/dev/null" in self._text or "2>&1" in self._text
         self._has_verse = document.kind in ("html", "epub")  # a paragraph per line
         self._is_verse = False  # whether the last block is a line that goes on
-        self._is_prose = document.kind not in _DATA_KINDS
+        self._has_addresses = document.kind not in _DATA_KINDS and _has_address(self._text)
         self._bullets = _BULLETS.get(document.kind, _BULLET_MARKS)
         self._addresses: set[int] = set()  # the ends of those among the next sentences
         # The headings above, with their levels and the context of the text below them.
@@ -824,7 +827,7 @@ class _Splitter:
         ]
         if "[" in piece:
             bounds = self._join_references(bounds)
-        if ("://" in piece or "@" in piece or "www." in piece) and self._is_prose:
+        if self._has_addresses and _has_address(piece):
             bounds = self._join_addresses(bounds)
         return bounds
 
@@ -874,6 +877,12 @@ class _Splitter:
         if bare:
             start += len(piece) - len(piece.lstrip())
             self._found.extend(((start, start + len(bare)),), kind, self._context)
+
+
+def _has_address(text: str) -> bool:
+    """Whether a text may have the address of a page or a mailbox."""
+    # A single character is found several times as fast as a string.
+    return "@" in text or (":" in text and "://" in text) or "www." in text
 
 
 def _behind_bullet(text: str, start: int, end: int) -> int:

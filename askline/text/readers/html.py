@@ -1,12 +1,12 @@
 """
 Read HTML with exact offsets back into the source.
 
-One regular expression cuts the source into tags, entities and text. Broken markup
-never fails: what cannot be a tag is text. White space is collapsed as in a browser, except in
-`<pre>`. Several lines in a typewriter font, or that end with `;`, are code. Scripts, styles,
-templates, comments, drawings and the furniture of the page are left out, and so are blocks of
-nothing but links into the site. A term is one block with its meaning. The slice of the source for a
-sentence includes the tags inside it.
+One regular expression cuts the source into tags and text, another finds entities in the text.
+Broken markup never fails: what cannot be a tag is text. White space is collapsed as in a browser,
+except in `<pre>`. Several lines in a typewriter font, or that end with `;`, are code. Scripts,
+styles, templates, comments, drawings and the furniture of the page are left out, and so are blocks
+of nothing but links into the site. A term is one block with its meaning. The slice of the source
+for a sentence includes the tags inside it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,19 @@ __all__ = [
 # so no character is read more than a few times: the time is linear. `re` keeps every repetition of
 # a group in memory, so their number is limited: a tag with more quoted values ends at its first
 # `>`, even inside quotes.
-# The pattern starts with a character set, because `re` then skips all other characters quickly.
+# The pattern starts with one character and not a set, because `re` then skips all others quickly.
 _ATTRIBUTES = r"""[^<>"']* (?: (?: "[^"]*" | '[^']*' ) [^<>"']* ){0,200}"""
 _TOKEN = re.compile(
-    rf"""[<&] (?:
-      (?<=<) (?:
+    rf"""< (?:
         !-- (?: -?> | .*? (?: --!?> | \Z ) )
       | [!?] [^<>]* >
-      | (?P<raw> script | style | textarea | title | xmp | iframe | noembed | noframes ) \b
+      | (?=[stxin]) (?P<raw> script|style|textarea|title|xmp|iframe|noembed|noframes ) \b
             {_ATTRIBUTES} > (?P<body> .*? ) (?: </(?P=raw)\b [^<>]* > | \Z )
       | (?P<close> /? ) (?P<name> [a-z][\w:.-]* ) (?![\w:.-]) (?: {_ATTRIBUTES} | [^<>]* ) >
-      )
-    | (?<=&) (?P<entity> \#\d{{1,7}} | \#x[0-9a-f]{{1,6}} | [a-z][a-z0-9]{{1,31}} ) ;?
     )""",
     re.VERBOSE | re.DOTALL | re.IGNORECASE,
 )
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,31});?", re.IGNORECASE)
 _SPACES = re.compile(r"[ \t\n\r\f]{2,}")
 _TO_SPACES = str.maketrans("\t\n\r\f", "    ")
 _SKIPPED_ELEMENTS = frozenset(
@@ -85,11 +83,11 @@ def _read_page(source: str, *, keep_furniture: bool) -> _Page:
     while position < page.position:
         position = page.position
         for token in _TOKEN.finditer(source, position):
-            start = token.start()
+            start, end = token.span()
             if start > position:
                 page.add_text(source[position:start], position)
             page.add_token(token)
-            position = token.end()
+            position = end
             if page.position > position:  # behind an element that is not read
                 break
         else:
@@ -190,6 +188,19 @@ class _Page:
 
     def add_text(self, text: str, at: int) -> None:
         """Handle the text between two tokens, which starts at `at` in the source."""
+        if "&" not in text:
+            self._add_plain_text(text, at)
+            return
+        position = 0
+        for entity in _ENTITY.finditer(text):
+            start, end = entity.span()
+            self._add_plain_text(text[position:start], at + position)
+            self._add_piece(unescape(entity[0]), at + start, at + end)
+            position = end
+        self._add_plain_text(text[position:], at + position)
+
+    def _add_plain_text(self, text: str, at: int) -> None:
+        """Handle text without entities."""
         if not text:
             return
         if self._preformatted:
@@ -218,12 +229,10 @@ class _Page:
             self._update_bounds(text)
 
     def add_token(self, token: re.Match[str]) -> None:
-        """Handle a tag, an entity or a comment."""
+        """Handle a tag, an element without markup inside, or a comment."""
         kind = token.lastgroup
         if kind == "name":
             self._add_tag(token)
-        elif kind == "entity":
-            self._add_piece(unescape(token[0]), *token.span())
         elif kind == "body" and token["raw"].lower() == "title":
             self.title = self.title or _plain_title(token["body"])
 
@@ -327,7 +336,7 @@ class _Page:
             self._statements += self._last in _STATEMENT_ENDS
             self._short_text += " " if self._short_text else ""
         elif name in _BLOCK_ELEMENTS:
-            if not self._continue_term(name, closes, token):
+            if not (self._term and self._continue_term(name, closes, token)):
                 self.end_block(token.start())
                 self._start_block(name, closes)
                 if name == "hr":
@@ -370,7 +379,7 @@ class _Page:
 
         A term that ends with a question mark is a heading, so its block ends.
         """
-        if not self._term or self._end == self._start:
+        if self._end == self._start:
             return False
         if self._term == "meaning":
             return name == "p" and not closes and self._end == self._term_end
