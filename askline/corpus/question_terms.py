@@ -9,7 +9,6 @@ research/notes/corpus.md.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -18,13 +17,7 @@ from typing import NamedTuple
 from ..text.words import STOP_WORDS, split_identifiers, split_words
 from .similar_words import SimilarWord, SimilarWords
 
-__all__ = [
-    "QuestionTerms",
-    "RetrievalOptions",
-    "TermIndex",
-    "asks_for_number",
-    "question_terms",
-]
+__all__ = ["QuestionTerms", "RetrievalOptions", "TermIndex", "question_terms"]
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _VOWELS = "aeiouy"
@@ -39,18 +32,6 @@ _UNLIKELY_EDIT = 1.5
 """An uncommon edit to a term is as likely as a common one to a term that is 4.5 times as rare."""
 _MIN_PART_LETTERS = 3
 _MAX_DERIVED_WORDS = 3
-_ASKS_FOR_NUMBER = re.compile(
-    r"""
-    \bhow\ (big|deep|early|far|fast|heavy|high|large|late|long|many|much|often|old)\b
-    | \bhow\ (small|tall|wide)\b
-    | \b(what|which)\ (age|amount|date|day|month|number|percentage|price|size|time|version|year)\b
-    | ^\W*(since\ )?when\b  # not "What happens when ..."
-    | \b(combien|quelle\ (année|date)|à\ quel(le)?\ (âge|date|heure))\b
-    | ^\W*(depuis\ )?quand\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-"""English and French questions for a quantity, a date or a time."""
 
 
 @dataclass(frozen=True)
@@ -104,11 +85,6 @@ class QuestionTerms(NamedTuple):
     """
     words: dict[str, float]
     """The words of the question without stop words, corrected, with the weights of their terms."""
-
-
-def asks_for_number(question: str) -> bool:
-    """Whether the answer probably has digits; False for languages other than English and French."""
-    return _ASKS_FOR_NUMBER.search(question) is not None
 
 
 def question_terms(

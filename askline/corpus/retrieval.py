@@ -9,7 +9,6 @@ optional.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import takewhile
@@ -23,13 +22,7 @@ from ..rankers.requests import check_question
 from ..text.readers.document import PlaceUnit
 from .document_store import DocumentReader
 from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex, passage_heading
-from .question_terms import (
-    QuestionTerms,
-    RetrievalOptions,
-    TermIndex,
-    asks_for_number,
-    question_terms,
-)
+from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms
 from .results import DocumentSentence, RetrievedSentence
 from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
 from .sentence_vectors import cosines, load_sentence_vectors
@@ -60,14 +53,12 @@ _CONSIDERED = 4
 """Sentences per requested one whose vectors are compared with that of the question."""
 _SAME_SCORE = 1e-4
 """Passages whose scores differ by less have the same rank, in one index and in shards."""
-_FACTORS = (2.78, -1.46, 2.39, 1.29, 3.5, -0.4, 0.01, 5.81, 1.91, 1.0)
+_FACTORS = (2.78, -1.46, 2.39, 1.29, 3.5, -0.4, 0.01, 5.81, 1.91)
 """
 Weights of the passage's score, of the sentence's BM25 and soft match without and with its titles,
 of the logarithms of the passage's rank and the sentence's length, and of both cosines
-(`python -m research.recipes.sentence_vectors fit`). The last is for digits in the sentence if the
-question asks for a number; it was chosen after the others (research/notes/corpus.md).
+(`python -m research.recipes.sentence_vectors fit`).
 """
-_DIGIT = re.compile(r"\d")
 CODE_INDENT = "    "
 """Before each line of code among the neighbors of a sentence."""
 
@@ -170,10 +161,9 @@ class LexicalRetriever(StoreRetriever):
     The score of a sentence is that of its passage plus its own, both with the inverse document
     frequencies of the corpus, plus the soft match of its words with those of the question, by their
     vectors. The best by this score, and the best by their own match with title, headings and
-    lead-in included, are then scored by all of these and by their sentence vectors. If the question
-    asks for a number, a sentence with digits has a higher score. Half of the sentences are chosen
-    by this second score, and half by their own match: a long passage can have one sentence that
-    answers and many other words.
+    lead-in included, are then scored by all of these and by their sentence vectors. Half of the
+    sentences are chosen by this second score, and half by their own match: a long passage can have
+    one sentence that answers and many other words.
 
     Headings and code are indexed with the passages around them and are never returned. Neither are
     sentences that contain nothing but words of the question.
@@ -267,9 +257,6 @@ class LexicalRetriever(StoreRetriever):
         all_scores = np.sort([-hit.score for hit in {hit for hit, _ in pairs}])
         hit_scores = np.array([pairs[at][0].score for at in considered])
         weight = max(1.0, sum(matches.terms.words.values()))
-        digits = np.zeros(len(rows))
-        if asks_for_number(question):
-            digits[:] = [_DIGIT.search(pairs[at][1].text) is not None for at in considered]
         features = (
             hit_scores / weight,
             matches.bm25()[rows] / weight,
@@ -280,7 +267,6 @@ class LexicalRetriever(StoreRetriever):
             np.log1p(matches.lengths[rows]),
             cosines(own, question_vector),
             cosines(own + above, question_vector),
-            digits,
         )
         return rows, np.stack(features, axis=1), _best_first(rows, match)
 

@@ -6,12 +6,7 @@ from dataclasses import replace
 import pytest
 
 from askline.corpus.bm25 import Stemmer
-from askline.corpus.question_terms import (
-    RetrievalOptions,
-    TermIndex,
-    asks_for_number,
-    question_terms,
-)
+from askline.corpus.question_terms import RetrievalOptions, TermIndex, question_terms
 from askline.corpus.similar_words import load_similar_words
 
 PLAIN = RetrievalOptions(stop_words=0.0, titles=0.0, derived=0.0, joined=0.0, corrected=0.0)
@@ -107,23 +102,3 @@ def test_a_known_word_and_a_short_word_are_not_corrected() -> None:
 def test_a_frequent_word_is_likelier_than_a_rare_one() -> None:
     found = _factors("lamq", _index("lamp", "lama", "lame"), replace(PLAIN, corrected=0.8))
     assert max(found, key=lambda each: found[each]) == "lamp"
-
-
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        ("How many tables can I join?", True),
-        ("in which year was it built", True),
-        ("When was it built?", True),
-        ("Since when is it open?", True),
-        ("What happens when it is full?", False),
-        ("How do I join tables?", False),
-        ("Combien de régions y a-t-il ?", True),
-        ("En quelle année est-il né ?", True),
-        ("Quand est-il né ?", True),
-        ("Que faire quand il pleut ?", False),
-        ("Wie viele Tabellen gibt es?", False),
-    ],
-)
-def test_questions_for_a_number(question: str, expected: bool) -> None:
-    assert asks_for_number(question) is expected

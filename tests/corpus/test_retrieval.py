@@ -74,17 +74,3 @@ def test_a_sentence_that_matches_in_a_passage_that_does_not_is_found() -> None:
         assert scores == sorted(scores, reverse=True)
         # So few sentences are all chosen from the best passages.
         assert answer not in [e.text for e in retriever.retrieve("Which brass key opens it?", 3)]
-
-
-def test_a_question_for_a_number_prefers_digits() -> None:
-    words, number = "The tower has several floors.", "The tower has 37 floors."
-    with Corpus.in_memory() as corpus:
-        corpus.add_texts({"words": words, "number": number})
-        retriever = corpus.retriever()
-        scores = [
-            {each.text: each.score for each in retriever.retrieve(question, 2)}
-            for question in ("How many floors has the tower?", "Why has the tower floors?")
-        ]
-    asked, other = (each[number] - each[words] for each in scores)
-    assert asked > 0
-    assert asked > other
