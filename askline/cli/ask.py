@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from ..errors import InputError
 from .answer_output import print_answers, print_total
 from .ask_session import AskOptions, AskSession, Source
 from .config import Config, config_path
@@ -191,6 +194,7 @@ def ask(
         raise click.UsageError(
             "Without QUESTION, the questions are read from standard input: PATH must not be -."
         )
+    _check_paths(question, paths)
     if encode and url is None:
         raise click.UsageError("--encode needs --retriever URL.")
     if url is not None and (phrases or nearest):
@@ -270,6 +274,33 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[str | None, tuple[str, .
     if first == "-" or os.path.exists(first):
         return None, tuple(arguments)
     return first, tuple(others)
+
+
+def _check_paths(question: str | None, paths: Sequence[str]) -> None:
+    """InputError if no path exists, or if missing paths look like a misplaced question."""
+    missing = [path for path in paths if path != "-" and not os.path.lexists(path)]
+    if not missing:
+        return
+    if question is None:
+        asked = next((path for path in missing if len(path.split()) > 1), None)
+        if asked is not None:
+            others = shlex.join(path for path in paths if path != asked)
+            raise InputError(
+                f"The question comes first: askline ask {shlex.quote(asked)} {others}"
+            )
+        return
+    is_one_word = len(question.split()) == 1
+    if is_one_word and len(missing) > 1 and paths[0] in missing:
+        words = list(takewhile(missing.__contains__, paths))
+        whole = shlex.join([" ".join([question, *words]), *paths[len(words) :]])
+        raise InputError(
+            f"No file or folder {missing[0]}. Put the question in quotation marks: "
+            f"askline ask {whole}"
+        )
+    if len(missing) == len(paths):
+        hint = " Put a question of several words in quotation marks." if is_one_word else ""
+        what = "path" if len(missing) == 1 else "paths"
+        raise InputError(f"No file or folder {', '.join(missing)}. Check the {what}.{hint}")
 
 
 def _stdin_has_text() -> bool:

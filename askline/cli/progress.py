@@ -21,6 +21,7 @@ _DELAY_SECONDS = 2.0
 _REFRESH_SECONDS = 0.2
 _LINE_SECONDS = 60.0
 _STEP_SECONDS = 20.0
+_LEAST_BYTES = 5e6  # read before the time left is estimated; less gives hours for a small folder
 
 
 @contextmanager
@@ -90,7 +91,7 @@ def progress_files(measure: Callable[[], int]) -> Iterator[Callable[[int], None]
         if total and total[0] >= size:
             text += f" of {total[0] / 1e6:,.0f} MB"
         text += f", {speed / 1e6:.1f} MB/s"
-        if total and total[0] >= size and speed:
+        if total and total[0] >= size >= min(total[0] / 50, _LEAST_BYTES):
             text += f", about {_duration((total[0] - size) / speed)} left"
         return text
 

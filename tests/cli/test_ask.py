@@ -151,12 +151,13 @@ def test_ask_reports_that_no_answer_was_found(run: Run) -> None:
 @pytest.mark.parametrize(
     ("paths", "said"),
     [
-        (["nowhere"], "nowhere: There is no such file."),
+        (["nowhere"], "Error: No file or folder nowhere. Check the path.\n"),
         (["empty"], "No text was found in empty. Name files, or folders with txt"),
         (["empty", "nowhere"], "No text was found in empty, nowhere."),
+        (["nowhere", "none"], "Error: No file or folder nowhere, none. Check the paths.\n"),
         (["-"], "No text was found in standard input."),
     ],
-    ids=["missing", "empty", "both", "standard input"],
+    ids=["missing", "empty", "both", "two missing", "standard input"],
 )
 def test_ask_without_any_text_is_an_error(
     run: Run, tmp_path: Path, paths: list[str], said: str
@@ -165,6 +166,24 @@ def test_ask_without_any_text_is_an_error(
     result = run("ask", QUESTION, *paths)
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (
+            ["When", "was", "it", "lit?", "notes"],
+            "Put the question in quotation marks: askline ask 'When was it lit?' notes",
+        ),
+        (["When", "was"], "Put a question of several words in quotation marks."),
+        (["notes", QUESTION], f"The question comes first: askline ask '{QUESTION}' notes"),
+    ],
+    ids=["without quotation marks", "without a file", "question last"],
+)
+def test_ask_explains_where_the_question_goes(run: Run, arguments: list[str], hint: str) -> None:
+    result = run("ask", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert hint in " ".join(result.stderr.split())
 
 
 def test_ask_counts_what_was_not_read(run: Run, notes: Path) -> None:

@@ -114,6 +114,20 @@ def test_files_are_shown_with_their_speed_and_what_is_left(
     assert capsys.readouterr().err.endswith(f"{last}\n")
 
 
+def test_the_time_left_is_not_estimated_from_a_first_small_file(
+    tick: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setattr("askline.cli.progress.Thread", _ThreadAtOnce)
+    with progress_files(lambda: 2_000_000) as step:
+        tick(3)
+        step(30)
+        assert capsys.readouterr().err == "\rFiles: 1, 0 MB of 2 MB, 0.0 MB/s"
+        tick(1)
+        step(1_000_000)
+    assert capsys.readouterr().err.endswith("about 4 s left\n")
+
+
 class _ThreadAtOnce:
     def __init__(self, target: Callable[[], None], daemon: bool) -> None:
         assert daemon
