@@ -54,6 +54,9 @@ __all__ = [
 ]
 
 
+_MOST_PROBLEMS = 3  # shown beside an answer; --json has all
+
+
 @click.command(short_help="Answer questions from files, an index or a server.")
 @click.argument(
     "arguments",
@@ -220,7 +223,7 @@ def ask(
     source = Source(paths, folder, url, encode, allow_partial)
     with AskSession(source, ranker, reading, use_cache=not no_cache) as session:
         if question is None and sys.stdin.isatty() and not as_json:
-            print_problems(session.problems)
+            print_problems(session.problems, most=_MOST_PROBLEMS)
             _print_not_read(session)
             print_missing_shards(session.missing_shards)
             Prompt(session, options, explain=explain, link=link.link).run()
@@ -250,7 +253,7 @@ def ask(
             )
             if question is None:
                 click.echo()
-        print_problems(session.problems)
+        print_problems(session.problems, most=_MOST_PROBLEMS)
         _print_not_read(session)
         print_missing_shards(session.missing_shards)
         if question is not None and not as_json:
@@ -285,9 +288,7 @@ def _check_paths(question: str | None, paths: Sequence[str]) -> None:
         asked = next((path for path in missing if len(path.split()) > 1), None)
         if asked is not None:
             others = shlex.join(path for path in paths if path != asked)
-            raise InputError(
-                f"The question comes first: askline ask {shlex.quote(asked)} {others}"
-            )
+            raise InputError(f"The question comes first: askline ask {shlex.quote(asked)} {others}")
         return
     is_one_word = len(question.split()) == 1
     if is_one_word and len(missing) > 1 and paths[0] in missing:

@@ -123,15 +123,15 @@ def print_stages(stages: Sequence[StageReport]) -> None:
     print_table(header, rows)
 
 
-def print_problems(problems: Sequence[Problem]) -> None:
-    """Print the first twenty problems to stderr, one per line."""
+def print_problems(problems: Sequence[Problem], *, most: int = _MOST_PROBLEMS) -> None:
+    """Print the first problems to stderr, one per line."""
     if not problems:
         return
     click.echo(f"Could not read ({len(problems):,}):", err=True)
-    for problem in problems[:_MOST_PROBLEMS]:
+    for problem in problems[:most]:
         click.echo(f"  {relative_place(str(problem))}", err=True)
-    if len(problems) > _MOST_PROBLEMS:
-        click.echo(f"  … and {len(problems) - _MOST_PROBLEMS:,} more.", err=True)
+    if len(problems) > most:
+        click.echo(f"  … and {len(problems) - most:,} more.", err=True)
 
 
 def print_missing_shards(shards: Sequence[MissingShard], *, err: bool = True) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,9 +41,10 @@ def store_errors(path: Path | None) -> Iterator[None]:
         message = str(error)
         advice = next((text for key, text in _ADVICE.items() if message.startswith(key)), None)
         if advice is None:
+            folder = shlex.quote(str(path.parent)) if path else "DIR"
             advice = (
-                "It is damaged. Run `askline index --verify --out DIR`. If that fails too, restore "
-                "a copy, or index the documents into a new folder."
+                f"It is damaged. Run `askline index --verify --out {folder}`. If that fails too, "
+                "restore a copy, or index the documents into a new folder."
             )
         name = path or "The store in memory"
         raise CorpusError(f"{name}: {message.rstrip('.')}. {advice}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -109,8 +110,10 @@ def _bind(settings: Settings) -> socket.socket:
         listener.bind(address)
         listener.listen(1_024)
     except OSError as error:
+        advice = " Choose another with --port." if error.errno == errno.EADDRINUSE else ""
         raise InputError(
             f"Cannot listen on {settings.host} port {settings.port}: {error.strerror or error}."
+            f"{advice}"
         ) from error
     return listener
 

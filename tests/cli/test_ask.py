@@ -311,6 +311,16 @@ def test_ask_answers_when_some_files_cannot_be_read(run: Run, notes: Path) -> No
 
 
 @pytest.mark.slow
+def test_ask_shows_few_unreadable_files_beside_an_answer(run: Run, notes: Path) -> None:
+    for number in range(5):
+        (notes / f"broken{number}.pdf").write_bytes(b"\x00\x01\x02\x03")
+    result = run("ask", QUESTION, "notes")
+    assert result.stderr.count("broken") == 3
+    assert "  … and 2 more.\n" in result.stderr
+    assert len(json.loads(run("ask", QUESTION, "notes", "--json").stdout)["problems"]) == 5
+
+
+@pytest.mark.slow
 def test_ask_searches_an_index(run: Run, tmp_path: Path) -> None:
     with Corpus.open("index") as corpus:
         corpus.add("notes")

@@ -163,8 +163,10 @@ def test_open_refuses_damaged_and_newer_stores(
         with sqlite3.connect(path) as connection:
             connection.execute("PRAGMA user_version = 99")
         connection.close()
-    with pytest.raises(CorpusError, match=message):
+    with pytest.raises(CorpusError, match=message) as caught:
         Store.open(path, may_migrate=False)
+    if content is not None:
+        assert f"`askline index --verify --out {tmp_path}`" in str(caught.value)
 
 
 def test_records_are_found_by_the_offset_of_a_sentence(store: Store) -> None:
