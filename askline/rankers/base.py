@@ -31,6 +31,7 @@ from .requests import (
     ScoreArray,
     attach_documents,
     check_pair,
+    check_request,
     check_top_k,
     read_request,
     sort_by_score,
@@ -253,7 +254,10 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         deadline_ms: float | None = None,
     ) -> list[Ranking]:
         """Return what `trace` gives for each question and its documents."""
-        read = [read_request(question, documents, text) for question, documents in requests]
+        read = [
+            read_request(*check_request(place, request), text)
+            for place, request in enumerate(requests)
+        ]
         rankings = self.run_batch([own for _, own in read], self._start_clock(deadline_ms))
         return [
             Ranking(

@@ -99,13 +99,13 @@ class Cascade(Ranker):
     name: ClassVar[str] = "cascade"
 
     encoder: LayerwiseEncoder = field(repr=False)
-    schedule: Schedule
-    calibration: Mapping[int, LogitCalibration] = field(default_factory=dict)
+    schedule: Schedule = field(repr=False)  # the settings of a shipped model fill a screen
+    calibration: Mapping[int, LogitCalibration] = field(default_factory=dict, repr=False)
     """By depth; for a depth without one, the probability is the sigmoid of the logit."""
     threshold: float = 0.5
     options: CascadeOptions | None = None
     """What it was loaded with; None if it was not made by `load`."""
-    context: ContextSettings | None = None
+    context: ContextSettings | None = field(default=None, repr=False)
     """How passages are ranked; None if the encoder reads no passages."""
     throughput: Throughput = field(default_factory=Throughput, repr=False)
     """Measured in every call and used only with a deadline; it never changes a score."""

@@ -18,6 +18,7 @@ __all__ = [
     "attach_documents",
     "check_pair",
     "check_question",
+    "check_request",
     "check_top_k",
     "read_request",
     "sort_by_score",
@@ -176,6 +177,20 @@ def check_pair(place: int, pair: tuple[str, str]) -> tuple[str, str]:
         raise InputError(f"Pair {place} must be a question and a text, got {pair!r}.")
     check_question(pair[0])
     return pair[0], pair[1]
+
+
+def check_request(
+    place: int, request: tuple[str, Iterable[Document]]
+) -> tuple[str, Iterable[Document]]:
+    """The question and the documents of one of many requests."""
+    if not isinstance(request, (str, bytes, Mapping)):
+        try:
+            question, documents = request
+        except (TypeError, ValueError):
+            pass
+        else:
+            return question, documents
+    raise InputError(f"Request {place} must be a question and its documents, got {request!r:.80}.")
 
 
 def check_top_k(top_k: int | None) -> int | None:

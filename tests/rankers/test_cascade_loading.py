@@ -72,6 +72,12 @@ def test_the_text_of_a_cascade_loads_it_again(folder: Path, inside: str) -> None
     assert again == ranker.rank("The rock?", CANDIDATES)
 
 
+def test_a_notebook_shows_a_ranker_in_one_line(folder: Path) -> None:
+    shown = repr(Cascade.load(folder))
+    assert str(folder) in shown
+    assert len(shown) < 250
+
+
 def test_calibration_and_threshold_come_with_the_folder(folder: Path) -> None:
     ranker = Cascade.load(folder)
     assert ranker.calibration == {2: LogitCalibration(0.5, -1.0)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
@@ -275,3 +276,19 @@ def test_an_async_stream_leaves_the_event_loop_free() -> None:
 def test_a_stream_refuses_a_bad_batch_size_at_once(batch_size: Any) -> None:
     with pytest.raises(InputError, match="batch_size must be a positive integer, got"):
         OriginalOrder().rank_stream([], batch_size=batch_size)
+
+
+@pytest.mark.parametrize(
+    ("request_", "given"),
+    [
+        ("ab", "got 'ab'."),
+        (("who?", ["a"], 3), "got ('who?', ['a'], 3)."),
+        (7, "got 7."),
+        ({"question": "who?", "documents": ["a"]}, "got {'question': 'who?', 'documents': ['a']}."),
+    ],
+    ids=["string", "three values", "number", "mapping"],
+)
+def test_a_request_that_is_no_pair_is_refused(request_: Any, given: str) -> None:
+    message = f"Request 1 must be a question and its documents, {given}"
+    with pytest.raises(InputError, match=re.escape(message)):
+        OriginalOrder().rank_many([("who?", ["a"]), request_])
