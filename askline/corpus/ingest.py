@@ -343,6 +343,7 @@ def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[st
     if isinstance(source, Mapping):
         return map(_parse_text, source.items())
     if isinstance(source, (str, os.PathLike)):
+        _refuse_text(source)
         return [os.fspath(source)]
     if not isinstance(source, Iterable):
         raise InputError(f"Expected paths, or texts with ids, got {_shorten(source)}.")
@@ -350,7 +351,20 @@ def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[st
     first = list(next(zip(items), ()))  # the first item, or nothing
     if first and isinstance(first[0], (tuple, list)):
         return map(_parse_text, chain(first, items))
-    return [_parse_path(item) for item in chain(first, items)]
+    paths = list(chain(first, items))
+    for item in paths:
+        _refuse_text(item)
+    return [_parse_path(item) for item in paths]
+
+
+def _refuse_text(item: object) -> None:
+    """InputError for a sentence that was given in place of a path."""
+    if not isinstance(item, str) or os.path.lexists(item):
+        return
+    if " " in item and item.rstrip().endswith((".", "!", "?", "…")):
+        raise InputError(
+            f"Expected a path, got {_shorten(item)}. Give a text an id: add({{ID: TEXT}})."
+        )
 
 
 def parse_paths(paths: PathInput) -> list[str]:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,6 +115,21 @@ def test_a_closed_corpus_is_reported(pages: Path) -> None:
 def test_an_invalid_source_is_refused(source: object) -> None:
     with pytest.raises(InputError, match="Expected paths, or texts with ids, got"):
         Corpus.in_memory(ranker=None).add(source)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["Emma is a novel.", ["a/path.txt", "Who wrote\nEmma? "]],
+    ids=["one text", "several"],
+)
+def test_a_text_without_an_id_is_refused(source: Any) -> None:
+    with pytest.raises(InputError, match=r"Expected a path, got .* an id: add\({ID: TEXT}\)\."):
+        Corpus.in_memory(ranker=None).add(source)
+
+
+def test_a_missing_path_is_reported_and_no_error() -> None:
+    report = Corpus.in_memory(ranker=None).add(["missing file.txt"])
+    assert report.failed == 1
 
 
 def test_answers_are_iterable_and_the_repr_names_the_folder(tmp_path: Path, pages: Path) -> None:
