@@ -110,7 +110,7 @@ def print_stages(stages: Sequence[StageReport]) -> None:
     """
     header = ["stage", "in", "kept", "ms"]
     rows = [
-        [stage.ranker, str(stage.entered), str(stage.kept), f"{1000 * stage.seconds:.2f}"]
+        [_stage_name(stage), str(stage.entered), str(stage.kept), f"{1000 * stage.seconds:.2f}"]
         for stage in stages
     ]
     if any(stage.skipped for stage in stages):
@@ -121,6 +121,10 @@ def print_stages(stages: Sequence[StageReport]) -> None:
         shares = [f"{stage.cost.token_share:.1%}" if stage.cost else "" for stage in stages]
         rows = [[*row, share] for row, share in zip(rows, shares, strict=True)]
     print_table(header, rows)
+
+
+def _stage_name(stage: StageReport) -> str:
+    return f"{stage.ranker} in context" if stage.in_context else stage.ranker
 
 
 def print_problems(problems: Sequence[Problem], *, most: int = _MOST_PROBLEMS) -> None:

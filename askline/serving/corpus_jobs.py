@@ -277,6 +277,7 @@ def _stage(number: int, stage: StageReport) -> StageSchema:
         dropped=stage.entered - stage.kept,
         skipped=stage.skipped,
         calibrated=stage.calibrated,
+        in_context=stage.in_context,
         ms=round(1000 * stage.seconds, 3),
     )
 

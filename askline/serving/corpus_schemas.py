@@ -209,6 +209,7 @@ class StageSchema(Schema):
     dropped: int
     skipped: Annotated[int, Field(description="Candidates not scored before the deadline.")]
     calibrated: Annotated[bool, Field(description="Whether its scores are probabilities.")]
+    in_context: Annotated[bool, Field(description="Whether it read sentences in their passages.")]
     ms: float
 
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.cli.output import display_width, replace_controls, wrap
+from askline.cli.output import display_width, print_stages, replace_controls, wrap
+from askline.types import StageReport
 
 
 @pytest.mark.parametrize(
@@ -35,3 +38,14 @@ def test_wrap_keeps_all_text_and_the_width(text: str, width: int) -> None:
 
 def test_replace_controls_keeps_offsets() -> None:
     assert replace_controls("a\x1b[31mb\x07c\x9bd\u2028é") == "a [31mb c d\u2028é"
+
+
+def test_stages_that_read_in_context_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
+    alone = StageReport("cascade(depth=4)", 9, 3, 0.01)
+    print_stages([alone, replace(alone, in_context=True)])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [
+        "stage",
+        "cascade(depth=4)",
+        "cascade(depth=4) in context",
+    ]

@@ -70,6 +70,8 @@ def test_every_sentence_of_the_passages_is_explained(corpus: Corpus, ranker: Ran
         ]
     )
     last = len(found.stages) - 1
+    assert any(stage.in_context for stage in found.stages[1:])
+    assert not found.stages[0].in_context
     for candidate in found.candidates:
         stages = [score.stage for score in candidate.stage_scores]
         assert stages[0] == 0

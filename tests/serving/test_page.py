@@ -131,6 +131,50 @@ def test_a_stage_that_drops_none_does_not_label_candidates(browser: Browser, sho
     expect(page.locator(".stage-score").last).to_have_text("not scored")
 
 
+def test_a_text_without_a_model_says_so(browser: Browser, shown: Server) -> None:
+    arabic = "تفتح المكتبة في التاسعة."
+
+    def change(route: Route) -> None:
+        """The answer as the default ranker gives it for Arabic: the search decides the order."""
+        response = route.fetch()
+        found = response.json()
+        found["ranker"] = "cosinet % 100 >> cascade"
+        found["stages"][-1] |= {"ranker": "bm25", "calibrated": False}
+        found["stages"][0] |= {"kept": 2, "dropped": 40}
+        for candidate in found["candidates"]:
+            del candidate["stage_scores"][1:]
+        best = found["answers"][0]
+        best |= {"text": arabic, "phrase": None, "probability": None}
+        best |= {"before": "x" * 500, "after": "", "above_threshold": True}
+        route.fulfill(response=response, json=found)
+
+    page = _open(browser, shown)
+    page.route("**/v1/ask*", change)
+    _ask(page, QUESTION)
+    expect(page.locator("article .meta")).to_contain_text("by bm25, because there is no model")
+    expect(page.locator("article blockquote")).to_have_text(
+        "… " + "x" * 400 + " تفتح المكتبة في التاسعة."
+    )
+    expect(page.locator("article blockquote")).to_have_attribute("dir", "auto")
+    assert set(page.locator(".candidates .left").all_text_contents()) == {""}
+    _finish(page)
+
+
+def test_stages_in_context_are_marked(browser: Browser, shown: Server) -> None:
+    def change(route: Route) -> None:
+        response = route.fetch()
+        found = response.json()
+        found["stages"][-1]["in_context"] = True
+        route.fulfill(response=response, json=found)
+
+    page = _open(browser, shown)
+    page.route("**/v1/ask*", change)
+    _ask(page, QUESTION)
+    expect(page.locator(".stage").last).to_contain_text("in context")
+    expect(page.locator(".stage").first).not_to_contain_text("in context")
+    _finish(page)
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -> None:
     page = _open(browser, shown, look)

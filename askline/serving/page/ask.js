@@ -4,6 +4,7 @@ import { call, element, percent, score, show, working } from "./shared.js";
 import { stageExplanation } from "./stages.js";
 
 const OWN = "your text";
+const MOST_AROUND = 400; // characters shown before and after an answer
 const form = document.getElementById("ask-form");
 const question = document.getElementById("question");
 const text = document.getElementById("text");
@@ -71,12 +72,15 @@ function paragraph(answer) {
     : [answer.text];
   return element(
     "blockquote",
-    {},
-    answer.before && `${answer.before} `,
+    { dir: "auto" },
+    answer.before && `${clipStart(answer.before)} `,
     element("span", { class: "sentence" }, ...sentence),
-    answer.after && ` ${answer.after}`,
+    answer.after && ` ${clipEnd(answer.after)}`,
   );
 }
+
+const clipStart = (around) => (around.length > MOST_AROUND ? `… ${around.slice(-MOST_AROUND)}` : around);
+const clipEnd = (around) => (around.length > MOST_AROUND ? `${around.slice(0, MOST_AROUND)} …` : around);
 
 function meta(answer, result) {
   const probability = answer.probability;
@@ -90,7 +94,14 @@ function meta(answer, result) {
           element("meter", { min: 0, max: 1, low: result.threshold ?? 0.5, optimum: 1, value: probability, "aria-hidden": "true" }),
           ` ${percent(probability)}`,
         );
-  return element("p", { class: "meta" }, sourceLink(answer), answer.source.heading || null, sure, `by ${result.ranker}`);
+  const by = `by ${rankedBy(result)}`;
+  return element("p", { class: "meta" }, sourceLink(answer), answer.source.heading || null, sure, by);
+}
+
+// The last stage of a cascade is bm25 only if the text is in a language that it cannot read.
+function rankedBy(result) {
+  const isFallback = result.stages.at(-1)?.ranker === "bm25" && !result.ranker.includes("bm25");
+  return isFallback ? "bm25, because there is no model for this language" : result.ranker;
 }
 
 function sourceLink(answer) {
@@ -137,7 +148,7 @@ const probabilityText = (answer) => (answer.probability === null ? null : ` · $
 
 function answerList(title, answers) {
   const lines = answers.map((answer) =>
-    element("li", {}, answer.text, " ", element("span", { class: "hint" }, sourceLink(answer), probabilityText(answer))),
+    element("li", {}, element("bdi", {}, answer.text), " ", element("span", { class: "hint" }, sourceLink(answer), probabilityText(answer))),
   );
   return element("section", {}, element("h2", {}, title), element("ol", { class: "plain next" }, ...lines));
 }

@@ -6,6 +6,7 @@ import { count, element, ms, percent, score } from "./shared.js";
 export function stageReport(result) {
   const stages = result.stages.map((stage) => ({ ...stage, scoreLabel: element("span", { class: "stage-score off" }) }));
   const most = Math.max(1, ...stages.map((stage) => stage.entered));
+  const scored = Math.max(0, ...(result.candidates ?? []).map((each) => each.stage_scores.at(-1)?.stage ?? 0));
   const total = `${count(stages[0]?.entered ?? 0)} candidates, ${ms(result.ms)}`;
   const section = element(
     "section",
@@ -20,16 +21,17 @@ export function stageReport(result) {
   return {
     section,
     summary,
-    select: (candidate) => showScores(candidate, stages),
-    droppedAt: (candidate) => droppedAt(candidate, stages),
+    select: (candidate) => showScores(candidate, stages, scored),
+    droppedAt: (candidate) => droppedAt(candidate, stages, scored),
   };
 }
 
 // The number of the stage that dropped a candidate, from 1; 0 if none did. It is the last that scored it, unless that
-// one dropped none: later stages may read only some of the candidates once more.
-function droppedAt(candidate, stages) {
+// one dropped none: later stages may read only some of the candidates once more. Nor did it, if it is the last stage
+// that scored any candidate: `scored`.
+function droppedAt(candidate, stages, scored) {
   const last = stages[candidate.stage_scores.at(-1)?.stage ?? 0];
-  return last !== stages.at(-1) && last?.dropped ? last.stage + 1 : 0;
+  return last && last.stage < scored && last.dropped ? last.stage + 1 : 0;
 }
 
 export function stageExplanation(result) {
@@ -39,7 +41,7 @@ export function stageExplanation(result) {
     const stage = stages.droppedAt(candidate);
     const dropped = stage ? `dropped at stage ${stage}` : "";
     const summary = element("span", { class: "summary" }, stages.summary(candidate));
-    const text = element("span", {}, candidate.text, summary);
+    const text = element("span", { dir: "auto" }, candidate.text, summary);
     return { candidate, parts: [`${position + 1}`, text, element("span", { class: "left" }, dropped)] };
   });
   stages.section.append(
@@ -57,7 +59,7 @@ export function selectableList(rows, kind, select) {
       "button",
       { type: "button", class: dropped ? "dropped" : null, "aria-pressed": "false", tabindex: position ? "-1" : "0" },
       element("span", { class: "rank" }, number),
-      element("span", {}, text),
+      element("span", { dir: "auto" }, text),
       side,
     );
     button.dataset.index = candidate.index;
@@ -97,7 +99,7 @@ function row(stage, most) {
       {},
       element("span", { class: "rank" }, `${stage.stage + 1} `),
       element("code", {}, stage.ranker),
-      " ",
+      stage.in_context ? "in context " : " ",
       element("span", { class: "counts" }, text),
     ),
     stage.scoreLabel,
@@ -118,8 +120,8 @@ function scoreText(stageScore, stage) {
   return stage?.calibrated ? percent(stageScore.score) : `score ${score(stageScore.score)}`;
 }
 
-function showScores(candidate, stages) {
-  const last = droppedAt(candidate, stages);
+function showScores(candidate, stages, scored) {
+  const last = droppedAt(candidate, stages, scored);
   for (const stage of stages) {
     const own = candidate.stage_scores.find((each) => each.stage === stage.stage);
     const wentOn = candidate.stage_scores.some((each) => each.stage > stage.stage);
