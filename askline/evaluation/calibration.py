@@ -177,7 +177,7 @@ def reliability_bins(
     Empty bins are left out.
     """
     probability = np.asarray(probabilities, float)
-    label = np.asarray(labels, bool)
+    label = _as_labels(labels)
     if probability.shape != label.shape or probability.ndim != 1 or not len(probability):
         raise InputError(
             "Expected as many probabilities as labels, and at least one, got shapes "
@@ -220,8 +220,17 @@ def _log_loss(logits: FloatArray, target: FloatArray) -> float:
     return float(np.mean(np.logaddexp(0, logits) - target * logits))
 
 
+def _as_labels(labels: ArrayLike) -> NDArray[np.bool_]:
+    """InputError for other values than 0 and 1: other libraries take labels before scores."""
+    given = np.asarray(labels)
+    label = given.astype(bool)
+    if not np.array_equal(given, label):
+        raise InputError("Labels must be 0 or 1. They come after the scores.")
+    return label
+
+
 def _checked(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
-    score, label = np.asarray(scores, float), np.asarray(labels, bool)
+    score, label = np.asarray(scores, float), _as_labels(labels)
     if score.shape != label.shape or score.ndim != 1:
         raise InputError(
             f"Expected one label per score, got shapes {score.shape} and {label.shape}."

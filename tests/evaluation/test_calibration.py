@@ -149,6 +149,12 @@ def test_calibration_error_refuses_invalid_input(
         expected_calibration_error(probabilities, [True, False], bins=bins)
 
 
+def test_labels_and_scores_in_the_wrong_order_are_refused() -> None:
+    for measure in (expected_calibration_error, auroc):
+        with pytest.raises(InputError, match=r"Labels must be 0 or 1\. They come after"):
+            measure([1, 0, 1], [0.9, 0.2, 0.7])
+
+
 def test_a_reliability_bin_has_the_mean_probability_and_the_frequency() -> None:
     found = reliability_bins([0.0, 0.5, 0.3, 0.9, 0.9], [0, 1, 0, 1, 0], bins=2)
     assert [own.count for own in found] == [3, 2]  # the bound 0.5 is in the first bin
