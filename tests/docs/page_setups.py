@@ -42,13 +42,6 @@ def setup_of(page: Path, folder: Path, request: pytest.FixtureRequest) -> Iterat
         yield session
 
 
-def _serve(session: PageSession, _: pytest.FixtureRequest) -> Iterator[None]:
-    notes = session.folder / "notes"
-    notes.mkdir()
-    (notes / "emma.txt").write_text("Emma is a novel. Jane Austen wrote Emma in 1815.", "utf-8")
-    yield
-
-
 def _service(session: PageSession, _: pytest.FixtureRequest) -> Iterator[None]:
     """A service over an index, as the page before shows."""
     with Corpus.open(session.folder / "DIR", ranker=None) as corpus:
@@ -216,7 +209,6 @@ def _deadlines(session: PageSession, _: pytest.FixtureRequest) -> Iterator[None]
 
 
 _SETUPS: dict[str, Callable[[PageSession, pytest.FixtureRequest], Iterator[None]]] = {
-    "docs/get-started/serve.md": _serve,
     "docs/guides/deadlines.md": _deadlines,
     "docs/guides/migrate.md": _migrate,
     "docs/guides/phrases.md": _phrases,
