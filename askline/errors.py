@@ -51,6 +51,7 @@ _MAX_PROBLEMS_SHOWN = 20
 NotReadReason = Literal[
     "damaged",
     "empty",
+    "no column",
     "scan",
     "password",
     "too large",
@@ -65,10 +66,10 @@ NotReadReason = Literal[
     "packages",
 ]
 """
-Why a file was not read. `scan`: a PDF of pictures. `limit`: reading exceeded the limits of time or
-memory. `unsupported`: a known format without a reader. `unreachable`: missing, no permission, or no
-file. `ignored`: by a .gitignore. `excluded`: by the caller. `packages`: a folder of installed
-packages.
+Why a file was not read. `no column`: a table without a column of text. `scan`: a PDF of pictures.
+`limit`: reading exceeded the limits of time or memory. `unsupported`: a known format without a
+reader. `unreachable`: missing, no permission, or no file. `ignored`: by a .gitignore. `excluded`:
+by the caller. `packages`: a folder of installed packages.
 """
 
 

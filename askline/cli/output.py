@@ -51,6 +51,7 @@ _MOST_KINDS = 5
 _REASONS: dict[NotReadReason, str] = {
     "damaged": "damaged",
     "empty": "no text",
+    "no column": "no column of text",
     "scan": "scanned pages without text",
     "password": "protected by a password",
     "too large": "too large",

@@ -45,7 +45,7 @@ __all__ = [
     "text_record",
 ]
 
-READER_VERSION = "19"
+READER_VERSION = "20"
 """Raise this when files are read or split differently: every file is then read again."""
 
 STANDARD_INPUT = "-"

@@ -28,8 +28,8 @@ from askline.text.words import split_identifiers
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("19", "e679359a9b59f5c7")
-EXPECTED_FORMAT = (3, "041396e66e8db092")
+EXPECTED_READER = ("20", "2ef79d98bf2245c7")
+EXPECTED_FORMAT = (3, "bc22eb7025de7a28")
 
 PAGES: dict[str, str] = {
     "prose.txt": (
@@ -57,6 +57,7 @@ PAGES: dict[str, str] = {
         "<table><tr><td>Cell. Two.</td><td>3</td></tr></table><pre>a\n\nb</pre>Tail<br>end</body>"
     ),
     "rows.csv": 'id,title,text\n1,One,"He said ""no"". Then\nleft."\n,,Two. Three.\n\n3,A,Four.\n',
+    "table.csv": ',name,age\n0,Ann,41\n1,"Bob ""B""",\n',
     "rows.jsonl": '{"id": 7, "title": "A", "text": "\\u00c9t\\u00e9. Fin."}\n{"body": "Two."}\n',
 }
 

@@ -1,7 +1,8 @@
 """
 Read CSV: a header, a column with the text, and optional `id` and `title` columns.
 
-Of questions and answers, the answer is the text and the question is its title.
+Of questions and answers, the answer is the text and the question is its title. Without a column of
+text, each row is a row of a table, as in a spreadsheet.
 
 Parsed here rather than by Python's csv module, which does not give the offsets of the fields. The
 separator is whichever of comma, semicolon, tab and bar is most frequent in the header.
@@ -12,8 +13,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
 
-from .document import Content, UnreadableError
+from .document import BlockKind, Content, UnreadableError
 from .offsets import line_starts
 from .records import Piece, RowsBuilder, choose_fields
 
@@ -26,6 +28,10 @@ FieldSpan = tuple[int, int]
 
 _SEPARATORS = ",;\t|"
 _UNQUOTED = re.compile(r'[^"\r\n]*')
+_WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
+_LINE_BREAK = re.compile(r"[\r\n]")
+_SAMPLE_ROWS = 100  # a table is read if one of them has a word: not if all are numbers
+_MAX_NAME_CHARACTERS = 80  # of a column
 
 
 def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
@@ -33,13 +39,24 @@ def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
     starts = line_starts(source)
     rows = RowsBuilder()
     records = _records(source, _separator(source), lambda at: bisect_right(starts, at))
-    header = [_value(source, *span).strip() for span in next(records, [])]
+    first = next(records, [])
+    header = [_value(source, *span).strip() for span in first]
     if not any(header):
         raise UnreadableError("The first row is empty. Put the names of the columns there.")
-    fields = choose_fields(header, columns, "column")
-    text_columns = [header.index(name) for name in fields.texts]
+    try:
+        fields = choose_fields(header, columns, "column")
+    except UnreadableError:
+        sample = list(islice(records, _SAMPLE_ROWS))
+        if columns or not any(_has_words(source, record) for record in sample):
+            raise
+        is_header = all(map(_is_name, filter(None, header)))
+        kind: BlockKind = "columns" if is_header else "table"
+        rows.add(_cells(source, first), "", "", 1, kind)
+        fields, records = None, chain(sample, records)
+    text_columns = [header.index(name) for name in fields.texts] if fields else []
     label_columns = [
-        None if name is None else header.index(name) for name in (fields.id, fields.title)
+        None if name is None else header.index(name)
+        for name in ((fields.id, fields.title) if fields else ())
     ]
     for row, record in enumerate(records, start=2):
         line = bisect_right(starts, record[0][0])
@@ -49,12 +66,37 @@ def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
                     line, f"Expected {len(header)} fields as in the header, got {len(record)}."
                 )
             continue
+        if fields is None:
+            rows.add(_cells(source, record), "", "", row, "row")
+            continue
         part_id, title = (
             "" if column is None else _value(source, *record[column]) for column in label_columns
         )
         texts = [_pieces(source, *record[column]) for column in text_columns]
         rows.add(texts, part_id.strip(), " ".join(title.split()), row)
     return rows.content(starts)
+
+
+def _has_words(source: str, record: list[FieldSpan]) -> bool:
+    return any(_WORD.search(source, *span) for span in record)
+
+
+def _is_name(header: str) -> bool:
+    return len(header) <= _MAX_NAME_CHARACTERS and bool(_WORD.search(header))
+
+
+def _cells(source: str, record: list[FieldSpan]) -> Iterator[list[Piece]]:
+    """The fields of a row without space around them; a line break inside becomes a space."""
+    for field in record:
+        pieces = [
+            (_LINE_BREAK.sub(" ", text), start, end) for text, start, end in _pieces(source, *field)
+        ]
+        if len(pieces) == 1:  # with doubled quotation marks there is no space to remove
+            [(text, start, _)] = pieces
+            start += len(text) - len(text.lstrip())
+            text = text.strip()
+            pieces = [(text, start, start + len(text))]
+        yield pieces
 
 
 def _separator(source: str) -> str:

@@ -33,7 +33,7 @@ def read_jsonl(source: str, *, columns: Sequence[str] = ()) -> Content:
         try:
             _add_row(rows, line, start, number, columns)
         except UnreadableError as error:
-            rows.add_problem(number, str(error))
+            rows.add_problem(number, str(error), error.reason)
     return rows.content(starts)
 
 

@@ -6,8 +6,8 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...errors import Problem
-from .document import Blocks, Content, DocumentPart, UnreadableError
+from ...errors import NotReadReason, Problem
+from .document import BlockKind, Blocks, Content, DocumentPart, UnreadableError
 from .offsets import TextBuilder
 
 __all__ = [
@@ -50,8 +50,19 @@ class RowsBuilder:
         self._problems: list[Problem] = []
         self._unreported = 0
 
-    def add(self, fields: Iterable[Iterable[Piece]], part_id: str, title: str, row: int) -> None:
-        """Append a row with one block per field; one without text is ignored."""
+    def add(
+        self,
+        fields: Iterable[Iterable[Piece]],
+        part_id: str,
+        title: str,
+        row: int,
+        kind: BlockKind = "text",
+    ) -> None:
+        """
+        Append a row with one block per field; one without text is ignored.
+
+        `kind` is that of the first block. If it is not `text`, the others are cells.
+        """
         start = end = self._builder.length
         at = 0
         for pieces in fields:
@@ -63,16 +74,17 @@ class RowsBuilder:
                 at = piece[2]
             if self._builder.length > begin:
                 end = self._builder.length
-                self._blocks.add(begin, end, "text")
+                self._blocks.add(begin, end, kind)
+                kind = "text" if kind == "text" else "cell"
         if end > start:
             self._parts.append(DocumentPart(start, end, part_id, title, row))
             if self._builder.length == end:
                 self._builder.insert("\n", at)
 
-    def add_problem(self, line: int, message: str) -> None:
+    def add_problem(self, line: int, message: str, reason: NotReadReason = "damaged") -> None:
         """Record a row that is left out; after the first hundred, only their number."""
         if len(self._problems) < _MAX_PROBLEMS:
-            self._problems.append(Problem("", line, message))
+            self._problems.append(Problem("", line, message, reason))
         else:
             self._unreported += 1
 
@@ -80,7 +92,7 @@ class RowsBuilder:
         """All rows that could be read; raises the first problem if there are none."""
         if self._problems and not self._parts:
             first = self._problems[0]
-            raise UnreadableError(first.message, line=first.line)
+            raise UnreadableError(first.message, line=first.line, reason=first.reason)
         if self._unreported:
             message = f"{self._unreported:,} more rows were left out."
             self._problems.append(Problem("", 0, message))
@@ -116,7 +128,8 @@ def choose_fields(names: Iterable[str], wanted: Sequence[str], what: str) -> Row
         if text is None:
             raise UnreadableError(
                 f"No {what} is named {', '.join(TEXT_FIELDS)} or {ANSWER_FIELDS[0]}. "
-                f"Found: {_list_names(found)}. Name the one that holds the text (--column NAME)."
+                f"Found: {_list_names(found)}. Name the one that holds the text (--column NAME).",
+                reason="no column",
             )
         texts = (text,)
     is_answer = texts[0].strip().lower() in ANSWER_FIELDS
@@ -131,7 +144,9 @@ def _wanted_field(
         return name
     if name.strip().lower() in by_lowercase:
         return by_lowercase[name.strip().lower()]
-    raise UnreadableError(f"No {what} {name!r}. Found: {_list_names(list(found))}.")
+    raise UnreadableError(
+        f"No {what} {name!r}. Found: {_list_names(list(found))}.", reason="no column"
+    )
 
 
 def _list_names(names: list[str]) -> str:

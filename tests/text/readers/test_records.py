@@ -102,8 +102,52 @@ def test_text_column_can_be_chosen(tmp_path: Path) -> None:
     assert read_document(path, columns=["About"]).text == "Old and long.\n"
     with pytest.raises(DataError, match="No column 'abuot'. Found: 'name', 'about'."):
         read_document(path, columns=["abuot"])
-    with pytest.raises(DataError, match="No column is named text, .* Found: 'name', 'about'. Name"):
+
+
+TABLE = (
+    'product,price,remark\nLamp,19.90,"Small, of ""brass"".\nTakes one bulb."\n,,\nChair, 89.00 ,\n'
+)
+
+
+def test_csv_without_a_column_of_text_is_a_table(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.csv", TABLE)
+    assert shown(document) == [
+        ("columns", "product\nprice\nremark"),
+        ("row", 'Lamp\n19.90\nSmall, of "brass". Takes one bulb.'),
+        ("row", "Chair\n89.00"),
+    ]
+    assert [each.heading for each in iter_sentences(document)][1:] == [
+        "product | price | remark"
+    ] * 2
+    assert [part.row for part in document.parts] == [1, 2, 4]
+    assert originals(document)[1].startswith('Lamp,19.90,"Small')
+    assert [document.place(each.start).number for each in iter_sentences(document)] == [1, 2, 5]
+    check(document)
+
+
+def test_csv_without_names_of_columns_is_a_table_too(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.csv", "2024-01-05;Bakery;4.20\n2024-01-06;Tram;2.80\n")
+    assert [text for _, text in shown(document)] == [
+        "2024-01-05\nBakery\n4.20",
+        "2024-01-06\nTram\n2.80",
+    ]
+
+
+@pytest.mark.parametrize("rows", ["1,0xff\n2.5,7e3", "", "\n,"], ids=["numbers", "none", "empty"])
+def test_a_table_without_words_is_refused(tmp_path: Path, rows: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"date,value\n{rows}")
+    with pytest.raises(DataError, match="No column is named text, .* 'value'. Name") as caught:
         read_document(path)
+    assert caught.value.problems[0].reason == "no column"
+
+
+def test_jsonl_without_a_field_of_text_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"a": 1}\n')
+    with pytest.raises(DataError, match="No field is named text") as caught:
+        read_document(path)
+    assert caught.value.problems[0].reason == "no column"
 
 
 @pytest.mark.parametrize(
