@@ -30,12 +30,12 @@ _SEPARATORS = ",;\t|"
 _UNQUOTED = re.compile(r'[^"\r\n]*')
 _WORD = re.compile(r"(?<!\w)[^\W\d_]{2,}(?!\w)")
 _LINE_BREAK = re.compile(r"[\r\n]")
-_SAMPLE_ROWS = 100  # a table is read if one of them has a word: not if all are numbers
+_SAMPLE_ROWS = 100  # that show whether the file is a table
 _MAX_NAME_CHARACTERS = 80  # of a column
 
 
 def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
-    """One part per row with text; rows with too few or too many fields are problems."""
+    """One part per row with text; outside tables, a row with other fields is a problem."""
     starts = line_starts(source)
     rows = RowsBuilder()
     records = _records(source, _separator(source), lambda at: bisect_right(starts, at))
@@ -47,7 +47,7 @@ def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
         fields = choose_fields(header, columns, "column")
     except UnreadableError:
         sample = list(islice(records, _SAMPLE_ROWS))
-        if columns or not any(_has_words(source, record) for record in sample):
+        if columns or not _is_table(source, sample, len(header)):
             raise
         is_header = all(map(_is_name, filter(None, header)))
         kind: BlockKind = "columns" if is_header else "table"
@@ -59,15 +59,15 @@ def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
         for name in ((fields.id, fields.title) if fields else ())
     ]
     for row, record in enumerate(records, start=2):
+        if fields is None:
+            rows.add(_cells(source, record), "", "", row, "row")
+            continue
         line = bisect_right(starts, record[0][0])
         if len(record) != len(header):
             if record[0][0] < record[-1][1]:  # not a blank line
                 rows.add_problem(
                     line, f"Expected {len(header)} fields as in the header, got {len(record)}."
                 )
-            continue
-        if fields is None:
-            rows.add(_cells(source, record), "", "", row, "row")
             continue
         part_id, title = (
             "" if column is None else _value(source, *record[column]) for column in label_columns
@@ -77,8 +77,12 @@ def read_csv(source: str, *, columns: Sequence[str] = ()) -> Content:
     return rows.content(starts)
 
 
-def _has_words(source: str, record: list[FieldSpan]) -> bool:
-    return any(_WORD.search(source, *span) for span in record)
+def _is_table(source: str, sample: list[list[FieldSpan]], width: int) -> bool:
+    """Whether a row has a word, and at least half of the rows have the fields of the first one."""
+    as_wide = sum(len(record) == width for record in sample)
+    return 2 * as_wide >= len(sample) and any(
+        _WORD.search(source, *span) for record in sample for span in record
+    )
 
 
 def _is_name(header: str) -> bool:

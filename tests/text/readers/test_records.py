@@ -133,7 +133,17 @@ def test_csv_without_names_of_columns_is_a_table_too(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("rows", ["1,0xff\n2.5,7e3", "", "\n,"], ids=["numbers", "none", "empty"])
+def test_a_row_of_a_table_may_have_other_fields(tmp_path: Path) -> None:
+    document = read(tmp_path, "a.csv", "name,age\nAnn,41\nBo,7,left\n")
+    assert [text for _, text in shown(document)][1:] == ["Ann\n41", "Bo\n7\nleft"]
+    assert document.problems == ()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    ["1,0xff\n2.5,7e3", "", "\n,", "a,b,c\na,b,c\nd,e"],
+    ids=["numbers", "none", "empty", "other fields"],
+)
 def test_a_table_without_words_is_refused(tmp_path: Path, rows: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"date,value\n{rows}")
