@@ -131,9 +131,13 @@ async def _on_service_error(request: Request, error: Exception) -> Response:
 async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     headers = dict(error.headers or {})
+    message = str(error.detail)
+    if error.status_code == 404:
+        message = "There is nothing at this path. /docs lists all routes."
     if error.status_code == 405:
         headers["Allow"] = ", ".join(sorted(_allowed_methods(request)))
-    service_error = ServiceError(str(error.detail), status=error.status_code, headers=headers)
+        message = f"Expected the method {headers['Allow']}, got {request.method}."
+    service_error = ServiceError(message, status=error.status_code, headers=headers)
     return error_response(request.url.path, service_error)
 
 

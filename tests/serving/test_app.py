@@ -124,8 +124,12 @@ def test_internal_errors_are_logged_and_not_shown(server: Server) -> None:
 
 
 def test_unknown_routes_and_methods(server: Server) -> None:
-    assert server.client.get("/nowhere").json()["message"] == "Not Found"
-    assert server.client.get("/v1/rerank").status_code == 405
+    missing = server.client.get("/nowhere")
+    assert missing.status_code == 404
+    assert missing.json()["message"] == "There is nothing at this path. /docs lists all routes."
+    refused = server.client.get("/v1/rerank")
+    assert refused.status_code == 405
+    assert refused.json()["message"] == "Expected the method POST, got GET."
     form = {"Content-Type": "text/plain"}
     assert server.client.post("/health", content="a", headers=form).status_code == 405
     assert server.client.post("/nowhere", content="a", headers=form).status_code == 404
