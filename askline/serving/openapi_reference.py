@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,9 @@ __all__ = [
 ]
 
 JsonObject = dict[str, Any]
+
+_MARK = "\x00"  # around the name of a schema, which becomes a link
+_MARKED = re.compile(f"{_MARK}([^{_MARK}]+){_MARK}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,8 @@ def as_markdown(api: JsonObject) -> str:
             lines = [header, ("---",) * len(header), *rows]
             cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
             parts.append("\n".join(f"| {' | '.join(line)} |" for line in cells))
-    return "\n\n".join(filter(None, parts)) + "\n"
+    page = "\n\n".join(filter(None, parts)) + "\n"
+    return _link_schemas(page, api, lambda name: f"[{name}](#{name.lower()})")
 
 
 def as_html(api: JsonObject) -> str:
@@ -52,7 +57,15 @@ def as_html(api: JsonObject) -> str:
             lines = ["".join(f"<td>{_inline(cell)}</td>" for cell in row) for row in rows]
             body = "".join(f"<tr>{line}</tr>" for line in lines)
             parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-    return "\n".join(filter(None, parts))
+    page = "\n".join(filter(None, parts))
+    return _link_schemas(page, api, lambda name: f'<a href="#{name}">{name}</a>')
+
+
+def _link_schemas(page: str, api: JsonObject, link: Callable[[str], str]) -> str:
+    """Replace marked names of schemas by links to their sections, or by the name alone."""
+    schemas = api["components"]["schemas"]
+    has_section = {name for name, schema in schemas.items() if "properties" in schema}
+    return _MARKED.sub(lambda found: link(found[1]) if found[1] in has_section else found[1], page)
 
 
 def _sections(api: JsonObject) -> Iterator[_Section]:
@@ -117,7 +130,7 @@ def _default(schema: JsonObject) -> str:
 
 def _type(schema: JsonObject) -> str:
     if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
+        return _MARK + str(schema["$ref"]).rpartition("/")[2] + _MARK
     for union in ("anyOf", "oneOf"):
         if union in schema:
             return " or ".join(dict.fromkeys(_type(each) for each in schema[union]))

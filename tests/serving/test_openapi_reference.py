@@ -41,7 +41,7 @@ API = {
 def test_markdown_has_routes_and_schemas() -> None:
     assert as_markdown(API) == (
         "## `GET /lamp/{id}`\n\n"
-        "Light it. With `oil` & wick. Response: Lamp. Errors: 404.\n\n"
+        "Light it. With `oil` & wick. Response: [Lamp](#lamp). Errors: 404.\n\n"
         "| parameter | type | default | meaning |\n"
         "| --- | --- | --- | --- |\n"
         "| `hours` | integer ≥ 0 ≤ 5,000 | 0 | How long \\| at most. |\n\n"
@@ -60,5 +60,13 @@ def test_markdown_has_routes_and_schemas() -> None:
 def test_html_is_escaped() -> None:
     page = as_html(API)
     assert "<p>A &lt;lamp&gt;.</p>" in page
+    assert 'Response: <a href="#Lamp">Lamp</a>.' in page
+    assert '<h3 id="Lamp">' in page
     assert "With <code>oil</code> &amp; wick." in page
     assert '<h2 id="GET-/lamp/{id}"><code>GET /lamp/{id}</code></h2>' in page
+
+
+def test_a_schema_without_a_section_is_no_link() -> None:
+    api = {**API, "components": {"schemas": {"Lamp": {"enum": ["red"]}}}}
+    assert "Response: Lamp." in as_markdown(api)
+    assert "Response: Lamp." in as_html(api)
