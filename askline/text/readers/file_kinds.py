@@ -2,12 +2,14 @@
 The format of a file: by its name, or by its first bytes.
 
 A suffix that is not known here says nothing: such a file is read as text if its bytes are text.
+A file compressed by gzip has the format of the file inside: `ls.1.gz` is a manual page.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import zlib
 from typing import NamedTuple
 
 from .document import FileKind, UnreadableError
@@ -20,9 +22,12 @@ __all__ = [
     "UNSUPPORTED_NAMES",
     "UNSUPPORTED_SUFFIXES",
     "SniffedKind",
+    "decompressed_name",
     "file_kind",
+    "is_gzip",
     "language_suffix",
     "sniff",
+    "sniff_file",
 ]
 
 LANGUAGES: dict[str, str] = {
@@ -96,7 +101,7 @@ BINARY_SUFFIXES = frozenset(
     f".{suffix}"
     for suffix in """png jpg jpeg gif bmp tif tiff webp ico icns heic avif psd ai xcf raw cr2 nef
     mp3 mp4 m4a m4v mov avi mkv webm wav flac ogg oga ogv opus aac wma wmv mpg mpeg mid
-    zip gz tgz bz2 tbz2 xz txz zst 7z rar tar lz lz4 lzma cab iso dmg deb rpm apk jar war whl egg
+    zip tgz bz2 tbz2 xz txz zst 7z rar tar lz lz4 lzma cab iso dmg deb rpm apk jar war whl egg
     gem nupkg crate exe dll so dylib a o obj lib bin dat img class pyc pyo pyd wasm node pdb
     ttf otf woff woff2 eot pfb safetensors onnx pt pth pkl pickle npy npz h5 hdf5 tflite gguf
     mo swf blend stl glb fbx pcap keystore jks p12 der""".split()
@@ -119,6 +124,8 @@ class SniffedKind(NamedTuple):
     language: str = ""
 
 
+_SNIFFED_BYTES = 2**13
+_GZIP = zlib.MAX_WBITS | 16  # the header of gzip is expected
 _SHEBANG = re.compile(
     rb"#![^\r\n]*?\b(python|bash|sh|zsh|perl|ruby|node|php|lua|Rscript|fish|ksh|dash)"
 )
@@ -128,9 +135,20 @@ _MANUAL = re.compile(rb"(?:(?:\.\\\"|'\\\")[^\n]*\n)*\.(?:TH|Dd) ")
 _PAGE = re.compile(rb"\s*<(?:!doctype\s+html|html)\b", re.IGNORECASE)
 
 
+def is_gzip(path: str | os.PathLike[str]) -> bool:
+    """Whether the name ends with `.gz`."""
+    return os.fspath(path)[-3:].lower() == ".gz"
+
+
+def decompressed_name(path: str | os.PathLike[str]) -> str:
+    """The path without `.gz`; other paths as they are."""
+    name = os.fspath(path)
+    return name[:-3] if is_gzip(name) else name
+
+
 def file_kind(path: str | os.PathLike[str]) -> FileKind | None:
     """The format that the name stands for, or None."""
-    name = os.path.basename(os.fspath(path))
+    name = os.path.basename(decompressed_name(path))
     if name.lower() in _NAMES:
         return "source"
     return SUFFIXES.get(os.path.splitext(name)[1].lower())
@@ -138,12 +156,13 @@ def file_kind(path: str | os.PathLike[str]) -> FileKind | None:
 
 def language_suffix(path: str | os.PathLike[str]) -> str:
     """The suffix, without its dot, that chooses the language of source code."""
-    name = os.path.basename(os.fspath(path)).lower()
+    name = os.path.basename(decompressed_name(path)).lower()
     return _NAMES.get(name) or os.path.splitext(name)[1][1:]
 
 
-def sniff(head: bytes) -> SniffedKind | None:
+def sniff(data: bytes) -> SniffedKind | None:
     """The format of a file by its first bytes; None for binary data."""
+    head = data[:_SNIFFED_BYTES]
     if head.startswith(b"%PDF-"):
         return SniffedKind("pdf")
     try:
@@ -159,3 +178,15 @@ def sniff(head: bytes) -> SniffedKind | None:
     if head.lstrip().startswith(b"<?xml"):
         return SniffedKind("xml")
     return SniffedKind("manpage" if _MANUAL.match(head) else "text")
+
+
+def sniff_file(path: str | os.PathLike[str]) -> SniffedKind | None:
+    """The same for a file that is opened here; of a gzip file, the first bytes inside count."""
+    with open(path, "rb") as stream:
+        head = stream.read(_SNIFFED_BYTES)
+    if is_gzip(path):
+        try:
+            head = zlib.decompressobj(_GZIP).decompress(head, _SNIFFED_BYTES)
+        except zlib.error:
+            return None
+    return sniff(head)

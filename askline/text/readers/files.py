@@ -6,10 +6,13 @@ Read the bytes of a file, and choose the reader of its format.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import os
 import stat
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
@@ -21,7 +24,14 @@ from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
 from .document import Content, FileKind, ParsedDocument, UnreadableError
-from .file_kinds import SniffedKind, file_kind, language_suffix, sniff
+from .file_kinds import (
+    SniffedKind,
+    decompressed_name,
+    file_kind,
+    is_gzip,
+    language_suffix,
+    sniff,
+)
 from .folders import DEFAULT_SELECTION, FileSelection, SkippedFile, find_files
 from .plain_text import read_plain_text
 from .text_encoding import decode
@@ -39,7 +49,6 @@ Paths = Iterable[str | os.PathLike[str]]
 
 _STDIN = "-"
 _STREAM_CHUNK_BYTES = 2**20
-_SNIFFED_BYTES = 2**13
 _BYTE_FORMATS = ("pdf", "mail")
 _PACKED_FORMATS = ("docx", "pptx", "epub")
 _PACKED_TABLES = ("xlsx", "opendocument")
@@ -87,8 +96,9 @@ def read_document(
     name = os.fspath(path)
     try:
         data = _read_bytes(name, max_bytes)
-        kind, language = _kind(name, data)
-        content, encoding = _parse(data, kind, language, columns, max_bytes)
+        decompressed = _decompress(data, max_bytes) if is_gzip(name) else data
+        kind, language = _kind(name, decompressed)
+        content, encoding = _parse(decompressed, kind, language, columns, max_bytes)
         if not content.blocks:
             raise UnreadableError("It is empty or has no text. Leave it out.", reason="empty")
     except UnreadableError as error:
@@ -100,7 +110,7 @@ def read_document(
     return ParsedDocument(
         name,
         kind,
-        content.title or ("standard input" if name == _STDIN else Path(name).stem),
+        content.title or _title(name),
         content.text,
         hashlib.sha256(data).hexdigest(),
         encoding,
@@ -111,6 +121,10 @@ def read_document(
         content.parts,
         tuple(replace(problem, path=name) for problem in content.problems),
     )
+
+
+def _title(name: str) -> str:
+    return "standard input" if name == _STDIN else Path(decompressed_name(name)).stem
 
 
 def _failure(error: Exception) -> str:
@@ -127,7 +141,7 @@ def _kind(name: str, data: bytes) -> SniffedKind:
         return SniffedKind(kind, language_suffix(name))
     # Binary data is refused by `decode`, with a message.
     is_file = name != _STDIN
-    return (sniff(data[:_SNIFFED_BYTES]) if is_file else None) or SniffedKind("text")
+    return (sniff(data) if is_file else None) or SniffedKind("text")
 
 
 def _parse(
@@ -204,7 +218,7 @@ def _read_regular(stream: FileIO, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _read_stream(stream: BinaryIO | FileIO, max_bytes: int) -> bytes:
+def _read_stream(stream: BinaryIO | FileIO | gzip.GzipFile, max_bytes: int) -> bytes:
     """Read in chunks, because `read(max_bytes)` would allocate all of that memory at once."""
     data = bytearray()
     while chunk := stream.read(_STREAM_CHUNK_BYTES):
@@ -212,6 +226,17 @@ def _read_stream(stream: BinaryIO | FileIO, max_bytes: int) -> bytes:
         if len(data) > max_bytes:
             raise _too_large(len(data), max_bytes)
     return bytes(data)
+
+
+def _decompress(data: bytes, max_bytes: int) -> bytes:
+    """The content of a gzip file with all of its members."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            return _read_stream(stream, max_bytes)
+    except (EOFError, OSError, zlib.error) as error:
+        raise UnreadableError(
+            f"It is not a whole gzip file ({error}). Copy or compress it again.", reason="damaged"
+        ) from error
 
 
 def _too_large(size: int, max_bytes: int) -> UnreadableError:

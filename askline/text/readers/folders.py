@@ -16,7 +16,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...errors import NotReadReason, Problem
-from .file_kinds import BINARY_SUFFIXES, UNSUPPORTED_NAMES, UNSUPPORTED_SUFFIXES, file_kind, sniff
+from .file_kinds import (
+    BINARY_SUFFIXES,
+    UNSUPPORTED_NAMES,
+    UNSUPPORTED_SUFFIXES,
+    decompressed_name,
+    file_kind,
+    sniff_file,
+)
 from .ignore_rules import IgnoreRules
 
 __all__ = [
@@ -35,7 +42,6 @@ _VERSION_CONTROL = frozenset((".git", ".hg", ".svn", ".bzr"))
 _VENV_MARKER = "pyvenv.cfg"  # every Python virtual environment has this file
 _IGNORE_FILE = ".gitignore"
 _MAX_IGNORE_BYTES = 2**20
-_SNIFFED_BYTES = 2**13
 _OUTSIDE = (
     "It is a link to a place outside the given folders and was skipped. Add that place too, or "
     "follow links (--follow-links)."
@@ -263,10 +269,8 @@ def _file(path: str, entry: os.DirEntry[str]) -> Path | Problem | SkippedFile:
         if not entry.is_file():
             message = "It is a device or a pipe, not a file. Use - for a pipe."
             return Problem(path, 0, message, "unreachable")
-        if file_kind(path) is None:
-            with open(path, "rb") as stream:
-                if sniff(stream.read(_SNIFFED_BYTES)) is None:
-                    return SkippedFile(path, "binary")
+        if file_kind(path) is None and sniff_file(path) is None:
+            return SkippedFile(path, "binary")
     except OSError as error:
         return Problem(path, 0, _reason(path, error), "unreachable")
     return Path(path)
@@ -274,6 +278,7 @@ def _file(path: str, entry: os.DirEntry[str]) -> Path | Problem | SkippedFile:
 
 def _suffix_reason(name: str) -> NotReadReason | None:
     """Why files of this name are not read, whatever they contain."""
+    name = decompressed_name(name)
     suffix = os.path.splitext(name)[1].lower()
     if suffix in BINARY_SUFFIXES:
         return "binary"

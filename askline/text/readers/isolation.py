@@ -42,7 +42,7 @@ from .document import (
     Sentences,
     split_document,
 )
-from .file_kinds import file_kind, sniff
+from .file_kinds import file_kind, is_gzip, sniff_file
 from .files import MAX_FILE_BYTES, read_document
 from .fork_server import ForkedProcess, ForkServer, is_supported, serve_forks
 from .offsets import Segments
@@ -366,11 +366,12 @@ def _regular_size(path: str | os.PathLike[str], state: os.stat_result | None) ->
 
 def _is_text(path: str | os.PathLike[str]) -> bool:
     """Whether a file is plain text by its name or, with an unknown suffix, by its content."""
+    if is_gzip(path):
+        return False  # it may be large once it is decompressed
     kind = file_kind(path)
     if kind is None:
         try:
-            with open(path, "rb") as stream:
-                found = sniff(stream.read(_SMALL_TEXT_BYTES))
+            found = sniff_file(path)
         except OSError:
             return True  # the reader reports it
         return found is None or found.kind == "text"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import os
@@ -255,3 +256,48 @@ def test_failure_of_a_reader_is_a_problem_of_its_file(
 
 def test_standard_input_is_returned_once() -> None:
     assert list(find_files(["-", "-"])) == [Path("-")]
+
+
+def test_gzip_files_are_read_as_the_file_inside(tmp_path: Path) -> None:
+    pages = {
+        "ferry.1.gz": b".TH FERRY 1\n.SH DESCRIPTION\nIt sails daily.\n",
+        "tides.md.gz": b"# Tides\n\nThe tide turns at noon.\n",
+        "changes.Harbour.GZ": b"The pier was rebuilt in May.\n",
+    }
+    for name, content in pages.items():
+        (tmp_path / name).write_bytes(gzip.compress(content))
+    found = {Path(one.path).name: one for one in read_documents([tmp_path])}
+    assert {name: one.kind for name, one in found.items() if isinstance(one, ParsedDocument)} == {
+        "ferry.1.gz": "manpage",
+        "tides.md.gz": "markdown",
+        "changes.Harbour.GZ": "text",
+    }
+    page = found["tides.md.gz"]
+    assert isinstance(page, ParsedDocument)
+    assert ("sentence", "The tide turns at noon.") in shown(page)
+    assert page.title == "Tides"
+    raw = (tmp_path / "tides.md.gz").read_bytes()
+    assert page.sha256 == hashlib.sha256(raw).hexdigest()
+
+
+def test_gzip_files_of_binary_data_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "photo.png.gz").write_bytes(gzip.compress(b"any"))
+    (tmp_path / "all.tar.gz").write_bytes(gzip.compress(b"any"))
+    (tmp_path / "unknown.gz").write_bytes(gzip.compress(b"\0\1\2" * 99))
+    (tmp_path / "broken.gz").write_bytes(b"no gzip data")
+    assert list(read_documents([tmp_path])) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (gzip.compress(b"The pier was rebuilt. " * 99)[:-20], "not a whole gzip file"),
+        (b"no gzip data", "not a whole gzip file"),
+        (gzip.compress(b"x" * 2_000_000), "at most 1,000,000 bytes"),
+    ],
+)
+def test_gzip_files_that_cannot_be_read(tmp_path: Path, data: bytes, expected: str) -> None:
+    path = tmp_path / "page.txt.gz"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=expected):
+        read_document(path, max_bytes=1_000_000)
