@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ..rankers.base import Ranker
-from ..rankers.probability import log_odds
-from ..rankers.relevance import calibrated_stages, ranking_relevance
+from ..rankers.probability import calibrated_stages, log_odds, ranking_relevance
 from ..types import Ranking
 from .messages import RankJob, RankResult, ScoreJob, ScoreResult
 

@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ...engine.cosinet_network import FirstStageNetwork
-from ...engine.lexical_features import feature_matrix
-from ...engine.lexical_matches import LexicalMatches, TokenizedList
+from ...engine.lexical_matches import LexicalMatches, TokenizedList, feature_matrix
 from ...engine.numpy_ops import FloatArray, IntArray
 from ...evaluation import evaluate
 from ...models.light_config import (
@@ -36,7 +34,7 @@ from ...models.light_config import (
     FirstStageConfig,
 )
 from ...models.word_vectors import WordVectors
-from ...rankers.cosinet import Cosinet
+from ...rankers.cosinet import Cosinet, FirstStageNetwork
 from ...types import Question, QuestionSet
 from ..checkpoint import Epoch
 from ..loop import SeededOnceTask, TrainingRecipe, TrainingStep, run_training
