@@ -24,7 +24,7 @@ from .train_common import (
 
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
-    from ..evaluation.phrase_scores import Language
+    from ..evaluation.measures import Language
     from ..training.phrases.phrase_extractor import SpanEnds
     from ..training.phrases.phrase_network import PhraseForm
     from ..training.phrases.phrase_teacher import PairText

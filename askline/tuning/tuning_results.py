@@ -8,8 +8,7 @@ from typing import Any
 
 from ..rankers.probability import LogitCalibration
 from ..rankers.schedule import TunedRow, TunedSchedule
-from .schedule_search import Trial
-from .selection import Choice
+from .schedule_search import Choice, Trial
 
 __all__ = [
     "ALPHAS",

@@ -3,9 +3,9 @@ Training of the first stage, the network of the shipped `cosinet`: lists, networ
 
 A first stage gets candidates of retrieval as well as of one paragraph, so it is trained on lists of
 both kinds: a question's own candidates, alone or among many from other questions of the same
-source; from another source, the style of a text would tell them apart. `askline.engine.
-cosinet_network` runs it without torch. Its relevance feedback, which needs the whole list, has no
-parameters and is not part of the network here.
+source; from another source, the style of a text would tell them apart. `askline.rankers.cosinet`
+runs it without torch. Its relevance feedback, which needs the whole list, has no parameters and is
+not part of the network here.
 """
 
 from __future__ import annotations
