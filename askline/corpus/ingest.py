@@ -28,6 +28,7 @@ from ..text.readers import (
     SkippedLink,
     find_files,
 )
+from ..text.readers.folders import is_below
 from .document_records import (
     STANDARD_INPUT,
     FileIds,
@@ -373,8 +374,7 @@ class Ingestion:
                 name
                 for folder in folders
                 for name, path in self._store.files(prefix=os.path.join(folder, ""))
-                if name not in seen
-                and (_is_below(path, left_out) or _is_deleted(path, unreachable))
+                if name not in seen and (is_below(path, left_out) or _is_deleted(path, unreachable))
             }
         if missing:
             self._store.remove(sorted(missing))
@@ -406,17 +406,7 @@ class Ingestion:
 
 def _is_deleted(path: str, unreachable: set[str]) -> bool:
     """Whether a file is gone; a file below an unreachable folder may still exist."""
-    return not _is_below(path, unreachable) and not os.path.exists(path)
-
-
-def _is_below(path: str, places: set[str]) -> bool:
-    """Whether a path is one of the places or inside one."""
-    while path not in places:
-        above = os.path.dirname(path)
-        if above == path:
-            return False
-        path = above
-    return True
+    return not is_below(path, unreachable) and not os.path.exists(path)
 
 
 def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[str, str]]:

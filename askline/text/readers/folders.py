@@ -32,6 +32,7 @@ __all__ = [
     "SkippedFile",
     "SkippedLink",
     "find_files",
+    "is_below",
 ]
 
 _MAX_PATTERN = 1_000  # characters; longer lines are no patterns
@@ -335,7 +336,7 @@ class _Walk:
             if entry.is_symlink():
                 entry.stat()  # raises if there is no such file
                 real = os.path.realpath(path)
-                if self.roots is not None and not _is_inside(real, self.roots):
+                if self.roots is not None and not is_below(real, self.roots):
                     reason = None if is_folder else _suffix_reason(entry.name)
                     if reason is not None:
                         return SkippedFile(path, reason)
@@ -462,8 +463,8 @@ def _read_rules(path: str) -> IgnoreRules | None:
     return rules if rules else None
 
 
-def _is_inside(path: str, roots: set[str]) -> bool:
-    """Whether a real path is one of the roots or below one."""
+def is_below(path: str, roots: set[str]) -> bool:
+    """Whether a path is one of the roots or below one."""
     while path not in roots:
         above = os.path.dirname(path)
         if above == path:
