@@ -40,7 +40,7 @@ from ..checkpoint import Epoch
 from ..loop import SeededOnceTask, TrainingRecipe, TrainingStep, run_training
 from ..optimizer import AdamW, Optimizer, ParameterGroup
 from .encoded_questions import PaddedTexts
-from .light_layers import PooledConvolution
+from .light_networks import PooledConvolution
 from .light_training import DEV_MEASURES, TrainedLightRanker, folder_name, tensors_of
 
 __all__ = [

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from askline.models.light_config import ListLayerKind
-from askline.training.light.light_layers import Dropout, ListLayer
+from askline.training.light.light_networks import Dropout, ListLayer
 
 
 def test_dropout_scales_the_kept_values() -> None:
