@@ -25,8 +25,8 @@ from .evaluation import (
     parse_measure,
     reliability_bins,
 )
+from .tuning.schedule_fitting import ALPHAS, LengthResult, TuningResult
 from .tuning.schedule_search import Trial
-from .tuning.tuning_results import ALPHAS, LengthResult, TuningResult
 from .types import Ranking, StageReport
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import require_extra
-from .options import POSITIVE_INTEGER, complete_set, data_option
+from .options import POSITIVE_INTEGER, complete_set, data_option, precision_option
 
 if TYPE_CHECKING:
     from ..models.cascade_config import Precision
@@ -26,13 +26,7 @@ __all__ = ["export"]
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder to write.",
 )
-@click.option(
-    "--precision",
-    type=click.Choice(["int8", "float32"]),
-    default="int8",
-    show_default=True,
-    help="Precision of the encoder layers.",
-)
+@precision_option("encoder layers")
 @click.option(
     "--format",
     "to_format",

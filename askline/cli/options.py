@@ -34,6 +34,7 @@ __all__ = [
     "load_question_set",
     "measures_option",
     "out_option",
+    "precision_option",
     "question_set_options",
     "ranker_option",
     "reading_key",
@@ -274,6 +275,17 @@ class ReadingOptions(TypedDict):
     follow_links: bool
     read_seconds: float
     read_megabytes: int
+
+
+def precision_option(what: str) -> Callable[[_Function], _Function]:
+    """`--precision` of the weights that a command writes."""
+    return click.option(
+        "--precision",
+        type=click.Choice(["int8", "float32"]),
+        default="int8",
+        show_default=True,
+        help=f"Precision of the {what}.",
+    )
 
 
 def reading_options(function: Callable[..., None]) -> Callable[..., None]:

@@ -173,10 +173,11 @@ def serve(
     """
     if any(find_spec(module) is None for module in ("fastapi", "uvicorn", "prometheus_client")):
         raise MissingExtraError("Serving", "serve")  # checked without importing: that takes time
+    from ..engine.threads import available_cores
     from ..serving.auth import ApiKeys
     from ..serving.limits import Limits
     from ..serving.server import run_server
-    from ..serving.settings import Settings, available_cores
+    from ..serving.settings import Settings
 
     keys = ApiKeys.from_keys([key]) if key else ApiKeys()
     if keys_file:

@@ -18,6 +18,7 @@ from .options import (
     dev_option,
     device_option,
     out_option,
+    precision_option,
     require_torch,
     transfer_option,
 )
@@ -108,13 +109,7 @@ _CALIBRATION_PAIRS = 100
     show_default=True,
     help="Export the trained cascade, so that it runs without torch.",
 )
-@click.option(
-    "--precision",
-    type=click.Choice(["int8", "float32"]),
-    default="int8",
-    show_default=True,
-    help="Precision of the exported encoder layers.",
-)
+@precision_option("exported encoder layers")
 @click.option(
     "--calibrate-on",
     metavar="SET",

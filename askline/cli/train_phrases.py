@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from ..errors import InputError, ModelError
-from .options import data_option, device_option, out_option, require_torch, seed_option
+from .options import (
+    data_option,
+    device_option,
+    out_option,
+    precision_option,
+    require_torch,
+    seed_option,
+)
 from .train_common import (
     batch_size_option,
     command_line,
@@ -24,7 +31,7 @@ from .train_common import (
 
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
-    from ..evaluation.phrase_scores import Language
+    from ..evaluation.measures import Language
     from ..training.phrases.phrase_extractor import SpanEnds
     from ..training.phrases.phrase_network import PhraseForm
     from ..training.phrases.phrase_teacher import PairText
@@ -203,13 +210,7 @@ def extractor(init: str, *, ends: SpanEnds, options: _PhraseOptions) -> None:
     type=click.Path(path_type=Path),
     help="JSON lines with 'question' and 'sentence'; the teachers mark the answers in them.",
 )
-@click.option(
-    "--precision",
-    type=click.Choice(["int8", "float32"]),
-    default="int8",
-    show_default=True,
-    help="Precision of the weights.",
-)
+@precision_option("weights")
 @click.option(
     "--word-bits",
     type=click.Choice(["8", "4"]),

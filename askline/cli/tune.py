@@ -21,7 +21,7 @@ from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..tuning import ScoreTable, TuningResult
-    from ..tuning.tuning_results import LengthResult
+    from ..tuning.schedule_fitting import LengthResult
     from ..types import QuestionSet
 
 __all__ = ["tune"]

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..engine.graph_cache import user_cache_folder
+from ..engine.graph_cache import last_used, user_cache_folder
 from ..errors import CorpusError
 from .lock import writer_lock
 
@@ -70,7 +70,7 @@ def limit_cache_size(limit: int, *, keep: Path) -> None:
     """Delete the least recently used folders, but not `keep`, until all fit into `limit` bytes."""
     others = [folder for folder in _folders(keep.parent) if folder != keep]
     total = _size_bytes(keep)
-    for folder in sorted(others, key=_last_used, reverse=True):
+    for folder in sorted(others, key=last_used, reverse=True):
         total += _size_bytes(folder)
         if total > limit:
             delete_cached_index(folder)
@@ -95,9 +95,9 @@ def cached_indexes() -> list[CachedIndex]:
     now = time.time()
     return [
         CachedIndex(
-            str(folder), _recorded_paths(folder), _size_bytes(folder), now - _last_used(folder)
+            str(folder), _recorded_paths(folder), _size_bytes(folder), now - last_used(folder)
         )
-        for folder in sorted(folders, key=_last_used, reverse=True)
+        for folder in sorted(folders, key=last_used, reverse=True)
     ]
 
 
@@ -126,13 +126,6 @@ def _recorded_paths(folder: Path) -> tuple[str, ...]:
 def _folders(root: Path) -> Iterator[Path]:
     with os.scandir(root) as entries:
         yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-def _last_used(folder: Path) -> float:
-    try:
-        return folder.stat().st_mtime
-    except OSError:
-        return 0.0
 
 
 def _size_bytes(folder: Path) -> int:

@@ -15,11 +15,19 @@ from ..errors import CorpusError, InputError, Problem
 from ..text.readers.folders import FileSelection
 from ..text.readers.isolation import DEFAULT_LIMITS, ReadLimits
 from .ask_defaults import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED
-from .document_ids import absolute_path
+from .document_records import absolute_path
 from .document_store import DocumentStore
-from .folder_storage import FolderStorage
-from .ingest import Ingestion, OnFile, PathInput, Share, TextInput, parse_inputs, parse_paths
-from .not_read import NotReadCounts, SkippedCounts
+from .ingest import (
+    Ingestion,
+    NotReadCounts,
+    OnFile,
+    PathInput,
+    Share,
+    SkippedCounts,
+    TextInput,
+    parse_inputs,
+    parse_paths,
+)
 from .results import (
     AddReport,
     Answers,
@@ -30,9 +38,8 @@ from .results import (
     NotReadFiles,
     VerifyReport,
 )
-from .sharded_storage import ShardedStorage, merge_verify_reports
-from .shards import Manifest
-from .storage import Phrases, Storage, is_postgres_url
+from .shards import Manifest, ShardedStorage, merge_verify_reports
+from .storage import FolderStorage, Phrases, Storage, is_postgres_url
 from .storage_errors import SearchIndexDamagedError
 from .verification import verify_store
 
@@ -324,7 +331,7 @@ class Corpus:
         it is missing, and passages of earlier exports that are gone are deleted. `connect(url)`
         searches them there.
         """
-        from .connectors.passage_loader import load_passages
+        from .connectors.search_engines import load_passages
 
         with self.snapshot():
             return load_passages(self._store, url)

@@ -3,7 +3,8 @@ Ingestion: files and texts into the store, in small transactions.
 
 Each file is reported once it is stored. A file that has not changed is not read. A file that is
 gone from a folder is removed when that folder is added again, unless the folder, or a folder above
-the file, could not be read.
+the file, could not be read. Files that are not read are counted by reason and kind, for reports and
+for the store.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from ..errors import InputError, Problem
+from ..errors import InputError, NotReadReason, Problem
 from ..text.readers import (
     FileSelection,
     ReaderPool,
@@ -27,31 +28,112 @@ from ..text.readers import (
     SkippedLink,
     find_files,
 )
-from .document_ids import FileIds, absolute_path, id_problem
+from ..text.readers.folders import is_below
 from .document_records import (
     STANDARD_INPUT,
+    FileIds,
     NewDocument,
     StartedFile,
     UnchangedFile,
+    absolute_path,
     failed_report,
+    id_problem,
     read_standard_input,
     start_reading,
     text_record,
 )
 from .document_store import DocumentStore
-from .not_read import NotReadCounts, SkippedCounts
-from .results import AddReport, FileReport, Outcome
-from .schema import DocumentRecord, FileState
+from .results import AddReport, FileReport, NotReadFiles, Outcome
+from .schema import DocumentRecord, FileState, SkippedRecord
 
 __all__ = [
     "Ingestion",
+    "NotReadCounts",
     "OnFile",
     "PathInput",
     "Share",
+    "SkippedCounts",
     "TextInput",
     "parse_inputs",
     "parse_paths",
 ]
+
+
+class NotReadCounts:
+    """Files that were not read, by reason and kind."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[NotReadReason, str], tuple[int, str]] = {}
+
+    def add(
+        self,
+        path: str,
+        reason: NotReadReason,
+        *,
+        is_folder: bool = False,
+        kind: str = "",
+        count: int = 1,
+    ) -> None:
+        """Count one file, or several of a known kind of which `path` is one."""
+        key = reason, kind or file_suffix(path, is_folder=is_folder)
+        before, example = self._counts.get(key, (0, path))
+        self._counts[key] = before + count, example
+
+    def files(self) -> tuple[NotReadFiles, ...]:
+        """The counts: the most frequent reason first, and of each reason the most frequent kind."""
+        found = [
+            NotReadFiles(reason, kind, count, example)
+            for (reason, kind), (count, example) in self._counts.items()
+        ]
+        totals: dict[NotReadReason, int] = {}
+        for each in found:
+            totals[each.reason] = totals.get(each.reason, 0) + each.count
+        found.sort(key=lambda each: (-totals[each.reason], each.reason, -each.count, each.kind))
+        return tuple(found)
+
+
+class SkippedCounts:
+    """What was left out below each path that was added."""
+
+    def __init__(self, roots: Iterable[str]) -> None:
+        self._roots = set(roots)
+        self._counts: dict[str, NotReadCounts] = {}
+
+    def add(self, path: str, skipped: SkippedFile) -> None:
+        """Count a file or folder by its absolute path."""
+        root = path
+        while root not in self._roots and os.path.dirname(root) != root:
+            root = os.path.dirname(root)
+        counts = self._counts.setdefault(root, NotReadCounts())
+        counts.add(path, skipped.reason, is_folder=skipped.is_folder)
+
+    def merged(self, stored: Iterable[SkippedRecord]) -> list[SkippedRecord]:
+        """The records of these paths, and the stored ones of others."""
+        kept = [record for record in stored if not self._is_covered(record.root)]
+        new = [
+            SkippedRecord(root, each.reason, each.kind, each.count, each.example)
+            for root, counts in self._counts.items()
+            for each in counts.files()
+        ]
+        return sorted([*kept, *new])
+
+    def _is_covered(self, root: str) -> bool:
+        """Whether a path, or a folder above it, was added now."""
+        while root not in self._roots:
+            above = os.path.dirname(root)
+            if above == root:
+                return False
+            root = above
+        return True
+
+
+def file_suffix(path: str, *, is_folder: bool = False) -> str:
+    """The kind of a file in reports."""
+    if is_folder:
+        return "folder"
+    name = os.path.basename(path)
+    return os.path.splitext(name)[1].lower() or "no suffix"
+
 
 PathInput = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 TextInput = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -292,8 +374,7 @@ class Ingestion:
                 name
                 for folder in folders
                 for name, path in self._store.files(prefix=os.path.join(folder, ""))
-                if name not in seen
-                and (_is_below(path, left_out) or _is_deleted(path, unreachable))
+                if name not in seen and (is_below(path, left_out) or _is_deleted(path, unreachable))
             }
         if missing:
             self._store.remove(sorted(missing))
@@ -325,17 +406,7 @@ class Ingestion:
 
 def _is_deleted(path: str, unreachable: set[str]) -> bool:
     """Whether a file is gone; a file below an unreachable folder may still exist."""
-    return not _is_below(path, unreachable) and not os.path.exists(path)
-
-
-def _is_below(path: str, places: set[str]) -> bool:
-    """Whether a path is one of the places or inside one."""
-    while path not in places:
-        above = os.path.dirname(path)
-        if above == path:
-            return False
-        path = above
-    return True
+    return not is_below(path, unreachable) and not os.path.exists(path)
 
 
 def parse_inputs(source: PathInput | TextInput) -> list[str] | Iterator[tuple[str, str]]:

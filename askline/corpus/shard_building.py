@@ -32,15 +32,13 @@ from ..text.atomic_write import atomic_write
 from ..text.readers.folders import FileSelection, find_files
 from ..text.readers.isolation import DEFAULT_LIMITS
 from .corpus import Corpus
-from .document_ids import FileIds
-from .document_records import READER_VERSION, STANDARD_INPUT
-from .folder_storage import SHARD_FILE, STORE_NAME
-from .ingest import PathInput, Share, parse_paths
+from .document_records import READER_VERSION, STANDARD_INPUT, FileIds
+from .ingest import NotReadCounts, PathInput, Share, parse_paths
 from .lock import LOCK_NAME, writer_lock
-from .not_read import NotReadCounts
 from .results import AddReport, NotReadFiles
 from .search_index import FORMAT
 from .shards import MANIFEST_NAME, Manifest, ShardInfo
+from .storage import SHARD_FILE, STORE_NAME
 from .store import Store
 
 __all__ = ["build_shards", "finish_shards", "shard_name", "write_shard"]

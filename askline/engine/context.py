@@ -23,15 +23,13 @@ from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
 from .adapter import merged_layers
-from .layerwise import PassageRun
+from .layerwise import NO_STATES, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
-from .sequences import equal_length_batches
+from .sequences import Windows, equal_length_batches
 from .sessions import SessionCache
 from .spans import TokenSpan, best_span
-from .state_cache import NO_STATES, StateCache
 from .threads import WorkerThreads
 from .tokenizer import WordPiece
-from .windows import Windows
 
 __all__ = ["ContextEncoder", "ContextRun"]
 

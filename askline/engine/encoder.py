@@ -28,12 +28,11 @@ from ..types import Passage, Span
 from . import graphs
 from .context import ContextEncoder
 from .graph_cache import GraphCache
-from .layerwise import LayerwiseEncoder, LayerwiseRun, PassageRun
+from .layerwise import NO_STATES, LayerwiseEncoder, LayerwiseRun, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
 from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences, equal_length_batches
 from .sessions import SessionCache
 from .spans import TokenSpan, best_span
-from .state_cache import NO_STATES, StateCache
 from .threads import WorkerThreads
 from .tokenizer import WordPiece
 

@@ -39,6 +39,7 @@ __all__ = [
     "cached_graphs",
     "delete_cached_graphs",
     "graph_cache_root",
+    "last_used",
     "user_cache_folder",
 ]
 
@@ -128,9 +129,9 @@ class CachedGraphs:
 def cached_graphs() -> list[CachedGraphs]:
     """The graphs of all models, the last used first."""
     now = time.time()
-    found = sorted(_folders(graph_cache_root()), key=_last_used, reverse=True)
+    found = sorted(_folders(graph_cache_root()), key=last_used, reverse=True)
     return [
-        CachedGraphs(str(one), _recorded_paths(one), _size_bytes(one), now - _last_used(one))
+        CachedGraphs(str(one), _recorded_paths(one), _size_bytes(one), now - last_used(one))
         for one in found
     ]
 
@@ -210,7 +211,7 @@ def _is_private(folder: Path) -> bool:
 def _limit_size(root: Path, *, keep: Path) -> None:
     """Delete the least recently used folders until all fit into the limit."""
     total = 0
-    for folder in sorted(_folders(root), key=_last_used, reverse=True):
+    for folder in sorted(_folders(root), key=last_used, reverse=True):
         total += _size_bytes(folder)
         if total > MAX_CACHE_BYTES and folder != keep:
             shutil.rmtree(folder, ignore_errors=True)
@@ -228,7 +229,8 @@ def _recorded_paths(folder: Path) -> tuple[str, ...]:
         return ()
 
 
-def _last_used(folder: Path) -> float:
+def last_used(folder: Path) -> float:
+    """When a folder of a cache was used, as `time.time`; 0 if it is gone."""
     try:
         return folder.stat().st_mtime
     except OSError:

@@ -21,8 +21,18 @@ from .calibration import (
     expected_calibration_error,
     reliability_bins,
 )
-from .measures import DEFAULT_MEASURES, Measure, parse_measure, parse_measures, score_run
-from .phrase_scores import PhraseScores, exact_match, f1, normalize_phrase, score_phrases
+from .measures import (
+    DEFAULT_MEASURES,
+    Measure,
+    PhraseScores,
+    exact_match,
+    f1,
+    normalize_phrase,
+    parse_measure,
+    parse_measures,
+    score_phrases,
+    score_run,
+)
 from .ranker_evaluation import Evaluation, evaluate, evaluation_rows, markdown_table
 from .runs import Qrels, RankedList, Run, make_qrels, read_qrels, read_run, write_qrels, write_run
 from .significance import (

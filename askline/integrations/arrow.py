@@ -24,7 +24,7 @@ from ..corpus.corpus import Corpus
 from ..corpus.results import Answer, Answers
 from ..errors import InputError, require_extra
 from ..rankers.base import Ranker
-from ..rankers.relevance import ranking_relevance
+from ..rankers.probability import ranking_relevance
 from ..rankers.requests import check_top_k
 from ..types import Ranking
 from .common import DEFAULT_SPEC, answer_relevance, loaded_corpus, loaded_ranker

@@ -17,8 +17,8 @@ from ..corpus.corpus import Corpus
 from ..corpus.results import Answer
 from ..errors import InputError
 from ..rankers.base import Ranker
+from ..rankers.probability import ranking_relevance, sigmoid
 from ..rankers.registry import DEFAULT_SPEC
-from ..rankers.relevance import ranking_relevance, sigmoid
 from ..rankers.requests import check_top_k
 from ..rankers.spec import load
 

@@ -25,7 +25,7 @@ from ..text.atomic_write import atomic_write
 from .mapped_tensors import map_tensors
 from .word_vectors import SHIPPED, WordVectors
 
-__all__ = ["ModelFolder", "check_shapes", "pickle_hint", "write_folder"]
+__all__ = ["ModelFolder", "check_shapes", "pickle_hint", "read_config", "write_folder"]
 
 _FORMAT = 1
 _CONFIG, _WEIGHTS, _VECTORS, _CARD = (
@@ -50,7 +50,7 @@ class ModelFolder:
         folder = Path(path).expanduser()
         if not folder.is_dir():
             raise ModelError(f"No model folder at {folder}. Name a folder that holds {_CONFIG}.")
-        config = _read_config(folder / _CONFIG)
+        config = read_config(folder / _CONFIG)
         if config.get("format") != _FORMAT:
             raise ModelError(
                 f"{folder / _CONFIG} must have format {_FORMAT}, got {config.get('format')!r}. "
@@ -163,7 +163,8 @@ def _write_file(target: Path, content: bytes) -> None:
         stream.write(content)
 
 
-def _read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> dict[str, Any]:
+    """The JSON object in the `config.json` of a folder."""
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -8,7 +8,6 @@ encoders with the exact (erf) GELU are supported.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -23,7 +22,7 @@ from safetensors.numpy import load_file
 from ..errors import ModelError
 from .cascade_config import CascadeConfig, check_cascade_tensors
 from .encoder_config import EncoderConfig
-from .folder import pickle_hint
+from .folder import pickle_hint, read_config
 
 __all__ = [
     "CascadeCheckpoint",
@@ -108,17 +107,10 @@ def from_huggingface_names(
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
     if not folder.is_dir():
         raise ModelError(f"No model folder at {folder}. Name the folder of a trained model.")
-    try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelError(f"No config.json in {folder}.{pickle_hint(folder)}") from None
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path} must be a JSON object: {error}") from error
-    if not isinstance(entries, dict):
-        raise ModelError(f"{path} must be a JSON object, got {type(entries).__name__}.")
+    path = folder / "config.json"
+    entries = read_config(path)
     if entries.get("kind"):
         raise ModelError(
             f"{folder} must hold a trained checkpoint, got a model folder: it has been exported "

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .phrase_answers import PhraseAnswer, nearest_phrases, ranked_phrases
-from .phrase_index import PhraseHit, PhraseIndex
+from .phrase_index import PhraseAnswer, PhraseHit, PhraseIndex, nearest_phrases, ranked_phrases
 from .phrase_model import EncodedPhrases, EncodedQuestion, PhraseModel, PhraseSpan
 
 __all__ = [

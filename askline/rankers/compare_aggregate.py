@@ -9,10 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..engine.convolution import pooled_convolutions
 from ..engine.lexical_matches import PairBlock, PairFeatures
+from ..engine.numpy_layers import apply_list_layer, list_layer_shapes, pooled_convolutions
 from ..engine.numpy_ops import FloatArray, IntArray
-from ..engine.recurrent_layer import apply_list_layer, list_layer_shapes
 from ..models.folder import ModelFolder, check_shapes
 from ..models.light_config import CompareAggregateConfig
 from ..models.word_vectors import WordVectors

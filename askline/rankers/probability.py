@@ -1,28 +1,41 @@
-"""Probabilities from logits: Platt scaling for each depth of a cascade."""
+"""
+Probabilities from logits, by Platt scaling for each depth of a cascade, and relevance scores.
+
+A relevance score is one number from 0 to 1 per hit, in descending order, as clients of rerankers
+expect. The scores of a ranker compare within one stage only, and documents dropped by an early
+stage follow those that a later stage kept. So a dropped document gets at most the lowest score
+kept: its own probability if that is lower, or a fraction of it if the stage is not calibrated.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ModelError
+from ..types import Hit, Ranking
 
 __all__ = [
     "UNCALIBRATED",
     "AnswerCalibration",
     "LogitCalibration",
     "TwoReadings",
+    "calibrated_stages",
     "log_odds",
     "probability_of",
+    "ranking_relevance",
     "read_answer_calibration",
     "read_calibration",
     "read_threshold",
     "read_two_readings",
+    "relevance_scores",
+    "sigmoid",
 ]
 
 _THRESHOLD = 0.5
@@ -154,3 +167,44 @@ def read_threshold(config: Mapping[str, Any]) -> float:
     if isinstance(found, bool) or not isinstance(found, (int, float)) or not 0 <= found <= 1:
         raise ModelError(f"threshold must be a probability from 0 to 1, got {found!r}.")
     return float(found)
+
+
+def ranking_relevance(ranking: Ranking) -> list[float]:
+    """Return the relevance score of each hit of a ranking."""
+    return relevance_scores(ranking.hits, calibrated_stages(ranking))
+
+
+def calibrated_stages(ranking: Ranking) -> set[int]:
+    """Return the numbers of the stages whose scores are probabilities."""
+    return {number for number, stage in enumerate(ranking.stages) if stage.calibrated}
+
+
+def relevance_scores(hits: Sequence[Hit], calibrated: Collection[int]) -> list[float]:
+    """
+    Return a score from 0 to 1 for each hit, in descending order.
+
+    Scores of the stages in `calibrated` are used as they are. Others pass through the logistic
+    function, so that they are comparable between requests.
+    """
+    values: list[float] = []
+    lowest = 1.0
+    for stage, group in groupby(hits, key=lambda hit: hit.stage):
+        ceiling = lowest
+        for hit in group:
+            own = _clipped(hit.score) if stage in calibrated else ceiling * sigmoid(hit.score)
+            lowest = min(lowest, own)
+            values.append(lowest)
+    return values
+
+
+def sigmoid(value: float) -> float:
+    """The logistic function, without overflow; 0 for NaN."""
+    if math.isnan(value):
+        return 0.0
+    if value >= 0:
+        return 1 / (1 + math.exp(-value))
+    return math.exp(max(value, -700.0)) / (1 + math.exp(max(value, -700.0)))
+
+
+def _clipped(value: float) -> float:
+    return 0.0 if math.isnan(value) else min(max(value, 0.0), 1.0)

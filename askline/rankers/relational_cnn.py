@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..engine.convolution import pooled_convolution
 from ..engine.lexical_matches import PairBlock, PairFeatures
+from ..engine.numpy_layers import pooled_convolution
 from ..engine.numpy_ops import FloatArray, IntArray
 from ..models.folder import ModelFolder, check_shapes
 from ..models.light_config import RelationalCNNConfig

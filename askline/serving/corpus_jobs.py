@@ -27,7 +27,7 @@ from ..corpus.sentence_ranking import RankedSentences, rank_sentences
 from ..errors import AsklineError, CorpusError
 from ..rankers.base import Ranker
 from ..rankers.deadline import Deadline
-from ..rankers.relevance import calibrated_stages
+from ..rankers.probability import calibrated_stages
 from ..text.sentences import split_sentences
 from ..types import StageReport
 from .common_schemas import new_response_id

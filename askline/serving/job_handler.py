@@ -1,4 +1,8 @@
-"""What a worker does with jobs: select the ranker, check the size, execute the task."""
+"""
+What a worker does with jobs: select the ranker, check the size, execute the task.
+
+Jobs that rank and score are executed here, and those about an index or documents in `corpus_jobs`.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,11 @@ from ..engine.tokenizer import WordPiece
 from ..errors import SpecError
 from ..rankers.base import Cut, Pipeline, Ranker, WithDeadline
 from ..rankers.cascade import Cascade
+from ..rankers.probability import calibrated_stages, log_odds, ranking_relevance
 from ..rankers.registry import DEFAULT_SPEC
 from ..text.words import split_words
-from . import corpus_jobs, rank_jobs
+from ..types import Ranking
+from . import corpus_jobs
 from .allowed_rankers import BUILT_IN_RANKERS, RANKERS_WITH_WEIGHTS, AllowedRankers
 from .common_schemas import ModelSchema
 from .corpus_jobs import NotFoundError, RemoteRetriever
@@ -37,6 +43,7 @@ from .messages import (
     RankResult,
     RemoveJob,
     ScoreJob,
+    ScoreResult,
     WorkerConfig,
     WorkerReady,
 )
@@ -157,11 +164,11 @@ class JobHandler:
         if isinstance(job, RankJob):
             ranker = self._rankers.find_or_default(job.model)
             tokens = self._count_tokens(ranker, [job.question, *job.candidates])
-            return rank_jobs.rank(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
+            return _rank(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
         if isinstance(job, ScoreJob):
             ranker = self._rankers.find_or_default(job.model)
             tokens = self._count_tokens(ranker, [text for pair in job.pairs for text in pair])
-            return rank_jobs.score(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
+            return _score(ranker, job, tokens=tokens, deadline_ms=deadline_ms)
         if isinstance(job, AskJob):
             ranker = self._find_ranker(job.ranker)
             if job.documents is None:
@@ -183,7 +190,7 @@ class JobHandler:
         tokens = [self._count_tokens(ranker, [job.question, *job.candidates]) for job in shared]
         rankings = ranker.trace_many([(job.question, job.candidates) for job in shared])
         return [
-            rank_jobs.rank_result(ranker, ranking, count)
+            _rank_result(ranker, ranking, count)
             for ranking, count in zip(rankings, tokens, strict=True)
         ]
 
@@ -272,3 +279,40 @@ def _available_rankers() -> list[str]:
         for name in BUILT_IN_RANKERS
         if name not in RANKERS_WITH_WEIGHTS or (shipped / name).is_dir()
     ]
+
+
+def _rank(ranker: Ranker, job: RankJob, *, tokens: int, deadline_ms: float | None) -> RankResult:
+    """Rank the candidates of one request."""
+    ranking = ranker.trace(job.question, job.candidates, deadline_ms=deadline_ms)
+    return _rank_result(ranker, ranking, tokens)
+
+
+def _rank_result(ranker: Ranker, ranking: Ranking, tokens: int) -> RankResult:
+    """Return a ranking as the result of a job."""
+    hits, calibrated = ranking.hits, calibrated_stages(ranking)
+    scores = ranking_relevance(ranking)
+    last = max((hit.stage for hit in hits), default=0)
+    return RankResult(
+        order=[hit.index for hit in hits],
+        scores=scores,
+        raw_scores=[
+            hit.score if hit.stage == last and last not in calibrated else log_odds(score)
+            for hit, score in zip(hits, scores, strict=True)
+        ],
+        tokens=tokens,
+        model=str(ranker),
+    )
+
+
+def _score(ranker: Ranker, job: ScoreJob, *, tokens: int, deadline_ms: float | None) -> ScoreResult:
+    """Score pairs. The pairs of one question are ranked as one list of candidates."""
+    pairs_of: dict[str, list[int]] = {}
+    for position, (question, _) in enumerate(job.pairs):
+        pairs_of.setdefault(question, []).append(position)
+    scores = [0.0] * len(job.pairs)
+    for question, positions in pairs_of.items():
+        texts = [job.pairs[position][1] for position in positions]
+        ranking = ranker.trace(question, texts, deadline_ms=deadline_ms)
+        for hit, value in zip(ranking.hits, ranking_relevance(ranking), strict=True):
+            scores[positions[hit.index]] = value
+    return ScoreResult(scores, tokens, str(ranker))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..engine.threads import available_cores
 from ..errors import InputError
 from .auth import ApiKeys, is_loopback
 from .limits import Limits
 
-__all__ = ["Settings", "available_cores", "check_exposure"]
-
-
-def available_cores() -> int:
-    """Return the number of CPU cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+__all__ = ["Settings", "check_exposure"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,9 @@ from ..engine.quantization import (
     quantize_rows,
     quantize_rows_gptq,
 )
-from ..engine.sequences import TokenSequences
+from ..engine.sequences import TokenSequences, Windows
 from ..engine.sessions import create_session
 from ..engine.tokenizer import WordPiece
-from ..engine.windows import Windows
 from ..models.cascade_config import CascadeConfig
 from ..models.encoder_config import DENSE_INPUTS
 from ..types import Passage, QuestionSet

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from .schedule_fitting import tune
+from .schedule_fitting import TuningResult, tune
 from .score_tables import ScoreTable, score_set
-from .tuning_results import TuningResult
 
 __all__ = ["ScoreTable", "TuningResult", "score_set", "tune"]

@@ -1,11 +1,12 @@
 """
-`tune`: a complete drop schedule from score tables, and how it is saved.
+`tune`: a complete drop schedule from score tables, its calibration, and how both are saved.
 
 A schedule has a row per list length, and optionally a cut by a first stage. The first row is fitted
 to the longest lists of which there are many; then come shorter lists, and then longer ones. At
 every depth, shorter lists keep at least the same share of their candidates, and lists longer than
 those of the first row keep at least as many. So the number kept is a smooth function of the list
-length, not an independent optimum per length.
+length, not an independent optimum per length. The calibration turns the logits at each depth into
+probabilities, and chooses the no-answer threshold.
 """
 
 from __future__ import annotations
@@ -17,25 +18,199 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError, ModelError
+from ..evaluation.calibration import PlattScaling
+from ..rankers.probability import LogitCalibration
 from ..rankers.schedule import DropFraction, Step, TunedRow, TunedSchedule
 from ..text.atomic_write import atomic_write
-from .depth_calibration import calibrate, no_answer_threshold
-from .schedule_search import Trial, measure, search
+from .schedule_search import Choice, Trial, TrialTable, measure, search
 from .score_tables import CandidateLists, ScoreTable, concatenated, make_lists
-from .selection import Choice, TrialTable
-from .tuning_results import ALPHAS, LengthResult, TuningResult
 
 __all__ = [
+    "ALPHAS",
     "COUNTS",
+    "LengthResult",
+    "TuningResult",
+    "calibrate",
     "fingerprint",
+    "no_answer_threshold",
     "save_schedule",
     "tune",
     "write_report",
 ]
+
+ALPHAS = (0.3, 0.4, 0.5)
+"""Drop fractions of the paper's rule, which tuned schedules are compared with."""
+
+
+@dataclass(frozen=True, eq=False)
+class LengthResult:
+    """The result for lists of one length."""
+
+    count: int
+    """Candidates per list."""
+    questions: int
+    choice: Choice
+    front: Sequence[Trial]
+    """The Pareto front, cheapest first."""
+    fixed_fractions: Sequence[Trial]
+    """The paper's rule on the same lists, with each of `ALPHAS`."""
+
+    @property
+    def row(self) -> TunedRow:
+        """The row of the schedule."""
+        return TunedRow(self.count, self.choice.trial.keeps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; quality in percent, cost relative to full depth."""
+        held_out = self.choice.held_out
+        return {
+            "count": self.count,
+            "lists": self.questions,
+            "full": _trial_as_dict(self.choice.full),
+            "chosen": _trial_as_dict(self.choice.trial),
+            "held out, against full depth": {
+                "P@1": round(100 * held_out.p1, 2),
+                "P@1 ±": round(100 * held_out.p1_error, 2),
+                "MAP": round(100 * held_out.map, 2),
+                "cost": round(held_out.cost, 4),
+            },
+            "front": [_trial_as_dict(trial) for trial in self.front],
+            "alpha": {
+                str(alpha): _trial_as_dict(trial)
+                for alpha, trial in zip(ALPHAS, self.fixed_fractions, strict=True)
+            },
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TuningResult:
+    """A schedule for every list length, with its calibration and the measurements behind it."""
+
+    schedule: TunedSchedule
+    rows: tuple[LengthResult, ...]
+    first: int
+    """How many candidates the first stage keeps; 0 without a first stage."""
+    pipelines: tuple[LengthResult, ...]
+    """First stage and cascade together on whole padded lists, with the final schedule."""
+    calibration: dict[int, LogitCalibration]
+    threshold: float
+    budget: float
+    sets: tuple[str, ...]
+
+    def to_config(self) -> dict[str, Any]:
+        """The entries for the model folder's `config.json`."""
+        settings = {"budget": self.budget, "tuned_on": list(self.sets)}
+        if self.first:
+            settings["first"] = self.first
+        return {
+            "schedule": self.schedule.to_config() | settings,
+            "calibration": {
+                str(depth): {"scale": line.scale, "shift": line.shift}
+                for depth, line in self.calibration.items()
+            },
+            "threshold": self.threshold,
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        """The whole report, for JSON."""
+        return {
+            **self.to_config(),
+            "rows": [row.as_dict() for row in self.rows],
+            "pipelines": [pipeline.as_dict() for pipeline in self.pipelines],
+        }
+
+
+def _trial_as_dict(trial: Trial) -> dict[str, Any]:
+    return {
+        "cost": round(trial.mean_cost, 4),
+        "P@1": round(100 * trial.p1, 2),
+        "MAP": round(100 * trial.map, 2),
+        "keeps": {str(step.depth): step.keep for step in trial.keeps},
+    }
+
+
+_MIN_SCALE = 1e-3
+UNANSWERABLE = 1 / 3
+"""The assumed share of questions that have no answer among their candidates."""
+_WRONG = -1.0  # below every threshold
+
+FloatArray = NDArray[np.float64]
+
+
+def calibrate(tables: Sequence[ScoreTable]) -> dict[int, LogitCalibration]:
+    """
+    Platt scaling per depth, fitted on the questions' own candidates.
+
+    Candidates added by padding are left out: hundreds of easy negatives would say little about the
+    probabilities at the top of a list, which are the ones that users see.
+    """
+    own = [~table.added for table in tables]
+    labels = np.concatenate([table.labels[mask] for table, mask in zip(tables, own, strict=True)])
+    calibration = {}
+    for row, depth in enumerate(tables[0].depths):
+        logits = [table.scores[row, mask] for table, mask in zip(tables, own, strict=True)]
+        fitted = PlattScaling.fit(np.concatenate(logits), labels)
+        calibration[depth] = LogitCalibration(fitted.scale, fitted.shift)
+        if fitted.scale < _MIN_SCALE:  # a useless classifier gives every candidate the base rate
+            base_rate = float(np.log(labels.mean() / (1 - labels.mean())))
+            calibration[depth] = LogitCalibration(_MIN_SCALE, base_rate)
+    return calibration
+
+
+def no_answer_threshold(tables: Sequence[ScoreTable], calibration: LogitCalibration) -> float:
+    """
+    The probability at full depth below which no answer is given.
+
+    It maximizes the share of questions that are handled correctly, with the right sentence or with
+    no answer, if one question in three is unanswerable. Every question counts twice, with its
+    answers and without them, and all tables have the same weight. (The threshold with the highest
+    F1 of abstaining would suppress a third of the right sentences.)
+    """
+    by_table = [_best_probabilities(table, calibration) for table in tables]
+    probabilities = np.concatenate([own for pair in by_table for own in pair])
+    if not len(probabilities):
+        raise InputError(
+            "Expected questions that have an answer and another candidate, got none. Use a "
+            "larger set."
+        )
+    thresholds = np.unique(np.maximum(probabilities, 0.0))
+    correct = np.zeros(len(thresholds))
+    for answerable, unanswerable in by_table:
+        # An answer is given if the probability is at least the threshold.
+        correct += (1 - UNANSWERABLE) * (1 - _share_below(answerable, thresholds))
+        correct += UNANSWERABLE * _share_below(unanswerable, thresholds)
+    return min(1.0, float(thresholds[np.argmax(correct)]))
+
+
+def _best_probabilities(
+    table: ScoreTable, calibration: LogitCalibration
+) -> tuple[FloatArray, FloatArray]:
+    """
+    The probability of the best candidate, for questions with answers and other candidates.
+
+    First with all candidates, -1 if the best one is wrong, which no threshold can correct; then
+    with the answers removed.
+    """
+    probabilities = np.asarray(calibration(table.scores[-1]), np.float64)
+    answerable, unanswerable = [], []
+    for start, size in zip(table.starts.tolist(), table.sizes.tolist(), strict=True):
+        labels, own = table.labels[start : start + size], probabilities[start : start + size]
+        if labels.any() and not labels.all():
+            answerable.append(own.max() if labels[own.argmax()] else _WRONG)
+            unanswerable.append(own[~labels].max())
+    return np.array(answerable), np.array(unanswerable)
+
+
+def _share_below(probabilities: FloatArray, thresholds: FloatArray) -> FloatArray:
+    """Per threshold, the share of probabilities below it."""
+    return np.searchsorted(np.sort(probabilities), thresholds) / max(1, len(probabilities))
+
 
 COUNTS = (10, 20, 50, 100, 400, 1_300)
 """List lengths that get a row of their own."""

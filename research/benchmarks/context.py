@@ -34,7 +34,7 @@ from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.engine.tokenizer import WordPiece
 from askline.evaluation import Abstention, auroc, choose_threshold, expected_calibration_error
 from askline.evaluation.calibration import PlattScaling
-from askline.evaluation.phrase_scores import exact_match, f1
+from askline.evaluation.measures import exact_match, f1
 from askline.models.cascade_config import CascadeConfig
 from askline.models.folder import ModelFolder
 from askline.rankers.base import Ranker

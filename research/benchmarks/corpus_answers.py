@@ -15,7 +15,7 @@ from askline import load
 from askline.corpus import Corpus, Retriever, answer
 from askline.corpus.ask import DEFAULT_BLEND
 from askline.corpus.results import Answer, RetrievedSentence
-from askline.evaluation.phrase_scores import exact_match, f1
+from askline.evaluation.measures import exact_match, f1
 from askline.rankers.base import Ranker
 from askline.types import Source
 

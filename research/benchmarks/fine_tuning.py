@@ -15,11 +15,10 @@ from dataclasses import replace
 from importlib.resources import files
 
 from askline import data
-from askline.engine.cosinet_network import FirstStageNetwork
 from askline.evaluation import evaluate
 from askline.models.folder import ModelFolder
 from askline.models.light_config import FirstStageConfig
-from askline.rankers.cosinet import Cosinet
+from askline.rankers.cosinet import Cosinet, FirstStageNetwork
 from askline.training.light.first_stage import (
     FINE_TUNING,
     Vocabulary,

@@ -27,7 +27,7 @@ from askline.corpus import answer
 from askline.data import to_question_set
 from askline.data.squad import Paragraph, ParagraphSet
 from askline.engine.encoder import load_encoder
-from askline.evaluation.phrase_scores import exact_match, f1
+from askline.evaluation.measures import exact_match, f1
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import Cascade, shipped_folder
 from askline.text.language import detect_language

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
-from askline.evaluation.phrase_scores import Language, exact_match, f1
+from askline.evaluation.measures import Language, exact_match, f1
 from askline.phrases.phrase_index import PhraseIndex
 from askline.phrases.phrase_model import EncodedPhrases, PhraseModel
 

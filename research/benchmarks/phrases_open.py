@@ -25,10 +25,9 @@ import numpy as np
 
 from askline.corpus import Corpus
 from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
-from askline.evaluation.phrase_scores import Language, exact_match, f1
-from askline.phrases.phrase_answers import PhraseAnswer, nearest_phrases, ranked_phrases
+from askline.evaluation.measures import Language, exact_match, f1
 from askline.phrases.phrase_encoder import PhraseEncoder
-from askline.phrases.phrase_index import PhraseIndex
+from askline.phrases.phrase_index import PhraseAnswer, PhraseIndex, nearest_phrases, ranked_phrases
 from askline.phrases.phrase_model import PhraseModel, read_phrase_folder
 from askline.rankers.spec import load
 

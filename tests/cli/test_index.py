@@ -119,7 +119,7 @@ def test_index_refuses_options_that_do_not_fit(run: Run, arguments: list[str]) -
 
 
 def test_index_names_the_process_that_is_writing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("askline.corpus.folder_storage._LOCK_TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr("askline.corpus.storage._LOCK_TIMEOUT_SECONDS", 0.0)
     Corpus.open("index").close()
     with writer_lock(Path("index")):
         result = run("index", "notes", "--out", "index")

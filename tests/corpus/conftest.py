@@ -11,7 +11,7 @@ import pytest
 
 from askline.corpus import Corpus
 from askline.corpus.document_store import full_checksum
-from askline.corpus.folder_storage import FolderStorage
+from askline.corpus.storage import FolderStorage
 from askline.text.readers.sentence_blocks import unpack_block
 
 PAGES = {

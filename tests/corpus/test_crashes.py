@@ -131,10 +131,10 @@ def test_a_kill_at_a_chosen_point(tmp_path: Path, pages: Path, point: str) -> No
 def _die(folder: Path, pages: Path, point: str) -> None:
     """Index, and be killed before the store commits, before tantivy writes, or within that."""
     module, _, name = {
-        "open": "askline.corpus.folder_storage:Store.open",
-        "put": "askline.corpus.folder_storage:Store._insert_rows",
-        "follow": "askline.corpus.folder_storage:sync_folder_index",
-        "passages": "askline.corpus.folder_storage:PassageWriter.add",
+        "open": "askline.corpus.storage:Store.open",
+        "put": "askline.corpus.storage:Store._insert_rows",
+        "follow": "askline.corpus.storage:sync_folder_index",
+        "passages": "askline.corpus.storage:PassageWriter.add",
         "stamp": "askline.corpus.search_index:SearchIndex._commit",
     }[point].partition(":")
     *owners, name = name.split(".")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus import Corpus, folder_storage
+from askline.corpus import Corpus, storage
 from askline.corpus.lock import BusyError, writer_lock
 from askline.errors import CorpusError
 
@@ -144,7 +144,7 @@ def test_a_read_only_index_without_its_search_part_answers(index: Path, read_onl
 def test_a_second_writer_is_told_the_process_of_the_first(
     index: Path, pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_storage, "_LOCK_TIMEOUT_SECONDS", 0.0)
+    monkeypatch.setattr(storage, "_LOCK_TIMEOUT_SECONDS", 0.0)
     with writer_lock(index), Corpus.open(index) as corpus:
         with pytest.raises(BusyError, match=f"being written by process {os.getpid()}"):
             corpus.add(pages)

@@ -12,8 +12,8 @@ import pytest
 
 from askline.corpus import Corpus
 from askline.corpus import store as store_module
-from askline.corpus.folder_storage import STORE_NAME
 from askline.corpus.schema import MIGRATIONS, SentenceRecord
+from askline.corpus.storage import STORE_NAME
 from askline.corpus.storage_errors import DamagedDocumentError
 from askline.errors import CorpusError
 from askline.text.readers.sentence_blocks import SentenceBlocks, unpack_block

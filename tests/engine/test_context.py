@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine import state_cache
+from askline.engine import layerwise
 from askline.engine.encoder import OnnxEncoder, load_encoder
+from askline.engine.sequences import Windows
 from askline.engine.spans import best_span
 from askline.engine.tokenizer import WordPiece
-from askline.engine.windows import Windows
 from askline.errors import InputError, ModelError
 from askline.models.cascade_config import CascadeConfig, ContextConfig
 from askline.models.folder import ModelFolder
@@ -166,7 +166,7 @@ def test_states_without_room_in_memory_are_computed_again(
     tiny: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _logits(tiny, PASSAGES)
-    monkeypatch.setattr(state_cache, "_MAX_KEPT_TOKENS", 100)
+    monkeypatch.setattr(layerwise, "_MAX_KEPT_TOKENS", 100)
     run: Any = tiny.begin_passages([(QUESTION, PASSAGES)])
     run.advance(everyone(PASSAGES), 1)
     assert 0 < run._cache.kept.sum() < len(run._windows)

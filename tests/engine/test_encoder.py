@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from askline.engine import state_cache
+from askline.engine import layerwise
 from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
 from askline.errors import InputError, ModelError
@@ -88,7 +88,7 @@ def test_states_without_room_in_memory_are_computed_again(
     tiny: OnnxEncoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = _descend(tiny, CANDIDATES)
-    monkeypatch.setattr(state_cache, "_MAX_KEPT_TOKENS", 60)
+    monkeypatch.setattr(layerwise, "_MAX_KEPT_TOKENS", 60)
     run = tiny.begin(QUESTION, CANDIDATES)
     run.advance(ALL, 1)
     assert 0 < run._cache.kept.sum() < len(CANDIDATES)

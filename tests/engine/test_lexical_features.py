@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.engine.lexical_features import feature_matrix
-from askline.engine.lexical_matches import LexicalMatches, TokenizedList
+from askline.engine.lexical_matches import LexicalMatches, TokenizedList, feature_matrix
 from askline.engine.numpy_ops import FloatArray
 from askline.models.light_config import FEATURES
 from askline.models.word_vectors import WordVectors

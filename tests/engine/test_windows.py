@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from askline.engine.sequences import Windows
 from askline.engine.tokenizer import WordPiece
-from askline.engine.windows import Windows
 from askline.models.cascade_config import ContextConfig
 from askline.types import Passage
 

@@ -23,7 +23,7 @@ import askline
 from askline import Corpus, InputError
 from askline.integrations import common
 from askline.integrations.arrow import BatchAsker, BatchRanker, ask_table, rank_table
-from askline.rankers.relevance import ranking_relevance
+from askline.rankers.probability import ranking_relevance
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -7,8 +7,7 @@ import pytest
 
 from askline.engine.spans import Span
 from askline.errors import InputError
-from askline.phrases.phrase_answers import nearest_phrases, ranked_phrases
-from askline.phrases.phrase_index import PhraseIndex
+from askline.phrases.phrase_index import PhraseIndex, nearest_phrases, ranked_phrases
 from askline.phrases.phrase_model import PhraseModel
 from askline.rankers import WordOverlap
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from askline.engine.cosinet_network import cosinet_shapes
 from askline.errors import ModelError
 from askline.models.folder import write_folder
 from askline.models.light_config import CosinetConfig, FirstStageConfig, ListLayerKind
 from askline.models.word_vectors import WordVectors
-from askline.rankers.cosinet import Cosinet
+from askline.rankers.cosinet import Cosinet, cosinet_shapes
 from askline.testing import check_ranker
 
 WORDS = ("the", "rock", "first", "lighthouse", "was", "lit", "in", "november", "storm")

@@ -8,7 +8,7 @@ import pytest
 from askline.errors import InputError
 from askline.evaluation.calibration import expected_calibration_error
 from askline.rankers.probability import LogitCalibration
-from askline.tuning.depth_calibration import calibrate, no_answer_threshold
+from askline.tuning.schedule_fitting import calibrate, no_answer_threshold
 from askline.tuning.score_tables import ScoreTable
 
 from .random_tables import DEPTHS

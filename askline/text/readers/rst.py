@@ -22,7 +22,6 @@ __all__ = [
 _ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1*\s*\Z")
 _EXPLICIT = re.compile(r"\.\.(?:\s+|\Z)")
 _DIRECTIVE = re.compile(r"\.\.\s+(?:\|[^|]+\|\s+)?(?P<name>[A-Za-z][\w:.+-]*?)\s?::(?:\s+|\Z)")
-_DROPPED_EXPLICIT = re.compile(r"\.\.\s+(?:_|__|\|)")
 _FOOTNOTE = re.compile(r"\.\.\s+\[[^\]]+\]\s*")
 _FIELD = re.compile(r":(?P<name>[^:\s`](?:[^:\\`]|\\.|:(?!\s|\Z))*):(?:\s+|\Z)")
 _PARAMETER = re.compile(

@@ -25,8 +25,8 @@ from ...engine.quantization import (
     refit_input_quantization,
     round_rows,
 )
+from ...engine.sequences import Windows
 from ...engine.tokenizer import WordPiece
-from ...engine.windows import Windows
 from ...errors import InputError
 from ...models.cascade_config import (
     Adapter,

@@ -3,9 +3,9 @@ Training of the first stage, the network of the shipped `cosinet`: lists, networ
 
 A first stage gets candidates of retrieval as well as of one paragraph, so it is trained on lists of
 both kinds: a question's own candidates, alone or among many from other questions of the same
-source; from another source, the style of a text would tell them apart. `askline.engine.
-cosinet_network` runs it without torch. Its relevance feedback, which needs the whole list, has no
-parameters and is not part of the network here.
+source; from another source, the style of a text would tell them apart. `askline.rankers.cosinet`
+runs it without torch. Its relevance feedback, which needs the whole list, has no parameters and is
+not part of the network here.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from ...engine.cosinet_network import FirstStageNetwork
-from ...engine.lexical_features import feature_matrix
-from ...engine.lexical_matches import LexicalMatches, TokenizedList
+from ...engine.lexical_matches import LexicalMatches, TokenizedList, feature_matrix
 from ...engine.numpy_ops import FloatArray, IntArray
 from ...evaluation import evaluate
 from ...models.light_config import (
@@ -36,13 +34,13 @@ from ...models.light_config import (
     FirstStageConfig,
 )
 from ...models.word_vectors import WordVectors
-from ...rankers.cosinet import Cosinet
+from ...rankers.cosinet import Cosinet, FirstStageNetwork
 from ...types import Question, QuestionSet
 from ..checkpoint import Epoch
 from ..loop import SeededOnceTask, TrainingRecipe, TrainingStep, run_training
 from ..optimizer import AdamW, Optimizer, ParameterGroup
 from .encoded_questions import PaddedTexts
-from .light_layers import PooledConvolution
+from .light_networks import PooledConvolution
 from .light_training import DEV_MEASURES, TrainedLightRanker, folder_name, tensors_of
 
 __all__ = [

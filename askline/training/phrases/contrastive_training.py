@@ -17,21 +17,19 @@ from torch.nn import functional
 
 from ...phrases.tokenization import TokenWindow
 from ..checkpoint import Epoch
-from .phrase_examples import (
-    AnswerWindow,
-    Spans,
-    WindowQuestion,
-    answer_spans,
-    batches_of_similar_length,
-    pad,
-)
 from .phrase_extractor import MASKED, Candidates
 from .phrase_network import PhraseCodes, PhraseNetwork, QuestionCodes
 from .phrase_teacher import TeacherInput, TeacherTables
 from .phrase_training import (
+    AnswerWindow,
     PhraseRecipe,
+    Spans,
     TrainingCallbacks,
+    WindowQuestion,
+    answer_spans,
+    batches_of_similar_length,
     device_of,
+    pad,
     train_phrase_network,
 )
 

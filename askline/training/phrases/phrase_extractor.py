@@ -22,11 +22,14 @@ from ...phrases.extraction import Decoding, decode_spans
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow
 from ..checkpoint import Epoch
 from ..transformer.pair_network import autocast
-from .phrase_examples import AnswerWindow, Spans, batches_of_similar_length, pad
 from .phrase_training import (
+    AnswerWindow,
     PhraseRecipe,
+    Spans,
     TrainingCallbacks,
+    batches_of_similar_length,
     device_of,
+    pad,
     train_phrase_network,
 )
 

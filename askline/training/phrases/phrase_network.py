@@ -24,7 +24,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -35,7 +35,6 @@ from ..transformer.pair_network import import_transformers
 from .phrase_extractor import SpanHead
 
 __all__ = [
-    "PHRASE_FORMS",
     "LexicalHead",
     "PhraseCodes",
     "PhraseForm",
@@ -130,7 +129,6 @@ def attention_mask(may: Tensor) -> Tensor:
 
 
 PhraseForm = Literal["pair", "span", "markers"]
-PHRASE_FORMS: tuple[str, ...] = get_args(PhraseForm)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

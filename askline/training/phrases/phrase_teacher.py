@@ -23,19 +23,17 @@ from ...data.squad import Paragraph
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow, tokenize_question
 from ..checkpoint import Epoch
 from ..transformer.pair_network import autocast
-from .phrase_examples import (
-    AnswerWindow,
-    WindowQuestion,
-    answer_windows,
-    batches_of_similar_length,
-    pad,
-)
 from .phrase_extractor import MASKED
 from .phrase_network import accepted_inputs, second_token_type
 from .phrase_training import (
+    AnswerWindow,
     PhraseRecipe,
     TrainingCallbacks,
+    WindowQuestion,
+    answer_windows,
+    batches_of_similar_length,
     device_of,
+    pad,
     train_phrase_network,
 )
 

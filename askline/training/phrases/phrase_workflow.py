@@ -21,7 +21,7 @@ import torch
 
 from ...data.squad import Paragraph
 from ...errors import InputError
-from ...evaluation.phrase_scores import (
+from ...evaluation.measures import (
     Language,
     PhraseScores,
     exact_match,
@@ -40,7 +40,6 @@ from .contrastive_training import (
     score_batch,
     train_phrases,
 )
-from .phrase_examples import AnswerWindow, WindowQuestion, answer_windows
 from .phrase_export import freeze_words
 from .phrase_extractor import Candidates, Extractor, SpanEnds, train_extractor
 from .phrase_network import PhraseForm, PhraseNetwork, check_window
@@ -51,7 +50,14 @@ from .phrase_teacher import (
     cross_train_teachers,
     mark_answers,
 )
-from .phrase_training import PhraseRecipe, TrainingCallbacks, device_of
+from .phrase_training import (
+    AnswerWindow,
+    PhraseRecipe,
+    TrainingCallbacks,
+    WindowQuestion,
+    answer_windows,
+    device_of,
+)
 
 __all__ = [
     "PhrasePlan",

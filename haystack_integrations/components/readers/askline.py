@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from askline.errors import InputError, MissingExtraError
 from askline.integrations.common import DEFAULT_SPEC, loaded_ranker
-from askline.rankers.relevance import ranking_relevance
+from askline.rankers.probability import ranking_relevance
 from askline.text.sentences import split_sentences
 from askline.types import Hit, Passage, Span
 

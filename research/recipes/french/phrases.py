@@ -40,7 +40,7 @@ from safetensors.numpy import load_file, save_file
 from askline.data.squad import AnswerSpan, Paragraph, SpanQuestion
 from askline.engine.adapter import float_tensors
 from askline.engine.quantization import pack_int4, quantize_rows, unpack_int4
-from askline.evaluation.phrase_scores import Language, PhraseScores, normalize_phrase
+from askline.evaluation.measures import Language, PhraseScores, normalize_phrase
 from askline.models.huggingface import from_huggingface_names
 from askline.phrases.tokenization import load_tokenizer
 from askline.rankers.cascade import shipped_folder
@@ -50,7 +50,6 @@ from askline.training.phrases.contrastive_training import (
     make_example,
     train_phrases,
 )
-from askline.training.phrases.phrase_examples import AnswerWindow
 from askline.training.phrases.phrase_export import export_phrases
 from askline.training.phrases.phrase_extractor import Extractor, train_extractor
 from askline.training.phrases.phrase_network import PhraseNetwork
@@ -61,7 +60,7 @@ from askline.training.phrases.phrase_teacher import (
     cross_train_teachers,
     mark_answers,
 )
-from askline.training.phrases.phrase_training import PhraseRecipe, TrainingCallbacks
+from askline.training.phrases.phrase_training import AnswerWindow, PhraseRecipe, TrainingCallbacks
 from askline.training.phrases.phrase_workflow import PhraseRun, answer_within, candidate_recall
 
 Tensors = dict[str, NDArray[Any]]

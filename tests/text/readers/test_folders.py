@@ -9,7 +9,7 @@ import pytest
 
 from askline.errors import DataError, Problem
 from askline.text.readers import FileSelection, SkippedFile, find_files, read_document
-from askline.text.readers.ignore_rules import IgnoreRules
+from askline.text.readers.folders import IgnoreRules
 
 from .samples import lines, make_pdf
 

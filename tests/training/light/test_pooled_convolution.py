@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from askline.training.light.encoded_questions import PaddedTexts
-from askline.training.light.light_layers import PooledConvolution, _first_maximum
+from askline.training.light.light_networks import PooledConvolution, _first_maximum
 
 
 def _texts(count: int) -> tuple[PaddedTexts, Tensor]:

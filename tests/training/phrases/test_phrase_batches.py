@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from askline.training.phrases.phrase_examples import prefetch
+from askline.training.phrases.phrase_training import prefetch
 
 
 def test_the_same_items_in_the_same_order() -> None:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from askline.data.squad import Paragraph
-from askline.training.phrases.phrase_examples import answer_windows
 from askline.training.phrases.phrase_teacher import (
     PhraseTeacher,
     cross_train_teachers,
@@ -19,7 +18,7 @@ from askline.training.phrases.phrase_teacher import (
     teacher_tables,
     train_teacher,
 )
-from askline.training.phrases.phrase_training import PhraseRecipe
+from askline.training.phrases.phrase_training import PhraseRecipe, answer_windows
 from askline.training.transformer.pair_network import read_encoder
 
 

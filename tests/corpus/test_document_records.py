@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from askline.corpus import Corpus
-from askline.corpus.document_ids import id_problem
-from askline.corpus.folder_storage import STORE_NAME
+from askline.corpus.document_records import id_problem
 from askline.corpus.schema import MIGRATIONS, migrate
+from askline.corpus.storage import STORE_NAME
 
 from .conftest import store_a_row_per_sentence, write
 

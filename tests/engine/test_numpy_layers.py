@@ -3,8 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from askline.engine.convolution import ConvolutionLookup, pooled_convolution, pooled_convolutions
+from askline.engine.numpy_layers import (
+    ConvolutionLookup,
+    apply_list_layer,
+    list_layer_shapes,
+    pooled_convolution,
+    pooled_convolutions,
+)
 from askline.engine.numpy_ops import FloatArray
+from askline.models.light_config import ListLayerKind
 
 
 def test_width_one_by_hand() -> None:
@@ -76,7 +83,7 @@ def test_pooled_is_a_convolution_and_a_maximum(
 ) -> None:
     own, table, weight, bias = lookup
     rng = np.random.default_rng(1)
-    monkeypatch.setattr("askline.engine.convolution._VALUES_AT_ONCE", 2_048 * FILTERS)
+    monkeypatch.setattr("askline.engine.numpy_layers._VALUES_AT_ONCE", 2_048 * FILTERS)
     # Longer than a block, a block of many, and the shortest.
     lengths = np.array([1, 5, 2_500, 2, 7, 1, *[30] * 200])
     words = rng.integers(1, 50, lengths.sum())
@@ -126,3 +133,60 @@ def test_channels_that_depend_on_the_word_are_part_of_the_lookup(
     inputs = np.concatenate([table[1:], beside], axis=1)[words]
     assert pooled[0] == pytest.approx(_naive(inputs[:4], weight, bias), abs=1e-4)
     assert pooled[2] == pytest.approx(_naive(inputs[5:], weight, bias), abs=1e-4)
+
+
+def _drawn(kind: ListLayerKind, inputs: int, hidden: int) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
+    shapes = list_layer_shapes(kind, inputs, hidden)
+    return {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+
+
+def test_without_a_layer_pairs_are_returned() -> None:
+    pairs = np.ones((3, 2), np.float32)
+    assert apply_list_layer("none", {}, pairs) is pairs
+
+
+def test_rnn_by_hand() -> None:
+    one = np.ones((1, 1), np.float32)
+    tensors = {
+        "list.weight_ih_l0": 2 * one,
+        "list.weight_hh_l0": -one,
+        "list.bias_ih_l0": np.array([0.5], np.float32),
+        "list.bias_hh_l0": np.array([0.25], np.float32),
+    }
+    first = np.tanh(2 * 1 + 0.75)
+    second = np.tanh(2 * -1 + 0.75 - first)
+    found = apply_list_layer("rnn", tensors, np.array([[1], [-1]], np.float32))
+    np.testing.assert_allclose(found[:, 0], [first, second], atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "birnn", "lstm", "bilstm"])
+def test_layers_give_torchs_outputs(kind: ListLayerKind) -> None:
+    torch = pytest.importorskip("torch", reason="torch is the oracle here")
+    both = kind.startswith("bi")
+    cell = torch.nn.LSTM if kind.endswith("lstm") else torch.nn.RNN
+    layer = cell(5, 3 if both else 6, batch_first=True, bidirectional=both)
+    tensors = _drawn(kind, 5, 6)
+    layer.load_state_dict(
+        {name.removeprefix("list."): torch.from_numpy(value) for name, value in tensors.items()}
+    )
+    pairs = np.random.default_rng(1).standard_normal((7, 5)).astype(np.float32)
+    with torch.inference_mode():
+        expected = layer(torch.from_numpy(pairs)[None])[0][0].numpy()
+    np.testing.assert_allclose(apply_list_layer(kind, tensors, pairs), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["birnn", "bilstm"])
+def test_both_directions_read_the_whole_list(kind: ListLayerKind) -> None:
+    pairs = np.random.default_rng(2).standard_normal((4, 5)).astype(np.float32)
+    before = apply_list_layer(kind, _drawn(kind, 5, 6), pairs)
+    pairs[-1] += 1
+    after = apply_list_layer(kind, _drawn(kind, 5, 6), pairs)
+    assert np.array_equal(before[0, :3], after[0, :3])  # forward: depends on earlier pairs only
+    assert not np.array_equal(before[0, 3:], after[0, 3:])
+
+
+def test_large_inputs_do_not_overflow() -> None:
+    pairs = np.full((2, 5), 1e4, np.float32)
+    with np.errstate(all="raise", under="ignore"):
+        assert np.isfinite(apply_list_layer("lstm", _drawn("lstm", 5, 6), pairs)).all()

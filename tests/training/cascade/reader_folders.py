@@ -1,4 +1,4 @@
-"""Tiny cascades as runtime folders, float and int8, and a file of paragraphs."""
+"""Tiny cascades as runtime folders, float and int8, on which readers are trained."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from ...engine.tiny_cascades import (
     tiny_config,
     tokenizer_entries,
 )
-from ..cascade.conftest import squad_file
 
-__all__ = ["squad_file"]
+__all__ = ["PAIRS", "folder"]
 
 PAIRS = [(QUESTION, text) for text in CANDIDATES]
 

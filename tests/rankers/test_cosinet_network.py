@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from askline.engine.cosinet_network import FirstStageNetwork
 from askline.engine.lexical_matches import LexicalMatches, TokenizedList
 from askline.errors import ModelError
 from askline.models.light_config import FEATURES, FirstStageConfig
 from askline.models.word_vectors import WordVectors
+from askline.rankers.cosinet import FirstStageNetwork
 
 WORDS = ("the", "was", "renewed", "cancelled", "show", "harbour", "glades")
 VECTORS = WordVectors.from_rows(WORDS, np.eye(7, 96, dtype=np.float32))

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.rankers.probability import log_odds
-from askline.rankers.relevance import relevance_scores, sigmoid
+from askline.rankers.probability import log_odds, relevance_scores, sigmoid
 from askline.types import Hit
 
 STAGES = st.lists(

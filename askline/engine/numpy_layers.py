@@ -1,27 +1,33 @@
 """
-Convolutions over the words of texts with max pooling, in numpy.
+Layers of the light rankers in numpy: convolutions over words, and the list layer over candidates.
 
-`pooled_convolutions` computes them directly. `ConvolutionLookup` needs about a hundredth of the
-work if the word vectors are frozen: the product of each distinct word's vector with each tap of a
-filter (the weights of one position in its window) is computed once, and the value at a position is
-a sum of looked-up rows, one per tap, plus what the word's match channels add. The texts stand in
-one row, separated by zero words, whose products are zero.
+`pooled_convolutions` computes max-pooled convolutions directly. `ConvolutionLookup` needs about a
+hundredth of the work if the word vectors are frozen: the product of each distinct word's vector
+with each tap of a filter (the weights of one position in its window) is computed once, and the
+value at a position is a sum of looked-up rows, one per tap, plus what the word's match channels
+add. The texts stand in one row, separated by zero words, whose products are zero.
+
+`apply_list_layer` is the recurrent layer over a question's candidates, with torch's weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..models.light_config import ListLayerKind
 from .numpy_ops import FloatArray, IntArray, matmul, segment_reduce
 
 __all__ = [
     "ConvolutionLookup",
+    "apply_list_layer",
+    "list_layer_shapes",
     "pooled_convolution",
     "pooled_convolutions",
 ]
+
 
 _WINDOWS_AT_ONCE = 2_048  # bounds memory: windows of five words of 300 numbers take 12 MB
 _VALUES_AT_ONCE = 2**20  # bounds memory; such a block of values stays in the cache
@@ -187,3 +193,70 @@ def _windows(channels: FloatArray, width: int) -> FloatArray:
     padded = np.zeros((texts, count + width - 1, own), np.float32)
     padded[:, width // 2 : width // 2 + count] = channels
     return np.concatenate([padded[:, tap : tap + count] for tap in range(width)], axis=2)
+
+
+def apply_list_layer(
+    kind: ListLayerKind, tensors: Mapping[str, FloatArray], pairs: FloatArray
+) -> FloatArray:
+    """
+    Run the layer over one question's pairs, in their order: (pairs, inputs) → (pairs, outputs).
+
+    `tensors` have torch's names with the prefix "list.", for example "list.weight_ih_l0".
+    """
+    if kind == "none":
+        return pairs
+    layer = _lstm if kind.endswith("lstm") else _rnn
+    forward = layer(tensors, pairs, "")
+    if not kind.startswith("bi"):
+        return forward
+    return np.concatenate([forward, layer(tensors, pairs[::-1], "_reverse")[::-1]], axis=1)
+
+
+def list_layer_shapes(kind: ListLayerKind, inputs: int, hidden: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of the layer's tensors; `hidden` is the size of both directions together."""
+    if kind == "none":
+        return {}
+    bidirectional = kind.startswith("bi")
+    size = hidden // 2 if bidirectional else hidden
+    rows = 4 * size if kind.endswith("lstm") else size
+    shapes: dict[str, tuple[int, ...]] = {}
+    for direction in ("", "_reverse") if bidirectional else ("",):
+        shapes[f"list.weight_ih_l0{direction}"] = (rows, inputs)
+        shapes[f"list.weight_hh_l0{direction}"] = (rows, size)
+        shapes[f"list.bias_ih_l0{direction}"] = (rows,)
+        shapes[f"list.bias_hh_l0{direction}"] = (rows,)
+    return shapes
+
+
+def _rnn(tensors: Mapping[str, FloatArray], pairs: FloatArray, direction: str) -> FloatArray:
+    inputs, recurrent = _projected(tensors, pairs, direction)
+    state = np.zeros(recurrent.shape[1], np.float32)
+    states = np.empty((len(pairs), len(state)), np.float32)
+    for row, projected in enumerate(inputs):
+        state = states[row] = np.tanh(projected + recurrent @ state)
+    return states
+
+
+def _lstm(tensors: Mapping[str, FloatArray], pairs: FloatArray, direction: str) -> FloatArray:
+    inputs, recurrent = _projected(tensors, pairs, direction)
+    state = np.zeros(recurrent.shape[1], np.float32)
+    cell = np.zeros_like(state)
+    states = np.empty((len(pairs), len(state)), np.float32)
+    for row, projected in enumerate(inputs):
+        input_gate, forget_gate, content, output_gate = np.split(projected + recurrent @ state, 4)
+        cell = _sigmoid(forget_gate) * cell + _sigmoid(input_gate) * np.tanh(content)
+        state = states[row] = _sigmoid(output_gate) * np.tanh(cell)
+    return states
+
+
+def _projected(
+    tensors: Mapping[str, FloatArray], pairs: FloatArray, direction: str
+) -> tuple[FloatArray, FloatArray]:
+    """The input projection of all pairs at once, and the recurrent weights."""
+    bias = tensors[f"list.bias_ih_l0{direction}"] + tensors[f"list.bias_hh_l0{direction}"]
+    weight = tensors[f"list.weight_ih_l0{direction}"]
+    return pairs @ weight.T + bias, tensors[f"list.weight_hh_l0{direction}"]
+
+
+def _sigmoid(values: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * values)), np.float32)  # cannot overflow

@@ -10,6 +10,10 @@ from askline.errors import InputError, ModelError
 from askline.models.cascade_config import Adapter, CascadeConfig
 from askline.models.folder import ModelFolder
 
+from .reader_folders import folder
+
+__all__ = ["folder"]
+
 
 def run(*options: str | Path) -> Result:
     return CliRunner().invoke(reader, [str(option) for option in options], catch_exceptions=False)

@@ -44,9 +44,6 @@ from askline.training.cascade.context_training import (
 
 from ...engine.tiny_cascades import runtime_folder, tensors, tiny_config
 from ...engine.tiny_contexts import MARKER, PASSAGES, context_config
-from ..cascade.conftest import squad_file
-
-__all__ = ["squad_file"]
 
 TEXTS = (
     TrainingPassage(

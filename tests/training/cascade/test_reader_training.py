@@ -35,7 +35,9 @@ from askline.training.packing import TokenTable, pack
 
 from ...engine.tiny_cascades import CANDIDATES, QUESTION, runtime_folder, tensors
 from ...engine.tiny_cascades import tiny_config as tiny
-from .conftest import PAIRS
+from .reader_folders import PAIRS, folder
+
+__all__ = ["folder"]
 
 ADAPTER = Adapter(1, 4)
 TEXTS = [text for text in CANDIDATES if text]
