@@ -104,6 +104,11 @@ RUNS: dict[str, Run] = _runs(
         "sequential", "-m research.benchmarks.sequential --scores {scores} --ca {ca}", "10 min, CPU"
     ),
     Run(
+        "sequential_times",
+        "-m research.benchmarks.sequential --time --ca {ca}",
+        "2 min, CPU, quiet",
+    ),
+    Run(
         "phrase_extractor",
         "-m research.benchmarks.phrase_extractor --init {init} --data {data}",
         "2 min, one H200",
