@@ -76,7 +76,7 @@ RUNS: dict[str, Run] = _runs(
         "--work {work}",
         "20 min, one H200",
     ),
-    Run("calibration", "-m research.benchmarks.calibration --scores {work}", "10 s, CPU"),
+    Run("calibration", "-m research.benchmarks.calibration", "4 min, CPU"),
     Run(
         "cascade_training",
         "-m research.benchmarks.cascade_training {cascade_run}",
@@ -102,6 +102,11 @@ RUNS: dict[str, Run] = _runs(
     ),
     Run(
         "sequential", "-m research.benchmarks.sequential --scores {scores} --ca {ca}", "10 min, CPU"
+    ),
+    Run(
+        "sequential_times",
+        "-m research.benchmarks.sequential --time --ca {ca}",
+        "2 min, CPU, quiet",
     ),
     Run(
         "phrase_extractor",

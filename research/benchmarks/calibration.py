@@ -1,13 +1,11 @@
 """
-Calibration of the general transformer's scores, and its threshold for "no answer".
+Calibration of the cascade's logits at full depth, and its threshold for "no answer".
 
-    python -m research.benchmarks.calibration --scores DIR
-    python -m research.benchmarks.calibration --model DIR --data DIR --device cuda
+    ASKLINE_DATA=DIR python -m research.benchmarks.calibration [--model DIR] [--questions N]
 
-The first form takes the scores that `research.benchmarks.transformers` wrote to its work folder.
 Calibration and threshold are fitted on WikiQA dev and measured on SQuAD v2.0 dev; then fitted on
-one half of SQuAD v2.0 dev and measured on the other, both ways. Writes
-research/results/calibration.json.
+one half of SQuAD v2.0 dev and measured on the other, both ways. Without --model, the cascade that
+ships. Writes research/results/calibration.json.
 """
 
 from __future__ import annotations
@@ -21,6 +19,9 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
+import askline
+from askline import data
+from askline.engine.encoder import OnnxEncoder, load_encoder
 from askline.evaluation import (
     Abstention,
     IsotonicRegression,
@@ -29,9 +30,12 @@ from askline.evaluation import (
     choose_threshold,
     expected_calibration_error,
 )
+from askline.models.folder import ModelFolder
+from askline.types import QuestionSet
 
-from .common import save
+from .common import data_root, evenly, save
 
+SHIPPED = Path(askline.__file__).parent / "models" / "shipped" / "cascade"
 FITTED_ON, MEASURED_ON = "wikiqa:dev", "squad2:dev"
 Figures = dict[str, object]
 
@@ -43,11 +47,6 @@ class Scores:
     scores: NDArray[np.float64]
     labels: NDArray[np.bool_]
     sizes: NDArray[np.int64]
-
-    @classmethod
-    def load(cls, path: Path) -> Scores:
-        with np.load(path) as file:
-            return cls(file["scores"].astype(float), file["labels"], file["sizes"])
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -70,19 +69,18 @@ class Scores:
         return Scores(self.scores[rows], self.labels[rows], self.sizes[chosen])
 
 
-def scored(model: Path, root: Path, device: str) -> dict[str, Scores]:
-    from askline import data
-    from askline.training.transformer.cross_encoder_folder import load_network
-    from askline.training.transformer.pair_network import list_scores
-    from askline.training.transformer.pair_sets import encode_pairs
-
-    network, tokeniser = load_network(model)
-    found = {}
-    for name in (FITTED_ON, MEASURED_ON):
-        pairs = encode_pairs(data.load_dataset(name, root=root), tokeniser)
-        scores = np.concatenate(list(list_scores(network.to(device), pairs)))
-        found[name] = Scores(scores, pairs.labels > 0, np.diff(pairs.offsets))
-    return found
+def scored(encoder: OnnxEncoder, name: str, most: int | None) -> Scores:
+    """The logits of the last classifier; questions without candidates are left out."""
+    found = data.load_dataset(name, root=data_root())
+    kept = QuestionSet(name, tuple(question for question in found if question.candidates))
+    questions = evenly(kept, most).questions
+    logits = []
+    for question in questions:
+        run = encoder.begin(question.text, question.texts)
+        logits.append(run.advance(np.arange(len(question.texts)), encoder.depths[-1]))
+    labels = [each.is_answer for question in questions for each in question.candidates]
+    sizes = [len(question.candidates) for question in questions]
+    return Scores(np.concatenate(logits).astype(float), np.array(labels), np.array(sizes))
 
 
 def abstaining(fit: Scores, test: Scores) -> dict[str, float]:
@@ -169,21 +167,15 @@ def figures(found: dict[str, Scores]) -> Figures:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("--scores", type=Path, help="folder of the saved scores")
-    parser.add_argument("--model", type=Path, help="or a model folder to compute scores with")
-    parser.add_argument("--data", type=Path, help="and the folder of the datasets")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--model", type=Path, default=SHIPPED, help="an exported cascade")
+    parser.add_argument("--questions", type=int, help="maximum number of questions per set")
     options = parser.parse_args()
-    if options.scores:
-        names = (FITTED_ON, MEASURED_ON)
-        paths = {name: options.scores / f"scores-{name.replace(':', '-')}.npz" for name in names}
-        found = {name: Scores.load(path) for name, path in paths.items()}
-    else:
-        found = scored(options.model, options.data, options.device)
-    result = figures(found)
+    encoder = load_encoder(ModelFolder.open(options.model, kind="cascade"))
+    names = (FITTED_ON, MEASURED_ON)
+    result = figures({name: scored(encoder, name, options.questions) for name in names})
     for name, row in result.items():
         print(f"{name}: {row}")
-    print(f"Saved to {save('calibration', result)}")
+    print(f"Saved to {save('calibration', result, 'onnxruntime')}")
 
 
 if __name__ == "__main__":

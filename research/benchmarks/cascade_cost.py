@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import askline
 from askline import data
@@ -214,16 +215,46 @@ def _scheduled(name: str, schedule: Schedule, full: Trial, lists: CandidateLists
 def _row(name: str, trial: Trial, full: Trial, keeps: Sequence[Step], lists: CandidateLists) -> Row:
     apart = 100 * (trial.precision - full.precision)
     interval = bootstrap_interval(apart)
+    labels = ranked_labels(lists, keeps)
     return {
         "row": name,
         "P@1": round(100 * float(trial.precision.mean()), 2),
         "MAP": round(100 * float(trial.average_precision.mean()), 2),
+        "MRR": round(100 * float(reciprocal_ranks(labels).mean()), 2),
+        "nDCG@10": round(100 * float(ndcg(labels, 10).mean()), 2),
         "P@1 against full depth": round(float(apart.mean()), 2),
         "95 %": [round(interval.low, 2), round(interval.high, 2)],
         "token-layers": round(float(trial.cost.mean()), 4),
         "candidate-layers": round(_candidate_layers(keeps, lists), 4),
         "keeps": {str(step.depth): step.keep for step in keeps},
     }
+
+
+def ranked_labels(lists: CandidateLists, keeps: Sequence[Step]) -> NDArray[np.bool_]:
+    """(questions, count) the labels in the final order: what is dropped last comes first."""
+    rows = np.tile(np.arange(lists.count), (len(lists), 1))
+    dropped: list[NDArray[np.int64]] = []
+    for step in (*keeps, Step(lists.depths[-1], lists.count)):
+        by_depth = lists.ranks[lists.depths.index(step.depth)] if step.depth else lists.first_stage
+        assert by_depth is not None
+        order = np.argsort(np.take_along_axis(by_depth, rows, axis=1), axis=1, kind="stable")
+        rows = np.take_along_axis(rows, order, axis=1)
+        dropped.insert(0, rows[:, step.keep :])
+        rows = rows[:, : step.keep]
+    return np.take_along_axis(lists.labels, np.concatenate([rows, *dropped], axis=1), axis=1)
+
+
+def reciprocal_ranks(labels: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Of each question's first answer; 0 if it has none."""
+    return np.asarray(labels.any(axis=1) / (1 + labels.argmax(axis=1)), float)
+
+
+def ndcg(labels: NDArray[np.bool_], cut: int) -> NDArray[np.float64]:
+    """As trec_eval's ndcg_cut."""
+    gains = 1 / np.log2(np.arange(2, labels.shape[1] + 2))
+    gains[cut:] = 0
+    best = np.cumsum(gains)[np.maximum(1, labels.sum(axis=1)) - 1]
+    return np.asarray(labels @ gains / best, float)
 
 
 def _candidate_layers(keeps: Sequence[Step], lists: CandidateLists) -> float:

@@ -21,6 +21,8 @@ from askline.types import QuestionSet
 ROOT = Path(__file__).resolve().parents[2]
 PUBLISHED = ROOT / "research" / "results"
 """The result files behind published figures; written only from a tree without local changes."""
+ARCHIVED = ".git_archival.txt"
+"""`git archive` writes the commit into this file, for machines that get no clone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def environment(*packages: str) -> dict[str, Any]:
     """
     return {
         "time": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "commit": _git("rev-parse", "--short", "HEAD") + ("+" if _uncommitted() else ""),
+        "commit": _commit(),
         "cpu": _cpu(),
         "instructions": _instructions(),
         "cores": len(os.sched_getaffinity(0)),
@@ -130,8 +132,19 @@ def _uncommitted() -> str:
     return f"the working tree has uncommitted changes ({names}{more})"
 
 
+def _commit() -> str:
+    archived = ROOT / ARCHIVED
+    text = archived.read_text("utf-8").strip() if archived.is_file() else ""
+    if text and "$" not in text:  # in a clone it has git's placeholder
+        return text
+    return _git("rev-parse", "--short", "HEAD") + ("+" if _uncommitted() else "")
+
+
 def _git(*arguments: str) -> str:
-    done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    try:
+        done = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:  # git is not installed
+        return ""
     return done.stdout.rstrip("\n") if done.returncode == 0 else ""
 
 

@@ -1,17 +1,15 @@
 """
-Asking a corpus: recall, accuracy of the sentence, EM and F1 of the phrase, speed and size.
+Asking a corpus: recall, accuracy of the sentence, EM and F1 of the phrase, and speed.
 
     python -m research.benchmarks.corpus answers --rankers cosinet --timed 200 --write
-    python -m research.benchmarks.corpus indexing --megabytes 100 1000 --write
-    python -m research.benchmarks.corpus files --files 10000 --write
-    python -m research.benchmarks.corpus memory --megabytes 100 1000 --single 250
-    python -m research.benchmarks.corpus scale --sentences 10000 1000000 --write
+    python -m research.benchmarks.corpus scale --rankers cosinet --sentences 10000 1000000 --write
 
 `answers` takes every paragraph of a set as a document and asks each question of all of them; with
 --on wikiqa:SPLIT, every WikiQA document of all splits. SQuAD dev and WikiQA test are test sets:
-make choices on others, with --on squadshifts/new_wiki_v1.0.json. The other parts generate text
-from the set's sentences, each with its own number. With --folder DIR an interrupted run continues.
-Writes research/results/corpus_PART.json, for `answers` research/results/corpus_answers_SET.json.
+make choices on others, with --on squadshifts/new_wiki_v1.0.json. `scale` generates text from the
+set's sentences, each with its own number, and measures milliseconds per question by the size of the
+corpus. With --folder DIR an interrupted run continues. Writes research/results/corpus_scale.json,
+for `answers` research/results/corpus_answers_SET.json.
 """
 
 from __future__ import annotations
@@ -19,14 +17,18 @@ from __future__ import annotations
 import argparse
 import signal
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from askline.corpus import Corpus
 from askline.evaluation import markdown_table
 
 from .common import save
 from .corpus_answers import answers, slug
-from .corpus_sizes import folder_of_files, indexing, memory, scale
+from .corpus_library import library, made_files, sentences_of
 
 SQUAD_DEV = "squad/dev-v1.1.json"
 
@@ -43,14 +45,41 @@ def measured(given: argparse.Namespace, folder: Path) -> dict[str, Any]:
             reader=given.reader,
             phrases=given.phrases,
         )
-    if given.what == "indexing":
-        return indexing(given.on, given.megabytes, folder)
-    if given.what == "memory":
-        return memory(given.on, given.megabytes, given.single, folder)
-    if given.what == "files":
-        return folder_of_files(given.on, given.files, folder)
     spec = next(iter(given.rankers), None)
     return scale(given.on, given.sentences, spec, given.questions, folder)
+
+
+def scale(
+    on: str, sizes: Sequence[int], spec: str | None, limit: int | None, folder: Path
+) -> dict[str, Any]:
+    """Milliseconds per question in corpora of different sizes, measured in turn."""
+    documents, questions = library(on, limit or 200)
+    sentences = sentences_of(documents)
+    average = sum(map(len, sentences)) / len(sentences) + 12
+    corpora = []
+    for size in sizes:
+        place = folder / f"scale-{size}"
+        made_files(sentences, place / "pages", int(size * average))
+        corpus = Corpus.open(place / "index", ranker=spec)
+        corpus.add(place / "pages")
+        corpus.ask(questions[0].text)
+        corpora.append(corpus)
+    said = [[corpus.ask(each.text) for corpus in corpora] for each in questions]
+    rows = []
+    for corpus, replies in zip(corpora, zip(*said, strict=True), strict=True):
+        whole = 1000 * np.array([each.seconds for each in replies])
+        first = 1000 * np.array([each.stages[0].seconds for each in replies])
+        p50, p95 = np.percentile(whole, [50, 95])
+        rows.append(
+            {
+                "sentences": corpus.status().sentences,
+                "ms p50": round(float(p50), 2),
+                "p95": round(float(p95), 2),
+                "retrieval p50": round(float(np.median(first)), 2),
+            }
+        )
+        corpus.close()
+    return {"ranker": spec, "questions": len(questions), "scale": rows}
 
 
 def show(figures: dict[str, Any]) -> None:
@@ -66,7 +95,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("what", choices=["answers", "files", "indexing", "memory", "scale"])
+    parser.add_argument("what", choices=["answers", "scale"])
     parser.add_argument(
         "--on",
         default=SQUAD_DEV,
@@ -86,11 +115,6 @@ def arguments() -> argparse.Namespace:
         "--questions", type=int, help="number of questions, sampled with a fixed seed"
     )
     parser.add_argument("--timed", type=int, default=0, help="number of timed questions")
-    parser.add_argument("--megabytes", type=float, nargs="+", default=[10.0])
-    parser.add_argument(
-        "--single", type=float, nargs="*", default=[], help="sizes in MB of single files"
-    )
-    parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--sentences", type=int, nargs="+", default=[10_000])
     parser.add_argument("--folder", type=Path, help="keep files, and continue an interrupted run")
     parser.add_argument("--write", action="store_true", help="save the figures to research/results")

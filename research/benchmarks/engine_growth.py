@@ -1,14 +1,12 @@
 """
-Time and memory by the number of candidates, from 10 to 5,000, and the time to the first answer.
+Time and memory by the number of candidates, from 10 to 5,000.
 
     python -m research.benchmarks.engine_growth DIR [--ways all …] [--counts 10 50 …] [--plot FILE]
-    python -m research.benchmarks.engine_growth DIR --start
 
 DIR is an exported model folder. Each count is measured in its own process, so that memory is not
 shared. Ways: `all` runs every candidate to full depth, `cascade` uses the folder's schedule,
-`alpha=0.5` drops half after each classifier, and any other text is the spec of a ranker. With
-`--start`, `askline rank` is started five times; the best time counts. Writes
-research/results/engine_growth.json, or research/results/engine_start.json with `--start`.
+`alpha=0.5` drops half after each classifier, and any other text is the spec of a ranker. Writes
+research/results/engine_growth.json.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ import json
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +33,9 @@ def main() -> None:
     parser.add_argument("--ways", nargs="+", default=["cascade", "all"])
     parser.add_argument("--one", nargs=2, metavar=("COUNT", "WAY"), help=argparse.SUPPRESS)
     parser.add_argument("--plot", type=Path, help="draw the times into this file")
-    parser.add_argument("--start", action="store_true", help="measure the time to the first answer")
     given = parser.parse_args()
     if given.one:
         print(json.dumps(_one(given.folder, int(given.one[0]), given.one[1])))
-        return
-    if given.start:
-        _start(given.folder)
         return
     rows: dict[str, dict[str, Any]] = {}
     print(f"{'way':<24} {'candidates':>10} {'ms':>9} {'processor ms':>13} {'MB resident':>12}")
@@ -95,41 +88,6 @@ def _one(folder: str, count: int, way: str) -> dict[str, float]:
         "MB": round(peak, 1),
         "MB before": round(idle, 1),
     }
-
-
-LINES = "Emma is a novel.\nJane Austen wrote Emma.\nIt appeared in 1815.\n"
-STARTS = 5
-
-
-def _start(folder: str) -> None:
-    """Seconds from the start of the process to the answer, wall clock and processor time."""
-    commands = {
-        "cascade": ["rank", "Who wrote Emma?", "--ranker", f"cascade('{folder}')"],
-        "askline --version": ["--version"],
-    }
-    figures = {name: _best_start(own) for name, own in commands.items()}
-    for name, row in figures.items():
-        print(f"{name:<18} {row['seconds']:.2f} s, {row['processor seconds']:.2f} s of processor")
-    save("engine_start", figures, "onnxruntime")
-
-
-def _best_start(arguments: list[str]) -> dict[str, float]:
-    program = "from askline.cli import main; main()"
-    walls, processors = [], []
-    for _ in range(STARTS):
-        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-c", program, *arguments],
-            cwd=ROOT,
-            input=LINES,
-            text=True,
-            capture_output=True,
-            check=True,
-        )
-        walls.append(time.perf_counter() - start)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        processors.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    return {"seconds": round(min(walls), 3), "processor seconds": round(min(processors), 3)}
 
 
 def _list(count: int) -> tuple[str, list[str]]:

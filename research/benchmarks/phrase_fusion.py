@@ -56,7 +56,7 @@ class Remembering:
             self._known[question, k] = self._retriever.retrieve(question, k)
         return self._known[question, k]
 
-    def neighbors(self, _: RetrievedSentence) -> tuple[str, str]:
+    def neighbors(self, _: RetrievedSentence, _count: int = 1) -> tuple[str, str]:
         return "", ""
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 P@1 of the cascade at full depth, by the number of candidates that a first stage keeps.
 
     ASKLINE_DATA=DIR python -m research.benchmarks.sequential --scores DIR [--ca FOLDER]
+    ASKLINE_DATA=DIR python -m research.benchmarks.sequential --time [--ca FOLDER]
 
 Tables 4 and 5 and Figure 2 of the Sequential rerankers, on WikiQA test padded to 400 and to 1,300
 candidates. DIR holds the cascade's score tables (`research.benchmarks.cascade_cost` makes them);
@@ -12,14 +13,18 @@ is trained in twenty minutes on two cores by
     askline train compare-aggregate --on squadshifts:train --epochs 1 --out START
     askline train compare-aggregate --on wikiqa:train --dev wikiqa:dev --init START --out FOLDER
 
-Writes research/results/sequential.json.
+Writes research/results/sequential.json. `--time` needs a machine without other work: it measures
+seconds per question with the cascade at full depth behind each first stage, all rankers in turn,
+and writes research/results/sequential_times.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -33,10 +38,14 @@ from askline.types import Question
 
 from . import common
 from .cascade_cost import questions
+from .common import evenly
 
 FIRST = ("jaccard", "bm25", "idf-overlap", "cosinet")
 KEEPS = (1, 2, 5, 10, 20, 50, 100, 200, 400)
 SET = "wikiqa:test"
+TIMED = {400: 12, 1_300: 6}
+"""Timed questions by candidates, at even steps."""
+TIMED_KEEPS = (100, 20)
 Row = dict[str, Any]
 
 
@@ -82,16 +91,50 @@ def on_all(table: ScoreTable, every: int = 1) -> Row:
     return {"questions": len(right), **_row(np.array(right))}
 
 
+def times(rankers: Mapping[str, Ranker], most: int | None = None) -> Row:
+    """Median seconds per question: the cascade on all candidates, and behind each first stage."""
+    cascade = askline.Cascade.load()
+    full = askline.Cascade.load(depth=cascade.encoder.depths[-1])
+    ways: dict[tuple[str, str], Ranker] = {("all", "all"): full}
+    ways |= {
+        (name, str(keep)): first % keep >> full
+        for name, first in rankers.items()
+        for keep in TIMED_KEEPS
+    }
+    figures: Row = {}
+    for pad, count in TIMED.items():
+        some = evenly(questions(SET, pad), min(count, most or count)).questions
+        taken: dict[tuple[str, str], list[float]] = {way: [] for way in ways}
+        for question in (some[0], *some):  # the first question warms up
+            for way, ranker in ways.items():
+                begun = time.perf_counter()
+                ranker.rank(question.text, question.texts)
+                taken[way].append(time.perf_counter() - begun)
+        rows: Row = {"questions": len(some)}
+        for (name, keep), seconds in taken.items():
+            rows.setdefault(name, {})[keep] = round(median(seconds[1:]), 4)
+        print(pad, rows, flush=True)
+        figures[f"{SET} padded to {pad}"] = rows
+    return figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("--scores", type=Path, required=True, help="folder of score tables")
+    parser.add_argument("--scores", type=Path, help="folder of score tables")
     parser.add_argument("--ca", metavar="FOLDER", help="a Compare-Aggregate model to compare")
+    parser.add_argument("--time", action="store_true", help="measure seconds per question instead")
+    parser.add_argument("--questions", type=int, help="with --time: maximum number per length")
     options = parser.parse_args()
     rankers: dict[str, Ranker] = {name: askline.load(name) for name in FIRST}
     if options.ca:
         from askline.rankers.compare_aggregate import CompareAggregate
 
         rankers["compare-aggregate"] = CompareAggregate.load(options.ca)
+    if options.time:
+        print(f"Saved to {common.save('sequential_times', times(rankers, options.questions))}")
+        return
+    if options.scores is None:
+        raise SystemExit("--scores is needed without --time.")
     figures: Row = {}
     for pad in (400, 1_300):
         path = options.scores / f"scores.{SET.replace(':', '_')}.{pad}.npz"

@@ -8,7 +8,6 @@ from .row_mapping import (
     NO_GPD,
     OTHER_SYSTEM,
     Absent,
-    Empty,
     ExtraRow,
     Measured,
     RowSource,
@@ -24,8 +23,6 @@ _NO_LARGE = Absent(
     "no encoder of that size was trained: weights of BERT-large, which were not available, would "
     "fill the row"
 )
-_QUIET = Empty("a timing on a machine without other work would fill it")
-_CA_QUIET = Empty("a timing of CA with its weights on a machine without other work would fill it")
 _SELECTOR = "the cascade at full depth, ten layers and 29.8 M parameters, in place of BERT-base"
 _CA = "; CA is trained on SQuADShifts, then on WikiQA"
 _THIRD = "; on every third question, for which the figure with all candidates differs"
@@ -59,22 +56,24 @@ def _third(count: int) -> JsonPath:
     return json_path("sequential", *own, "P@1", interval=(*own, "95 %"))
 
 
-def _seconds(spec: str, count: int) -> JsonPath:
-    chosen = {"system": spec, "candidates": count}
-    return json_path("peers", "rows", chosen, "ms p50", scale=0.001)
+def _seconds(first: str, keep: int | str, count: int) -> JsonPath:
+    return json_path("sequential_times", _padded(count), first, str(keep))
+
+
+_RUNS = "sequential sequential_times"
 
 
 def _table(count: int) -> dict[str, RowSource]:
     note = f"other data; {_SELECTOR}; seconds are of two CPU cores, the paper's of a V100"
     return {
         "BERT-base after Jaccard": Measured(
-            (after("jaccard", 100, count), _seconds("jaccard % 100 >> cascade", count)), note
+            (after("jaccard", 100, count), _seconds("jaccard", 100, count)), note
         ),
         "BERT-base after CA": Measured(
-            (after("compare-aggregate", 100, count), _CA_QUIET),
+            (after("compare-aggregate", 100, count), _seconds("compare-aggregate", 100, count)),
             note + _CA + (_THIRD if count > 400 else ""),
         ),
-        "BERT-base on all": Measured((_all(count), _seconds("cascade, full depth", count)), note),
+        "BERT-base on all": Measured((_all(count), _seconds("all", "all", count)), note),
     }
 
 
@@ -93,7 +92,7 @@ def _extras(count: int) -> tuple[ExtraRow, ...]:
         *(
             ExtraRow(
                 f"after {name}, {keep} kept",
-                Measured((after(spec, keep, count), _QUIET), _SELECTOR),
+                Measured((after(spec, keep, count), _seconds(spec, keep, count)), _SELECTOR, _RUNS),
             )
             for name, spec in named.items()
             for keep in (100, 20)
@@ -153,13 +152,13 @@ TABLES: dict[str, TableMapping] = {
         | dict.fromkeys(
             ("BERT-large after Jaccard", "BERT-large after CA", "BERT-large on all"), _NO_LARGE
         ),
-        run="sequential",
+        run=_RUNS,
         replacement="WikiQA test padded to 400 candidates replaces ASNQ",
         extras=_extras(400),
     ),
     "sequential-5": TableMapping(
         _table(1300),
-        run="sequential",
+        run=_RUNS,
         replacement="WikiQA test padded to 1,300 candidates replaces ASNQ++",
         extras=_extras(1300),
     ),

@@ -10,6 +10,16 @@ import pytest
 
 from research.benchmarks import common
 
+REPOSITORY = common.ROOT
+
+
+def _commit_all(root: Path) -> None:
+    for command in (
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "All"],
+    ):
+        subprocess.run(["git", *command], cwd=root, check=True)
+
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -17,12 +27,8 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     root = tmp_path / "clone"
     (root / "research" / "results").mkdir(parents=True)
     (root / "code.py").write_text("x = 1\n")
-    for command in (
-        ["init", "-q"],
-        ["add", "."],
-        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "Start"],
-    ):
-        subprocess.run(["git", *command], cwd=root, check=True)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    _commit_all(root)
     monkeypatch.setattr(common, "ROOT", root)
     monkeypatch.setattr(common, "PUBLISHED", root / "research" / "results")
     monkeypatch.delenv("ASKLINE_RESULTS", raising=False)
@@ -76,6 +82,24 @@ def test_a_benchmark_can_save_after_each_row(clone: Path) -> None:
     common.save("x", {"rows": [1, 2]})
     assert common.load("x")["rows"] == [1, 2]
     assert common.load_or_empty("y") == {}
+
+
+def test_an_archive_records_the_commit_that_it_was_made_of(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (".gitattributes", common.ARCHIVED):
+        (clone / name).write_text((REPOSITORY / name).read_text("utf-8"))
+    _commit_all(clone)
+    archive = tmp_path / "archive"
+    archive.mkdir()
+    packed = subprocess.run(["git", "archive", "HEAD"], cwd=clone, capture_output=True, check=True)
+    subprocess.run(["tar", "x"], cwd=archive, input=packed.stdout, check=True)
+    head = common.environment()["commit"]
+    assert head
+    assert not head.endswith("+")
+    monkeypatch.setattr(common, "ROOT", archive)
+    monkeypatch.setenv("PATH", "")
+    assert common.environment()["commit"] == head
 
 
 def test_outside_a_clone_nothing_is_published(
