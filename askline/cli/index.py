@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -145,6 +146,8 @@ def index(
         raise click.UsageError("--shards needs PATHs, and no --watch, --remove or --verify.")
     if processes is not None and shards is None:
         raise click.UsageError("--processes needs --shards N.")
+    if not remove:
+        _check_paths(paths)
     if model:
         from ..corpus.corpus_phrases import load_phrase_model
 
@@ -182,6 +185,15 @@ def index(
     _check_report(report, paths)
     if report.problems or not is_complete:
         click.get_current_context().exit(EXIT_SOME_UNREADABLE)
+
+
+def _check_paths(paths: tuple[str, ...]) -> None:
+    """InputError if no path exists, before an index is created."""
+    if paths and not any(
+        path == "-" or os.path.lexists(os.path.expanduser(path)) for path in paths
+    ):
+        what = "path" if len(paths) == 1 else "paths"
+        raise InputError(f"No file or folder {', '.join(paths)}. Check the {what}.")
 
 
 def _total_bytes(paths: tuple[str, ...], reading: ReadingOptions) -> int:

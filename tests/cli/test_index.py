@@ -178,6 +178,14 @@ def test_index_keeps_phrases_up_to_date(run: Run, notes: Path, phrase_model: Pat
     assert both["stages"][0]["ranker"] == "(passages + phrases) % 100"
 
 
+def test_index_of_missing_paths_creates_nothing(run: Run, notes: Path) -> None:
+    result = run("index", "absent", "gone.txt", "--out", "i")
+    assert result.exit_code == 2
+    assert "No file or folder absent, gone.txt. Check the paths." in result.stderr
+    assert not Path("i").exists()
+    assert run("index", "absent", str(notes), "--out", "i").exit_code == 3  # one of them exists
+
+
 def test_index_refuses_a_missing_phrase_model_before_reading(run: Run, notes: Path) -> None:
     assert notes.is_dir()
     result = run("index", "notes", "--out", "i", "--phrase-model", "nowhere")
