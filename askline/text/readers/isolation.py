@@ -15,6 +15,7 @@ and nothing else.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import math
 import os
@@ -603,6 +604,9 @@ def run_reader(
     requests = sys.stdin.buffer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the parent, which ends the child
     _limit_memory(megabytes)
+    # What a file needs is freed by reference counts; frequent collections only look at it.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     results.write(_READY)
     results.flush()
     while True:
