@@ -209,7 +209,7 @@ def measure_index(
     make_notes(notes, files)
     written = _disk_bytes_per_second(work)
     found: dict[str, Any] = {"disk, MB written per second": round(written / 1e6)}
-    for label, folder, times in (("large", large, 1), ("notes", notes, rounds)):
+    for label, folder in (("large", large), ("notes", notes)):
 
         def index(name: str, tree: Path, own: Path = folder) -> Run:
             target = work / f"index-{name}"
@@ -219,7 +219,7 @@ def measure_index(
         def again(name: str, tree: Path, own: Path = folder) -> Run:
             return _run(tree, ["-c", INDEX, str(own), str(work / f"index-{name}")])
 
-        found[label] = _compared(_in_turns(trees, times, index))
+        found[label] = _compared(_in_turns(trees, rounds, index))
         found[f"{label}, unchanged"] = _compared(_in_turns(trees, rounds, again))
         if label == "large":
             for name in trees:
