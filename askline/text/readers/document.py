@@ -480,6 +480,7 @@ class _Splitter:
     def split(self) -> Sentences:
         parts = iter(self._document.parts)
         part = next(parts, None)
+        text = self._text
         for blocks in _group_rows(self._document.blocks):
             start, end, kind, level = blocks[0]
             while part is not None and start >= part.start:
@@ -493,7 +494,9 @@ class _Splitter:
             if kind == "heading":
                 self._heading(start, end, level or 1)
             elif (kind == "code" and self._has_prose) or (
-                kind in ("item", "text") and self._is_statement(start, end)
+                kind in ("item", "text")
+                and (self._has_redirections or text[end - 1] == ";" or text[start] in "$#")
+                and self._is_statement(start, end)
             ):
                 self._update_context(self._lead_in())
                 for first, last in _chunks(self._text, start, end, _CODE_CHARACTERS):
@@ -503,7 +506,7 @@ class _Splitter:
                 self._introduces_next = False
             elif kind in _TABLE_KINDS:
                 self._row(blocks)
-            elif self._continues(blocks[0]):
+            elif (text[start] == ")" or text[start].islower()) and self._continues(blocks[0]):
                 first = len(self._found) - 2
                 self._paragraph(blocks[0])
                 if len(self._found) > first + 2:
@@ -537,14 +540,11 @@ class _Splitter:
         that does not start a sentence.
         """
         text, start = self._text, block.start
-        closes = text[start] == ")"
-        if not (closes or text[start].islower()):
-            return False
         if not (above := self._found.ends_with_code()):
             return False
         first, end, code, code_end = above
         mark = text[end - 1]
-        if closes and text.rfind("(", first, end) > text.rfind(")", first, end):
+        if text[start] == ")" and text.rfind("(", first, end) > text.rfind(")", first, end):
             return start - first <= _MAX_JOINED_CHARACTERS
         is_open = mark == "," or mark.isalnum()
         is_text = block.kind == "text" and self._document.kind != "source"
@@ -633,7 +633,7 @@ class _Splitter:
         if first:
             self._update_context(" ".join(self._text[row[0].start : row[0].end].split()))
         for block in row[first:]:
-            if self._says_nothing(block):
+            if block.end - block.start < _CONNECTIVE_CHARACTERS and self._says_nothing(block):
                 continue
             for bounds in self._bounds(block.start, block.end):
                 self._found.extend(bounds, "cell", self._context)
@@ -641,7 +641,7 @@ class _Splitter:
 
     def _paragraph(self, block: TextBlock) -> None:
         """The sentences of a paragraph or a list item."""
-        if self._says_nothing(block):
+        if block.end - block.start < _CONNECTIVE_CHARACTERS and self._says_nothing(block):
             return
         if self._document.kind == "log" and block.end - block.start <= _MAX_LINE_CHARACTERS:
             self._whole(block.start, block.end, "sentence")
@@ -719,18 +719,13 @@ class _Splitter:
         return text.find(colon, start, end) >= 0 or text.find(wide_colon, start, end) >= 0
 
     def _is_statement(self, start: int, end: int) -> bool:
-        """Whether a paragraph or an item is one statement of a program."""
+        """Whether a paragraph or an item with marks of one is one statement of a program."""
         text = self._text
-        return (
-            (text[end - 1] == ";" or text[start] in "$#" or self._has_redirections)
-            and end - start <= _MAX_STATEMENT_CHARACTERS
-            and _STATEMENT.fullmatch(text, start, end) is not None
-        )
+        is_short = end - start <= _MAX_STATEMENT_CHARACTERS
+        return is_short and _STATEMENT.fullmatch(text, start, end) is not None
 
     def _says_nothing(self, block: TextBlock) -> bool:
-        start, end = block.start, block.end
-        is_short = end - start < _CONNECTIVE_CHARACTERS
-        return is_short and _CONNECTIVE.fullmatch(self._text, start, end) is not None
+        return _CONNECTIVE.fullmatch(self._text, block.start, block.end) is not None
 
     def _below_question(self) -> bool:
         return bool(self._path) and self._path[-1][1].endswith("?")

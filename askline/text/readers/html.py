@@ -16,7 +16,7 @@ from functools import cache
 from html import unescape
 
 from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
-from .html_furniture import is_furniture, is_furniture_text, may_be_furniture
+from .html_furniture import FURNITURE_ELEMENTS, is_furniture, is_furniture_text
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
@@ -86,7 +86,11 @@ def _read_page(source: str, *, keep_furniture: bool) -> _Page:
             start, end = token.span()
             if start > position:
                 page.add_text(source[position:start], position)
-            page.add_token(token)
+            kind = token.lastgroup
+            if kind == "name":
+                page.add_tag(token)
+            elif kind == "body":
+                page.add_element(token)
             position = end
             if page.position > position:  # behind an element that is not read
                 break
@@ -207,7 +211,8 @@ class _Page:
             self.builder.add(text, at, at + len(text))
             self._update_bounds(text)
             return
-        if not text.isprintable():  # it may have other white space than spaces
+        # Faster than a pattern, and than translating all texts.
+        if "\n" in text or "\t" in text or "\r" in text or "\f" in text:
             text = text.translate(_TO_SPACES)
         if "  " not in text:
             self._add_words(text, at)
@@ -228,12 +233,9 @@ class _Page:
             self.builder.add(text, at, at + len(text))
             self._update_bounds(text)
 
-    def add_token(self, token: re.Match[str]) -> None:
-        """Handle a tag, an element without markup inside, or a comment."""
-        kind = token.lastgroup
-        if kind == "name":
-            self._add_tag(token)
-        elif kind == "body" and token["raw"].lower() == "title":
+    def add_element(self, token: re.Match[str]) -> None:
+        """Handle an element without markup inside."""
+        if token["raw"].lower() == "title":
             self.title = self.title or _plain_title(token["body"])
 
     def end_block(self, at: int) -> None:
@@ -314,14 +316,16 @@ class _Page:
                     self._short_outside += text
         self._after_space = text[-1].isspace() and text[-1] != "\xa0"
 
-    def _add_tag(self, token: re.Match[str]) -> None:
-        name, closes = token["name"].lower(), bool(token["close"])
+    def add_tag(self, token: re.Match[str]) -> None:
+        """Handle a tag."""
+        close, name = token.group("close", "name")
+        closes, name = bool(close), name.lower()
         if name in _SKIPPED_ELEMENTS and not closes:
             if not (name == "svg" and token[0].endswith("/>")):
                 self._skip(name, token.end())
         elif (
             not closes
-            and may_be_furniture(name)
+            and name in FURNITURE_ELEMENTS
             and not self._keep_furniture
             and not token[0].endswith("/>")  # of XHTML: it has no content
             and is_furniture(name, token[0], self._source, token.end())

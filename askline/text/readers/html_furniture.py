@@ -13,15 +13,16 @@ from functools import lru_cache
 from typing import Literal
 
 __all__ = [
+    "FURNITURE_ELEMENTS",
     "is_furniture",
     "is_furniture_text",
-    "may_be_furniture",
 ]
 
-_CONTAINERS = frozenset(
+FURNITURE_ELEMENTS = frozenset(
     """div nav aside header footer section ul ol dl table form button dialog details span a
     template sup""".split()
 )
+"""Elements that can be furniture."""
 _ATTRIBUTE = re.compile(
     r"""\s(?P<name>class|id|role|aria-hidden|style|hidden|epub:type)
     (?:\s*=\s*(?: "(?P<double>[^"]*)" | '(?P<single>[^']*)' | (?P<bare>[^\s"'>]+) )
@@ -79,11 +80,6 @@ _PHRASES = re.compile(
     | (?:accept|reject)\ (?:all\ )?cookies[\W_]*""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-
-
-def may_be_furniture(name: str) -> bool:
-    """Whether elements of this name can be furniture."""
-    return name in _CONTAINERS
 
 
 def is_furniture(name: str, tag: str, source: str, end: int) -> bool:

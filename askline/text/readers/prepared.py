@@ -8,9 +8,8 @@ and not sentence by sentence. The process that writes the index only stores the 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import repeat
+from math import inf
 from typing import NamedTuple, Protocol
 
 from ...errors import Problem
@@ -127,10 +126,6 @@ def prepare_file(document: ParsedDocument, sentences: Sentences) -> PreparedFile
         places, original_ends = segments.spans(starts, ends)
         if document.encoding is not None:
             starts, ends = places, original_ends
-    lines = document.starts.tolist()
-    numbers = list(map(bisect_right, repeat(lines), places))
-    if not lines or lines[0] > 0:
-        numbers = [max(number, 1) for number in numbers]
     distinct: dict[Context, int] = {NO_CONTEXT: 0}
     clean = _replace_surrogates
     known: dict[SentenceContext, int] = {}  # sections come back to the heading above them
@@ -145,7 +140,7 @@ def prepare_file(document: ParsedDocument, sentences: Sentences) -> PreparedFile
     columns = SentenceColumns(
         array("I", starts),
         array("I", ends),
-        array("I", numbers),
+        array("I", _line_numbers(document.starts.tolist(), places)),
         bytes(kinds),
         list(distinct),
         array("I", map(own.__getitem__, context_of)),
@@ -164,6 +159,20 @@ def prepare_file(document: ParsedDocument, sentences: Sentences) -> PreparedFile
         columns.to_blocks(),
         _prepare_passages(title, columns),
     )
+
+
+def _line_numbers(lines: list[int], places: Iterable[int]) -> list[int]:
+    """The lines, from 1, of places in order; several times as fast as bisection."""
+    numbers = []
+    number = 0
+    following = iter(lines)
+    next_line = next(following, inf)
+    for place in places:
+        while next_line <= place:
+            number += 1
+            next_line = next(following, inf)
+        numbers.append(number or 1)
+    return numbers
 
 
 def _row_record(document: ParsedDocument, part: DocumentPart) -> RowRecord:
@@ -207,21 +216,19 @@ def passage_ranges(sentences: Iterable[tuple[int, Hashable, int]]) -> Iterator[t
     first, size, open_section, has_text = -1, 0, None, False
     at = -1
     for at, (kind, section, length) in enumerate(sentences):
-        is_heading = kind in HEADING_KINDS
-        if first >= 0 and (
-            is_heading or section != open_section or size + length > PASSAGE_CHARACTERS
-        ):
+        if kind in HEADING_KINDS:
             if has_text:
                 yield first, at - 1
-            first = -1
-        if is_heading:
+            first, has_text = -1, False
             continue
-        if first < 0:
-            first, size, open_section, has_text = at, 0, section, False
         size += length
-        if kind != CODE_KIND:
+        if first < 0 or size > PASSAGE_CHARACTERS or section != open_section:
+            if has_text:
+                yield first, at - 1
+            first, size, open_section, has_text = at, length, section, kind != CODE_KIND
+        elif kind != CODE_KIND:
             has_text = True
-    if first >= 0 and has_text:
+    if has_text:
         yield first, at
 
 
