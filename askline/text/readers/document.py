@@ -533,11 +533,11 @@ class _Splitter:
 
     def _continues(self, block: TextBlock) -> bool:
         """
-        Whether a block starts with the rest of a sentence that has an example of code in it.
+        Whether a block that starts in lowercase or with a bracket is the rest of a sentence.
 
-        A sentence without a mark at its end goes on in the next paragraph with any word in
-        lowercase, or with the bracket that closes one in it. Behind a colon, the word must be one
-        that does not start a sentence.
+        The sentence has an example of code in it. Without a mark at its end it goes on in the next
+        paragraph with any word in lowercase, or with the bracket that closes one in it. Behind a
+        colon, the word must be one that does not start a sentence.
         """
         text, start = self._text, block.start
         if not (above := self._found.ends_with_code()):
@@ -633,7 +633,7 @@ class _Splitter:
         if first:
             self._update_context(" ".join(self._text[row[0].start : row[0].end].split()))
         for block in row[first:]:
-            if block.end - block.start < _CONNECTIVE_CHARACTERS and self._says_nothing(block):
+            if self._says_nothing(block):
                 continue
             for bounds in self._bounds(block.start, block.end):
                 self._found.extend(bounds, "cell", self._context)
@@ -641,7 +641,7 @@ class _Splitter:
 
     def _paragraph(self, block: TextBlock) -> None:
         """The sentences of a paragraph or a list item."""
-        if block.end - block.start < _CONNECTIVE_CHARACTERS and self._says_nothing(block):
+        if self._says_nothing(block):
             return
         if self._document.kind == "log" and block.end - block.start <= _MAX_LINE_CHARACTERS:
             self._whole(block.start, block.end, "sentence")
@@ -725,7 +725,10 @@ class _Splitter:
         return is_short and _STATEMENT.fullmatch(text, start, end) is not None
 
     def _says_nothing(self, block: TextBlock) -> bool:
-        return _CONNECTIVE.fullmatch(self._text, block.start, block.end) is not None
+        """Whether a block is a connective such as `or`."""
+        start, end, _, _ = block
+        is_short = end - start < _CONNECTIVE_CHARACTERS
+        return is_short and _CONNECTIVE.fullmatch(self._text, start, end) is not None
 
     def _below_question(self) -> bool:
         return bool(self._path) and self._path[-1][1].endswith("?")
