@@ -24,7 +24,7 @@ _NO_LARGE = Absent(
     "fill the row"
 )
 _SELECTOR = "the cascade at full depth, ten layers and 29.8 M parameters, in place of BERT-base"
-_CA = "; CA is trained on SQuADShifts, then on WikiQA"
+_CA = "; CA is trained on SQuADShifts, then on WikiQA, with the vectors that ship"
 _FIRST = {
     "Jaccard": "jaccard",
     "BM25": "bm25",
