@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
-from string import ascii_uppercase
 from typing import Literal
 
 __all__ = [
@@ -102,7 +101,6 @@ _MARK = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_PLAIN_ENDS = frozenset(f". {capital}" for capital in ascii_uppercase)
 _ANY_MARK = re.compile(r"[.!?…؟۔।॥።։。！？｡]")
 _OTHER_ASCII_MARKS = "!?"
 _OTHER_MARKS = "!?…؟۔।॥።։。！？｡"
@@ -158,9 +156,9 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
         at = next_mark(start, end)
         while at >= 0:
             # The usual end of a sentence is decided here, because the pattern takes much longer.
-            ahead = text[at : at + 3]
             if (
-                (ahead in _PLAIN_ENDS or (ahead[:2] == ". " and ahead[2:].isupper()))
+                text[at : at + 2] == ". "
+                and text[at + 2 : at + 3].isupper()
                 and at - start > _WORD_LOOKBACK
                 and at + 2 < end
                 and _is_plain_word(text[at - _WORD_LOOKBACK : at].rpartition(" ")[2])
@@ -172,8 +170,8 @@ def split_sentences(text: str) -> list[tuple[int, int]]:
                 start, begin = at + 1, at + 2
                 at = next_mark(start, end)
                 continue
-            following = ahead[1:2]
-            if ahead[0] == "." and following.isalnum() and not following.isupper():
+            following = text[at + 1 : at + 2]
+            if text[at] == "." and following.isalnum() and not following.isupper():
                 at = next_mark(at + 1, end)  # `3.14`, `example.com`
                 continue
             if end - at < _SHORT_REST and not text[at + 1 : end].strip():

@@ -50,7 +50,8 @@ STOP_WORDS = frozenset(
 
 _UNSPACED_SCRIPTS = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _WORD = re.compile(rf"[{_UNSPACED_SCRIPTS}]|[^\W{_UNSPACED_SCRIPTS}]+")
-# For ASCII the rule is one table lookup per character: four times as fast as the pattern.
+# For ASCII the rule is one table lookup per byte: five times as fast as the pattern. A table for
+# bytes has 256 entries.
 _ASCII_TABLE = bytes(
     ord(chr(code).lower() if chr(code).isalnum() or code == ord("_") else " ")
     for code in range(128)
@@ -60,23 +61,22 @@ _ASCII_TABLE = bytes(
 def split_words(text: str) -> list[str]:
     """The words of a text in order, with repetitions."""
     if text.isascii():
-        return _spaced_ascii(text).split()
+        return _spaced(text).split()
     return _WORD.findall(normalize(text))
 
 
 def spaced_words(text: str) -> str:
     """The words of a text in order, separated by white space; faster than `split_words`."""
     if text.isascii():
-        return _spaced_ascii(text)
-    # Line by line: most lines are pure ASCII, which is split three times as fast.
-    return " ".join(
-        _spaced_ascii(line) if line.isascii() else " ".join(_WORD.findall(normalize(line)))
-        for line in text.splitlines()
-    )
+        return _spaced(text)
+    return " ".join(map(_spaced, text.splitlines()))  # most lines are pure ASCII
 
 
-def _spaced_ascii(text: str) -> str:
-    return text.encode().translate(_ASCII_TABLE).decode("ascii")
+def _spaced(text: str) -> str:
+    """The words of a line or a short text, separated by white space."""
+    if text.isascii():
+        return text.encode().translate(_ASCII_TABLE).decode()
+    return " ".join(_WORD.findall(normalize(text)))
 
 
 def split_identifiers(text: str) -> list[str]:
@@ -191,11 +191,7 @@ def _parts_and_whole(identifier: str) -> list[str]:
 
 def split_words_flat(texts: Iterable[str]) -> list[str]:
     """The words of all texts in one list, `TEXT_SEPARATOR` between texts; faster than a loop."""
-    spaced = [
-        _spaced_ascii(text) if text.isascii() else " ".join(_WORD.findall(normalize(text)))
-        for text in texts
-    ]
-    return f" {TEXT_SEPARATOR} ".join(spaced).split()
+    return f" {TEXT_SEPARATOR} ".join(map(_spaced, texts)).split()
 
 
 def normalize(text: str) -> str:

@@ -446,7 +446,8 @@ def timed(vectors: str, device: str, times: int) -> Figures:
     table, (on, dev) = word_vectors(vectors), map(questions, ("wikiqa:train", "wikiqa:dev"))
     numbers = encode_questions(on, table, row.encoding, device=device)
     held = LightDevSet(dev, encode_questions(dev, table, row.encoding, device=device))
-    figures: Figures = {"device": device, "encoding": round(time.perf_counter() - start, 2)}
+    taken = round(time.perf_counter() - start, 2)
+    figures: Figures = {"device": device, "vectors": str(table), "encoding": taken}
     for threads in (2, 1):
         torch.set_num_threads(threads)
         runs = [_clocked(row, numbers, held) for _ in range(times)]

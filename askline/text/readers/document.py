@@ -480,7 +480,6 @@ class _Splitter:
     def split(self) -> Sentences:
         parts = iter(self._document.parts)
         part = next(parts, None)
-        text = self._text
         for blocks in _group_rows(self._document.blocks):
             start, end, kind, level = blocks[0]
             while part is not None and start >= part.start:
@@ -494,9 +493,7 @@ class _Splitter:
             if kind == "heading":
                 self._heading(start, end, level or 1)
             elif (kind == "code" and self._has_prose) or (
-                kind in ("item", "text")
-                and (self._has_redirections or text[end - 1] == ";" or text[start] in "$#")
-                and self._is_statement(start, end)
+                kind in ("item", "text") and self._is_statement(start, end)
             ):
                 self._update_context(self._lead_in())
                 for first, last in _chunks(self._text, start, end, _CODE_CHARACTERS):
@@ -506,7 +503,7 @@ class _Splitter:
                 self._introduces_next = False
             elif kind in _TABLE_KINDS:
                 self._row(blocks)
-            elif (text[start] == ")" or text[start].islower()) and self._continues(blocks[0]):
+            elif self._continues(blocks[0]):
                 first = len(self._found) - 2
                 self._paragraph(blocks[0])
                 if len(self._found) > first + 2:
@@ -533,18 +530,21 @@ class _Splitter:
 
     def _continues(self, block: TextBlock) -> bool:
         """
-        Whether a block that starts in lowercase or with a bracket is the rest of a sentence.
+        Whether a block starts with the rest of a sentence that has an example of code in it.
 
-        The sentence has an example of code in it. Without a mark at its end it goes on in the next
-        paragraph with any word in lowercase, or with the bracket that closes one in it. Behind a
-        colon, the word must be one that does not start a sentence.
+        A sentence without a mark at its end goes on in the next paragraph with any word in
+        lowercase, or with the bracket that closes one in it. Behind a colon, the word must be one
+        that does not start a sentence.
         """
         text, start = self._text, block.start
+        closes = text[start] == ")"
+        if not (closes or text[start].islower()):
+            return False
         if not (above := self._found.ends_with_code()):
             return False
         first, end, code, code_end = above
         mark = text[end - 1]
-        if text[start] == ")" and text.rfind("(", first, end) > text.rfind(")", first, end):
+        if closes and text.rfind("(", first, end) > text.rfind(")", first, end):
             return start - first <= _MAX_JOINED_CHARACTERS
         is_open = mark == "," or mark.isalnum()
         is_text = block.kind == "text" and self._document.kind != "source"
@@ -719,14 +719,16 @@ class _Splitter:
         return text.find(colon, start, end) >= 0 or text.find(wide_colon, start, end) >= 0
 
     def _is_statement(self, start: int, end: int) -> bool:
-        """Whether a paragraph or an item with marks of one is one statement of a program."""
+        """Whether a paragraph or an item is one statement of a program."""
         text = self._text
-        is_short = end - start <= _MAX_STATEMENT_CHARACTERS
-        return is_short and _STATEMENT.fullmatch(text, start, end) is not None
+        return (
+            (text[end - 1] == ";" or text[start] in "$#" or self._has_redirections)
+            and end - start <= _MAX_STATEMENT_CHARACTERS
+            and _STATEMENT.fullmatch(text, start, end) is not None
+        )
 
     def _says_nothing(self, block: TextBlock) -> bool:
-        """Whether a block is a connective such as `or`."""
-        start, end, _, _ = block
+        start, end = block.start, block.end
         is_short = end - start < _CONNECTIVE_CHARACTERS
         return is_short and _CONNECTIVE.fullmatch(self._text, start, end) is not None
 

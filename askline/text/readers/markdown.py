@@ -16,14 +16,7 @@ import re
 from collections.abc import Iterator
 
 from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
-from .markdown_inline import (
-    LineSpan,
-    is_link_list,
-    join_lines,
-    normalize_label,
-    plain_line,
-    visible_pieces,
-)
+from .markdown_inline import LineSpan, is_link_list, join_lines, normalize_label, visible_pieces
 from .offsets import TextBuilder, line_starts
 
 __all__ = [
@@ -415,8 +408,6 @@ class _MarkdownReader:
         first, last = lines[0][0], lines[-1][1]
         if kind == "code":
             pieces = [(self.source[first:last], first, last)]
-        elif kind == "heading" and len(lines) == 1 and (line := plain_line(self.source, *lines[0])):
-            pieces = [line]
         else:
             block = join_lines(self.source, lines)
             if kind == "text" and block.text[:1] in "$\\" and _FORMULA.fullmatch(block.text):

@@ -22,7 +22,6 @@ __all__ = [
     "is_link_list",
     "join_lines",
     "normalize_label",
-    "plain_line",
     "visible_pieces",
 ]
 
@@ -97,15 +96,6 @@ def join_lines(source: str, lines: Sequence[LineSpan]) -> MarkdownBlock:
             block.add("\n", block.segments.end(block.length), start)
         block.add(line.strip(), start, start + len(line.strip()))
     return MarkdownBlock(block.text(), block.segments.span)
-
-
-def plain_line(source: str, start: int, end: int) -> tuple[str, int, int] | None:
-    """A line that is shown as it is, as the only one of `visible_pieces`; None for all others."""
-    line = source[start:end].rstrip()
-    text = line.lstrip()
-    if not text or "$" in text or _MARKS.search(text):
-        return None
-    return text, start + len(line) - len(text), start + len(line)
 
 
 def visible_pieces(block: MarkdownBlock, labels: Collection[str]) -> list[tuple[str, int, int]]:

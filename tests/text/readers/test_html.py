@@ -91,6 +91,13 @@ def test_broken_html_is_read_as_a_browser_would(
     check(document)
 
 
+@pytest.mark.parametrize("space", ["\t", "\n", "\r", "\f", "\r\n", " \t "])
+def test_white_space_is_shown_as_one_space(tmp_path: Path, space: str) -> None:
+    document = read(tmp_path, "a.html", f"<p>Long{space}lamps.</p>")
+    assert shown(document) == [("sentence", "Long lamps.")]
+    check(document)
+
+
 @pytest.mark.parametrize(
     "piece", ["<!", "<a ", "<a '", '<a "', "<!--", "&", "<script>", "<a <", "</", "<b '\">", " <"]
 )

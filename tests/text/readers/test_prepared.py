@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from dataclasses import replace
 from pathlib import Path
 
 from hypothesis import given
@@ -55,6 +57,15 @@ def test_columns_and_passages_say_the_same_as_the_document(tmp_path: Path) -> No
         again = indexed_passages(prepared.title, prepared.sentences)
         assert found == [(first, last, words.split(), own) for first, last, words, own in again]
         assert [row.row for row in prepared.rows] == [part.row for part in document.parts]
+
+
+def test_text_before_the_first_line_is_in_line_1(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("One line.\n\nTwo lines.\n\nThree lines.", "utf-8")
+    document, sentences = read_content(path)
+    for starts, numbers in (((), [1, 1, 1]), ((5, 23), [1, 1, 2]), ((0, 11, 23), [1, 2, 3])):
+        found = prepare_file(replace(document, starts=array("I", starts)), sentences).sentences
+        assert [record.number for record in found] == numbers
 
 
 def test_columns_of_records_give_the_records_back(tmp_path: Path) -> None:
