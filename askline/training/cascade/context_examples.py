@@ -34,6 +34,8 @@ __all__ = [
 NEAR_PASSAGES = 24
 """Passages per question that share most words with it, from which negatives are drawn."""
 _BM25_K1, _BM25_B = 1.2, 0.75
+_COMMON, _ALWAYS_SEARCHED = 0.1, 1000
+"""Tokens of more passages than this share and this number are not searched: they cost most."""
 _SEARCH_BATCH = 512
 
 
@@ -264,26 +266,33 @@ def _search_near(examples: ContextExamples, passages: Sequence[TrainingPassage])
     norm = _BM25_K1 * (1 - _BM25_B + _BM25_B * lengths / max(1.0, lengths.mean()))
     rows = np.repeat(np.arange(len(passages)), np.diff(counts.indptr))
     counts.data *= idf[counts.indices] * (_BM25_K1 + 1) / (counts.data + norm[rows])
+    counts.data[found[counts.indices] > max(_COMMON * len(passages), _ALWAYS_SEARCHED)] = 0
+    counts.eliminate_zeros()
     for begin in range(0, len(examples), _SEARCH_BATCH):
         part = range(begin, min(begin + _SEARCH_BATCH, len(examples)))
         asked = [np.unique(examples.text(int(examples.question_texts[at]))) for at in part]
         sizes = [len(own) for own in asked]
         where = (np.repeat(np.arange(len(part)), sizes), np.concatenate(asked))
         queries = csr_matrix((np.ones(sum(sizes)), where), (len(part), shape[1]))
-        scores = (queries @ counts.T).toarray()
-        most = min(2 * NEAR_PASSAGES, len(passages))
-        best = np.argpartition(-scores, most - 1, axis=1)[:, :most]
-        best = np.take_along_axis(
-            best, np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable"), 1
-        )
+        scores = queries @ counts.T
         for row, example in enumerate(part):
             own = int(examples.question_passages[example])
+            inside = slice(*scores.indptr[row : row + 2])
+            best = _highest(scores.indices[inside], scores.data[inside], 2 * NEAR_PASSAGES)
             kept = [
                 at
-                for at in best[row].tolist()
+                for at in best.tolist()
                 if at != own
                 and lowered[at] != lowered[own]
                 and not any(answer in lowered[at] for answer in gold[example])
             ]
             kept = kept[:NEAR_PASSAGES]
             examples.near[example, : len(kept)] = kept
+
+
+def _highest(numbers: Rows, scores: NDArray[np.float64], most: int) -> Rows:
+    """The numbers with the highest scores, highest first; of equal scores, the lower number."""
+    if len(scores) > most:
+        chosen = np.argpartition(-scores, most - 1)[:most]
+        numbers, scores = numbers[chosen], scores[chosen]
+    return numbers[np.lexsort((numbers, -scores))]
