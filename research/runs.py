@@ -128,7 +128,7 @@ RUNS: dict[str, Run] = _runs(
     Run(
         "phrases_fr",
         "-m research.benchmarks.phrases --on fquad/valid.json --language fr --name phrases_fr",
-        "4 min, CPU; the training before it 8 min, one H200",
+        "4 min, CPU; the training before it 13 min, one H200",
     ),
     Run(
         "peers",

@@ -52,6 +52,7 @@ __all__ = [
     "PhraseForm",
     "PhraseModel",
     "PhraseSpan",
+    "minor_tokens",
     "quantize_matrices",
     "read_phrase_folder",
     "write_phrase_folder",
@@ -147,7 +148,8 @@ class PhraseModel:
         self.config = config
         self._encoder, self._heads, self._tokenizer = encoder, PhraseHeads(heads), tokenizer
         self._threads = threads or WorkerThreads()
-        self._minor = _minor_tokens(config, tokenizer)
+        vocabulary = config.encoder.vocabulary
+        self._minor = minor_tokens(tokenizer, config.articles, vocabulary)
 
     @classmethod
     def load(
@@ -336,12 +338,14 @@ class PhraseModel:
         return tokens[best].astype(np.int32), np.take_along_axis(weights, best, 1)
 
 
-def _minor_tokens(config: PhraseConfig, tokenizer: Any) -> NDArray[np.bool_] | None:
-    """Which tokens of the vocabulary are articles or punctuation; None without articles."""
-    if not config.articles:
+def minor_tokens(
+    tokenizer: Any, articles: Sequence[str], vocabulary: int
+) -> NDArray[np.bool_] | None:
+    """Which tokens (vocabulary,) are articles or punctuation; None without articles."""
+    if not articles:
         return None
-    tokens = map(tokenizer.token_to_id, (*config.articles, *_PUNCTUATION))
-    minor = np.zeros(config.encoder.vocabulary, bool)
+    tokens = map(tokenizer.token_to_id, (*articles, *_PUNCTUATION))
+    minor = np.zeros(vocabulary, bool)
     minor[[token for token in tokens if token is not None]] = True
     return minor
 

@@ -112,8 +112,7 @@ def make_example(
 def _with_answers(answer_window: AnswerWindow, candidates: Candidates, limit: int) -> Candidates:
     """All answer spans, and the most probable others up to the limit."""
     spans, log_probabilities = candidates
-    answers, _ = answer_window.spans()
-    wanted = {tuple(span) for span in answers.tolist()}
+    wanted = {tuple(span) for asked in answer_window.questions for span in asked.spans.tolist()}
     found = [tuple(span) for span in spans.tolist()]
     is_answer = np.array([span in wanted for span in found], bool)
     others = np.flatnonzero(~is_answer)[: max(0, limit - len(wanted))]
@@ -142,7 +141,7 @@ class PhraseBatch:
     ambiguous: Tensor  # (Q, A)
     windows: tuple[TokenWindow, ...]
     answers: tuple[tuple[Spans, NDArray[np.float32]], ...]
-    """The answer spans of each window and their shares."""
+    """The spans of each window that the extractor learns, and their shares."""
     teacher_scores: (
         Tensor  # (Q, A): log-probabilities over the candidates; rows without a teacher are nan
     )

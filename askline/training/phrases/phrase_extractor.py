@@ -116,8 +116,13 @@ class SpanHead(nn.Module):
         *,
         limit: int = 100,
         how: Decoding = "joint",
+        minor: NDArray[np.bool_] | None = None,
     ) -> list[Candidates]:
-        """The candidate spans of each window and their log-probabilities, best first."""
+        """
+        The candidate spans of each window and their log-probabilities, best first.
+
+        Candidates that differ only by tokens of which `minor` (vocabulary,) is true count as one.
+        """
         opens, closes = _edges(windows, states)
         starts = self.score_starts(states, opens)
         found = []
@@ -125,7 +130,9 @@ class SpanHead(nn.Module):
             every = torch.arange(len(window), device=states.device)
             ends = self.score_ends(states, closes, torch.full_like(every, row), every)
             tables = starts[row, : len(window)].cpu().numpy(), ends.cpu().numpy()
-            found.append(decode_spans(*map(_possible, tables), limit=limit, decoding=how))
+            own = None if minor is None else minor[window.tokens]
+            possible = map(_possible, tables)
+            found.append(decode_spans(*possible, limit=limit, decoding=how, minor=own))
         return found
 
 
@@ -163,9 +170,10 @@ class Extractor(nn.Module):
         *,
         limit: int = 100,
         how: Decoding = "joint",
+        minor: NDArray[np.bool_] | None = None,
         batch: int = 64,
     ) -> list[Candidates]:
-        """The candidate spans of each window and their log-probabilities, best first."""
+        """The candidates of each window as in `SpanHead.decode`, in batches of similar length."""
         self.eval()
         found: dict[int, Candidates] = {}
         order = np.argsort([len(window) for window in windows], kind="stable").tolist()
@@ -173,7 +181,7 @@ class Extractor(nn.Module):
             places = order[start : start + batch]
             some = [windows[place] for place in places]
             with autocast(device_of(self)):
-                decoded = self.spans.decode(self(some), some, limit=limit, how=how)
+                decoded = self.spans.decode(self(some), some, limit=limit, how=how, minor=minor)
             found.update(zip(places, decoded, strict=True))
         return [found[place] for place in range(len(windows))]
 

@@ -10,11 +10,12 @@ half of the paragraphs, and each scores the other half.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
@@ -43,10 +44,13 @@ __all__ = [
     "PhraseTeacher",
     "TeacherInput",
     "TeacherTables",
+    "cross_tables",
     "cross_train_teachers",
     "join_pairs",
     "mark_answers",
+    "soften_answers",
     "teacher_tables",
+    "train_on_half",
     "train_teacher",
 ]
 
@@ -170,17 +174,37 @@ def cross_train_teachers(
     callbacks: Callable[[str], TrainingCallbacks] = lambda _: TrainingCallbacks(),
 ) -> tuple[list[PhraseTeacher], list[TeacherTables]]:
     """Both teachers, and for each window the tables of the one that was not trained on it."""
-    teachers, tables = [], dict[int, TeacherTables]()
-    for half in (0, 1):
-        teacher = start()
-        known = [one for one in windows if one.paragraph % 2 == half]
-        own = callbacks(f"teacher {half + 1}")
-        train_teacher(teacher, teacher_inputs(known), recipe, callbacks=own)
+    teachers = [
+        train_on_half(start(), half, windows, recipe, callbacks=callbacks(f"teacher {half + 1}"))
+        for half in (0, 1)
+    ]
+    return teachers, cross_tables(teachers, windows)
+
+
+def train_on_half(
+    teacher: PhraseTeacher,
+    half: int,
+    windows: Sequence[AnswerWindow],
+    recipe: PhraseRecipe,
+    *,
+    callbacks: TrainingCallbacks | None = None,
+) -> PhraseTeacher:
+    """The teacher, trained in place on the paragraphs of even (half 0) or odd (1) index."""
+    known = [one for one in windows if one.paragraph % 2 == half]
+    train_teacher(teacher, teacher_inputs(known), recipe, callbacks=callbacks)
+    return teacher
+
+
+def cross_tables(
+    teachers: Sequence[PhraseTeacher], windows: Sequence[AnswerWindow]
+) -> list[TeacherTables]:
+    """For each window the tables of the teacher that was trained on the other half."""
+    tables = dict[int, TeacherTables]()
+    for half, teacher in enumerate(teachers):
         unseen = [at for at, one in enumerate(windows) if one.paragraph % 2 != half]
         found = iter(teacher_tables(teacher, teacher_inputs(windows[at] for at in unseen)))
         tables |= {at: [next(found) for _ in windows[at].questions] for at in unseen}
-        teachers.append(teacher)
-    return teachers, [tables[at] for at in range(len(windows))]
+    return [tables[at] for at in range(len(windows))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,12 +296,51 @@ def _most_probable_span(
     min_probability: float,
 ) -> NDArray[np.int32] | None:
     within = (window.starts >= sentence[0]) & (window.ends <= sentence[1])
-    starts = np.where(within & window.may_start, tables[0], -np.inf)
-    ends = np.where(within & window.may_end, tables[1], -np.inf)
-    length = np.arange(len(window)) - np.arange(len(window))[:, None]
-    joint = np.where((length >= 0) & (length < MAX_PHRASE_TOKENS), starts[:, None] + ends, -np.inf)
-    best = np.unravel_index(np.argmax(joint), joint.shape)
-    top = joint[best]
+    joint = _span_scores(window, tables, within)
+    first, length = np.unravel_index(np.argmax(joint), joint.shape)
+    top = joint[first, length]
     if not np.isfinite(top) or np.exp(joint - top).sum() * min_probability > 1:
         return None
-    return np.array([best], np.int32)
+    return np.array([[first, first + length]], np.int32)
+
+
+def _span_scores(
+    window: TokenWindow, tables: tuple[Floats, Floats], within: NDArray[np.bool_]
+) -> Floats:
+    """
+    The sum of both tables for every span of tokens `within` (tokens,), -inf for impossible ones.
+
+    A row is a first token, a column the number of tokens after it.
+    """
+    starts = np.where(within & window.may_start, tables[0], -np.inf).astype(np.float32)
+    ends = np.where(within & window.may_end, tables[1], -np.inf).astype(np.float32)
+    beyond = np.full(MAX_PHRASE_TOKENS - 1, -np.inf, np.float32)
+    ends = np.concatenate([ends, beyond])
+    scores: Floats = starts[:, None] + sliding_window_view(ends, MAX_PHRASE_TOKENS)
+    return scores
+
+
+def soften_answers(
+    answer_window: AnswerWindow, tables: TeacherTables, weight: float, *, count: int = 8
+) -> AnswerWindow:
+    """
+    The window with soft answers for the extractor, which otherwise learns one span per question.
+
+    The answers of a question keep 1 - `weight`; `weight` goes to the `count` spans that the teacher
+    finds most probable, by their probabilities.
+    """
+    window = answer_window.window
+    everywhere = np.ones(len(window), bool)
+    softened = []
+    for asked, own in zip(answer_window.questions, tables, strict=True):
+        flat = _span_scores(window, own, everywhere).ravel()
+        best = np.argpartition(-flat, min(count, len(flat)) - 1)[:count]
+        best = best[np.isfinite(flat[best])]
+        likely = np.exp(flat[best] - flat[best].max(initial=-np.inf))
+        first, length = np.divmod(best, MAX_PHRASE_TOKENS)
+        spans = np.concatenate([asked.spans, np.stack([first, first + length], 1)])
+        answers = np.full(len(asked.spans), (1 - weight) / len(asked.spans))
+        shares = np.concatenate([answers, weight * likely / likely.sum()])
+        soft = spans.astype(np.int32), shares.astype(np.float32)
+        softened.append(replace(asked, soft=soft))
+    return replace(answer_window, questions=tuple(softened))

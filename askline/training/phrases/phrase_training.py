@@ -7,7 +7,7 @@ training task.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -101,6 +101,8 @@ class WindowQuestion:
     id: str
     tokens: NDArray[np.int32]
     spans: Spans
+    soft: tuple[Spans, NDArray[np.float32]] | None = None
+    """Spans and their shares, which sum to 1, that the extractor learns instead of `spans`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,13 +115,20 @@ class AnswerWindow:
     questions: tuple[WindowQuestion, ...]
 
     def spans(self) -> tuple[Spans, NDArray[np.float32]]:
-        """The distinct answer spans of all questions, and their shares, which sum to 1."""
+        """The distinct spans that the extractor learns, and their shares, which sum to 1."""
         return answer_spans(self.questions)
 
 
 def answer_spans(questions: Sequence[WindowQuestion]) -> tuple[Spans, NDArray[np.float32]]:
-    """The distinct answer spans of these questions, and their shares, which sum to 1."""
-    counts = Counter(tuple(span) for asked in questions for span in asked.spans.tolist())
+    """The distinct spans that the extractor learns, and their shares, which sum to 1."""
+    counts = defaultdict[tuple[int, ...], float](float)
+    for asked in questions:
+        spans, weights = asked.spans, np.ones(len(asked.spans), np.float32)
+        if asked.soft is not None:
+            spans, shares = asked.soft
+            weights = shares * np.float32(len(asked.spans))
+        for span, weight in zip(spans.tolist(), weights.tolist(), strict=True):
+            counts[tuple(span)] += weight
     found = sorted(counts)
     shares = np.array([counts[span] for span in found], np.float32)
     return np.array(found, np.int32).reshape(-1, 2), shares / max(1.0, shares.sum())

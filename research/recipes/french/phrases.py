@@ -1,22 +1,28 @@
 """
 Train the French phrase model on a GPU, from the encoder of the French cascade.
 
-    ASKLINE_DATA=DIR python -m research.recipes.french.phrases data --out data.json.gz
+    ASKLINE_DATA=DIR python -m research.recipes.french.phrases data --pairs translated.jsonl \\
+        --out data.json.gz
     python -m research.recipes.french.phrases start --out start.safetensors
+    python -m research.recipes.french.phrases teacher 0 data.json.gz --start start.safetensors \\
+        --everything --work WORK                                      # and 1, at once
     python -m research.recipes.french.phrases prepare data.json.gz --start start.safetensors \\
-        --layers 10 --work WORK
+        --everything --work WORK
     python -m research.recipes.french.phrases seed 1 --work WORK      # several seeds at once
     python -m research.recipes.french.phrases join --work WORK --out RUN
     ASKLINE_DATA=DIR python -m research.recipes.french.phrases export RUN --out FOLDER
 
 `data` writes the paragraphs: PIAF without the held-out articles, the translated SQuADShifts and
-SQuAD paragraphs (`squadshifts-fr`), and the held-out articles of PIAF as dev. `start` writes the
-encoder and the reader of `cascade-fr` with word embeddings in 4 bits. The training is that of the
-English phrase model: an extractor and two readers, which are trained on half of the paragraphs each
-and score the other half (`prepare`), then extractor and phrase encoder together (`seed`). The
-readers also mark the answers of translated questions whose answer was lost in translation; the
-sentence of the answer is known. `join` writes one seed or the mean of their weights, the better one
-on dev.
+SQuAD paragraphs (`squadshifts-fr`), SQuAD pairs that `research.recipes.french.text` translated, and
+the held-out articles of PIAF as dev. `start` writes the encoder and the reader of `cascade-fr` with
+word embeddings in 4 bits. The training is that of the English phrase model: two readers, which are
+trained on half of the paragraphs each and score the other half (`teacher`), an extractor
+(`prepare`), then extractor and phrase encoder together (`seed`). The readers also mark the answers
+of the pairs and of translated questions whose answer was lost in translation; the sentence of the
+answer is known. The extractor learns soft answers: `--soft` of the weight of each answer is on the
+spans that the readers find most probable. `join` writes the mean of the seeds' weights, measured on
+dev. With `--everything`, for the weights that ship, the held-out articles are trained on as well;
+figures on them then say nothing, and a run without it measures the recipe.
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ from askline.engine.adapter import float_tensors
 from askline.engine.quantization import pack_int4, quantize_rows, unpack_int4
 from askline.evaluation.measures import Language, PhraseScores, normalize_phrase
 from askline.models.huggingface import from_huggingface_names
+from askline.phrases.phrase_model import minor_tokens
 from askline.phrases.tokenization import load_tokenizer
 from askline.rankers.cascade import shipped_folder
 from askline.training.checkpoint import Epoch, average_weights
@@ -57,8 +64,11 @@ from askline.training.phrases.phrase_teacher import (
     PairText,
     PhraseTeacher,
     TeacherTables,
-    cross_train_teachers,
+    cross_tables,
+    join_pairs,
     mark_answers,
+    soften_answers,
+    train_on_half,
 )
 from askline.training.phrases.phrase_training import AnswerWindow, PhraseRecipe, TrainingCallbacks
 from askline.training.phrases.phrase_workflow import PhraseRun, answer_within, candidate_recall
@@ -76,12 +86,16 @@ PARAGRAPHS, QUESTIONS = 60, 45  # texts that the int8 scales are fitted to
 PARTS = 4  # files of a run
 WEIGHTS = "weights.safetensors"
 PREPARED = "prepared.pt"
+SOFT = 0.6  # chosen on dev among 0, 0.3, 0.6 and 0.9
+_LONGEST_SENTENCE = 1200
+_TRIAL_STEPS = 24  # steps whose time tells how many epochs fit
+_SPARE = 0.9  # the share of the time that epochs may take by that estimate
 
 
 # Data
 
 
-def write_data(out: Path) -> None:
+def write_data(out: Path, pairs: Path | None) -> None:
     """Paragraphs with questions as plain lists, for a machine without the datasets."""
     from .folder import piaf
 
@@ -89,6 +103,7 @@ def write_data(out: Path) -> None:
         "piaf": [_row(one) for one in piaf(held_out=False)],
         "translated": [_row(one) for one in translated()],
         "lost": [[one.text, list(one.questions)] for one in lost_answers()],
+        "pairs": [[one.text, list(one.questions)] for one in translated_pairs(pairs)],
         "dev": [_row(one) for one in piaf(held_out=True)],
     }
     with gzip.open(out, "wt", encoding="utf-8") as stream:
@@ -136,6 +151,17 @@ def lost_answers() -> Iterator[PairText]:
         )
         if asked:
             yield PairText(text, asked)
+
+
+def translated_pairs(path: Path | None) -> list[PairText]:
+    """The translated SQuAD pairs, with their sentences joined to paragraphs."""
+    by_sentence: dict[str, list[tuple[str, str]]] = {}
+    for line in path.read_text("utf-8").splitlines() if path else ():
+        row = json.loads(line)
+        if row["sentence"] and row["question"] and len(row["sentence"]) <= _LONGEST_SENTENCE:
+            pair = row["question"], row["sentence"]
+            by_sentence.setdefault(row["english_sentence"], []).append(pair)
+    return join_pairs(pair for own in by_sentence.values() for pair in own)
 
 
 def joined(sentences: Sequence[str]) -> tuple[str, list[int]]:
@@ -247,6 +273,10 @@ class Options:
     device: str
     few: int | None
     """Paragraphs of each kind, for trials."""
+    soft: float
+    """The weight of each answer that the extractor learns on the readers' probable spans."""
+    everything: bool
+    """Whether the held-out articles are trained on."""
 
     def recipe(self, recipe: PhraseRecipe, seed: int = 1) -> PhraseRecipe:
         epochs = max(1, round(recipe.epochs * self.shorten))
@@ -282,6 +312,11 @@ class _Log:
     def seconds(self) -> float:
         return time.monotonic() - self.begun
 
+    def check(self, seconds: float) -> None:
+        """Raise TimeoutError if so many seconds have passed."""
+        if self.seconds > seconds:
+            raise TimeoutError
+
     def callbacks(self, name: str) -> TrainingCallbacks:
         def on_epoch(epoch: Epoch) -> None:
             self(f"{name}, loss {epoch.loss:.4f}")
@@ -289,70 +324,102 @@ class _Log:
         return TrainingCallbacks(on_epoch)
 
 
+class Material:
+    """The windows that are trained on, and dev."""
+
+    def __init__(self, data: Path, start: Path, tokenizer_folder: Path, options: Options) -> None:
+        with gzip.open(data, "rt", encoding="utf-8") as stream:
+            rows = json.load(stream)
+        if options.few:
+            rows = {name: own[: options.few] for name, own in rows.items()}
+        self.options, self.tokenizer_folder = options, tokenizer_folder
+        self.tensors = unpacked(load_file(start))
+        self.run = PhraseRun(load_tokenizer(tokenizer_folder), options.device, LANGUAGE)
+        self.dev = _paragraphs("dev", rows["dev"])
+        native = [*_paragraphs("piaf", rows["piaf"]), *(self.dev if options.everything else ())]
+        self.paragraphs = [*native, *_paragraphs("translated", rows["translated"])]
+        self.native = {one.text for one in native}
+        self.windows = [one for one in self.run.windows(self.paragraphs) if one.questions]
+        self.pairs = _pair_texts([*rows["lost"], *rows["pairs"]])
+
+    @property
+    def questions(self) -> int:
+        return sum(len(one.questions) for one in self.windows)
+
+    def new_teacher(self) -> PhraseTeacher:
+        """The encoder and the reader of the cascade."""
+        network = PhraseTeacher(new_encoder(self.tensors, 12))
+        with torch.no_grad():
+            network.ends.weight.copy_(torch.from_numpy(self.tensors["reader.weight"]))
+            network.ends.bias.copy_(torch.from_numpy(self.tensors["reader.bias"]))
+        return network.to(self.options.device)
+
+
+def train_teacher(material: Material, half: int, log: _Log) -> dict[str, torch.Tensor]:
+    """The weights of the reader that is trained on one half of the paragraphs."""
+    torch.manual_seed(1 + half)
+    log(f"{len(material.windows)} windows, {material.questions} questions")
+    teacher = train_on_half(
+        material.new_teacher(),
+        half,
+        material.windows,
+        material.options.recipe(TEACHER),
+        callbacks=log.callbacks(f"teacher {half}"),
+    )
+    return {name: one.detach().cpu() for name, one in teacher.state_dict().items()}
+
+
 def prepare(
-    data: Path, start: Path, tokenizer_folder: Path, options: Options, log: _Log
+    material: Material, states: Sequence[Mapping[str, torch.Tensor]], log: _Log
 ) -> Prepared:
-    """Train the extractor and the readers, and make the examples of the phrase encoder."""
-    with gzip.open(data, "rt", encoding="utf-8") as stream:
-        rows = json.load(stream)
-    if options.few:
-        rows = {name: own[: options.few] for name, own in rows.items()}
-    tensors = unpacked(load_file(start))
-    tokenizer = load_tokenizer(tokenizer_folder)
-    run = PhraseRun(tokenizer, options.device, LANGUAGE)
-    native = _paragraphs("piaf", rows["piaf"])
-    paragraphs = [*native, *_paragraphs("translated", rows["translated"])]
-    dev = _paragraphs("dev", rows["dev"])
-    windows = [one for one in run.windows(paragraphs) if one.questions]
+    """Train the extractor, and make the examples of the phrase encoder; `states` are readers."""
+    options, run, windows = material.options, material.run, material.windows
     figures: dict[str, Any] = {
         "layers": options.layers,
-        "questions": sum(len(one.questions) for one in windows),
+        "soft": options.soft,
+        "everything": options.everything,
+        "questions": material.questions,
     }
-    log(f"{len(windows)} windows, {figures['questions']} questions")
-    torch.manual_seed(1)
-    extractor = Extractor(new_encoder(tensors, options.layers)).to(options.device)
-    recipe = options.recipe(EXTRACTOR)
-    train_extractor(extractor, windows, recipe, callbacks=log.callbacks("extractor"))
-    dev_windows = run.windows(dev)
-    found = extractor.extract([one.window for one in dev_windows])
-    held = candidate_recall(dev_windows, found, dev, language=LANGUAGE)
-    figures["extractor alone"] = _percent(held)
-    log(figures["extractor alone"])
-
-    def teacher() -> PhraseTeacher:
-        network = PhraseTeacher(new_encoder(tensors, 12))
-        with torch.no_grad():
-            network.ends.weight.copy_(torch.from_numpy(tensors["reader.weight"]))
-            network.ends.bias.copy_(torch.from_numpy(tensors["reader.bias"]))
-        return network.to(options.device)
-
-    teachers, tables = cross_train_teachers(
-        teacher, windows, options.recipe(TEACHER), callbacks=log.callbacks
-    )
-    marked = mark_answers(teachers, _pair_texts(rows["lost"]), tokenizer)
+    teachers = [material.new_teacher() for _ in states]
+    for teacher, state in zip(teachers, states, strict=True):
+        teacher.load_state_dict(dict(state))
+    tables = cross_tables(teachers, windows)
+    log("windows scored by the readers")
+    marked = mark_answers(teachers, material.pairs, run.tokenizer)
     figures["marked"] = sum(len(one.window.questions) for one in marked)
-    log(f"{figures['marked']} lost answers marked")
-    texts = [paragraphs[one.paragraph].text for one in windows]
+    log(
+        f"{figures['marked']} answers marked in {sum(len(one.questions) for one in material.pairs)}"
+    )
+    texts = [material.paragraphs[one.paragraph].text for one in windows]
     every = merged(
         [
             *zip(windows, texts, tables, strict=True),
             *((one.window, one.text, one.tables) for one in marked),
         ]
     )
-    candidates = extractor.extract([one.window for one, _, _ in every])
+    if options.soft:
+        every = [(soften_answers(one, own, options.soft), text, own) for one, text, own in every]
+    torch.manual_seed(1)
+    extractor = Extractor(new_encoder(material.tensors, options.layers)).to(options.device)
+    learned = [one for one, _, _ in every]
+    callbacks = log.callbacks("extractor")
+    train_extractor(extractor, learned, options.recipe(EXTRACTOR), callbacks=callbacks)
+    figures["extractor alone"] = _held(run, extractor, material.dev)
+    log(figures["extractor alone"])
+    candidates = extractor.extract([one.window for one in learned])
     normalize = partial(normalize_phrase, language=LANGUAGE)
-    french = {one.text for one in native}
     examples: list[PhraseExample] = []
     for (one, text, table), own in zip(every, candidates, strict=True):
         example = make_example(one, own, text, normalize=normalize, teacher=table)
-        examples += [example] * (REPEATED if text in french else 1)
+        examples += [example] * (REPEATED if text in material.native else 1)
     log(f"{len(examples)} windows an epoch")
     torch.manual_seed(1)  # all seeds have the same new layers, so that they can be averaged
     network = PhraseNetwork(extractor.encoder, "span")
     assert network.spans is not None
     network.spans.load_state_dict(extractor.spans.state_dict())
     figures["seconds, prepared"] = round(log.seconds)
-    return Prepared(options, tokenizer_folder, network.cpu(), examples, dev, figures)
+    folder = material.tokenizer_folder
+    return Prepared(options, folder, network.cpu(), examples, material.dev, figures)
 
 
 _Taught = tuple[AnswerWindow, str, TeacherTables]
@@ -371,43 +438,93 @@ def merged(rows: Sequence[_Taught]) -> list[_Taught]:
     return list(found.values())
 
 
-def train_seed(prepared: Prepared, seed: int, log: _Log) -> dict[str, torch.Tensor]:
-    """The weights of one seed."""
+def train_seed(
+    prepared: Prepared, seed: int, log: _Log, seconds: float | None = None
+) -> dict[str, torch.Tensor]:
+    """
+    The weights of one seed.
+
+    With `seconds` since the start of the log, there are only as many epochs as fit, and training
+    stops when they have passed.
+    """
     options = prepared.options
     network = deepcopy(prepared.network).to(options.device)
-    recipe = options.recipe(ENCODER, seed)
-    train_phrases(network, prepared.examples, recipe, callbacks=log.callbacks(f"seed {seed}"))
-    log(measured(prepared, network))
+    recipe, callbacks = options.recipe(ENCODER, seed), log.callbacks(f"seed {seed}")
+    if seconds is not None:
+        own = _step_seconds(prepared, network) * len(prepared.examples) / recipe.batch_size
+        fitting = int(_SPARE * (seconds - log.seconds) / own)
+        recipe = replace(recipe, epochs=max(1, min(recipe.epochs, fitting)))
+        callbacks = replace(callbacks, on_step=lambda _: log.check(seconds))
+        log(f"seed {seed}, {own:.1f} s an epoch, {recipe.epochs} epochs")
+    try:
+        train_phrases(network, prepared.examples, recipe, callbacks=callbacks)
+    except TimeoutError:
+        log(f"seed {seed} stopped before its last epoch was over")
+    log(f"seed {seed} is trained")
     return {name: one.detach().cpu() for name, one in network.state_dict().items()}
 
 
+def _step_seconds(prepared: Prepared, network: PhraseNetwork) -> float:
+    """The time of a step, from a few of them on a copy of the network."""
+    recipe = replace(ENCODER, epochs=1)
+    drawn = np.random.default_rng(0).permutation(len(prepared.examples))
+    some = [prepared.examples[at] for at in drawn[: _TRIAL_STEPS * recipe.batch_size].tolist()]
+    steps = -(-len(some) // recipe.batch_size)
+    copied, begun = deepcopy(network), 0.0
+    for _ in range(2):  # the first time takes longer
+        begun = time.monotonic()
+        train_phrases(copied, some, recipe)
+        if prepared.options.device == "cuda":
+            torch.cuda.synchronize()
+    return (time.monotonic() - begun) / steps
+
+
 def join(prepared: Prepared, states: Mapping[int, Mapping[str, torch.Tensor]], out: Path) -> None:
-    """Measure every seed and their mean on dev, and write the best by exact match plus F1."""
+    """Write the mean of the seeds' weights, with its figures on dev and those of each seed."""
     log = _Log(out.name)
     figures: dict[str, Any] = {**prepared.figures, "dev": {}}
-    ways = {f"seed {seed}": state for seed, state in states.items()}
-    if len(states) > 1:
-        ways["mean of seeds"] = average_weights([*states.values()])
+    mean = average_weights([*states.values()])
     network = deepcopy(prepared.network).to(prepared.options.device)
-    for name, state in ways.items():
+    ways = {f"seed {seed}": state for seed, state in states.items()}
+    if prepared.options.everything:
+        figures["note"] = "dev was trained on"
+        ways = {}
+    for name, state in [*ways.items(), (f"mean of {len(states)} seeds", mean)]:
         network.load_state_dict(dict(state))
         figures["dev"][name] = measured(prepared, network)
         log(f"{name} {figures['dev'][name]}")
-    best = max(ways, key=lambda name: sum(figures["dev"][name]["nearest"]))
-    network.load_state_dict(dict(ways[best]))
-    save_run(network, out, figures | {"chosen": best})
+    save_run(network, out, figures)
 
 
 def measured(prepared: Prepared, network: PhraseNetwork) -> dict[str, list[float]]:
-    """Exact match and F1 on dev."""
+    """Exact match and F1 on dev, with all candidates and without variants of articles."""
     run, dev = prepared.run(), prepared.dev
     windows = run.windows(dev)
     assert network.spans is not None
     extractor = Extractor.sharing(network.encoder, network.spans)
-    candidates = extractor.extract([one.window for one in windows])
-    held = candidate_recall(windows, candidates, dev, language=LANGUAGE)
-    nearest = answer_within(network, windows, candidates, dev, run.tokenizer, language=LANGUAGE)
-    return {"candidates hold it": _percent(held), "nearest": _percent(nearest)}
+    found = _held(run, extractor, dev)
+    for name, minor in _merging(run).items():
+        candidates = extractor.extract([one.window for one in windows], minor=minor)
+        nearest = answer_within(network, windows, candidates, dev, run.tokenizer, language=LANGUAGE)
+        found[f"nearest, {name}"] = _percent(nearest)
+    return found
+
+
+def _held(run: PhraseRun, extractor: Extractor, dev: Sequence[Paragraph]) -> dict[str, list[float]]:
+    """Exact match and F1 of the best of 100 candidates."""
+    windows = run.windows(dev)
+    found = {}
+    for name, minor in _merging(run).items():
+        candidates = extractor.extract([one.window for one in windows], minor=minor)
+        held = candidate_recall(windows, candidates, dev, language=LANGUAGE)
+        found[f"candidates hold it, {name}"] = _percent(held)
+    return found
+
+
+def _merging(run: PhraseRun) -> dict[str, NDArray[np.bool_] | None]:
+    """Which tokens make no other candidate, before and after merging."""
+    size = run.tokenizer.get_vocab_size()
+    return {"all": None, "merged": minor_tokens(run.tokenizer, ARTICLES, size)}
 
 
 def _percent(scores: PhraseScores) -> list[float]:
@@ -473,18 +590,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ("data", "start"):
-        commands.add_parser(name).add_argument("--out", type=Path, required=True)
-    one = commands.add_parser("prepare")
-    one.add_argument("data", type=Path)
-    one.add_argument("--start", type=Path, required=True)
-    one.add_argument("--tokenizer", type=Path, help="folder of tokenizer.json  [cascade-fr]")
-    one.add_argument("--layers", type=int, default=12)
-    one.add_argument("--shorten", type=float, default=1.0, help="share of all epochs")
-    one.add_argument("--few", type=int, help="paragraphs of each kind, for a trial")
-    one.add_argument("--device", default="cuda")
-    one.add_argument("--work", type=Path, required=True)
+        one = commands.add_parser(name)
+        one.add_argument("--out", type=Path, required=True)
+        if name == "data":
+            one.add_argument("--pairs", type=Path, help="translated SQuAD pairs, one per line")
+    for name in ("teacher", "prepare"):
+        one = commands.add_parser(name)
+        if name == "teacher":
+            one.add_argument("half", type=int, choices=(0, 1))
+        one.add_argument("data", type=Path)
+        one.add_argument("--start", type=Path, required=True)
+        one.add_argument("--tokenizer", type=Path, help="folder of tokenizer.json  [cascade-fr]")
+        one.add_argument("--layers", type=int, default=10)
+        one.add_argument("--soft", type=float, default=SOFT, help="weight of soft answers")
+        one.add_argument("--everything", action="store_true", help="train on dev as well")
+        one.add_argument("--shorten", type=float, default=1.0, help="share of all epochs")
+        one.add_argument("--few", type=int, help="paragraphs of each kind, for a trial")
+        one.add_argument("--device", default="cuda")
+        one.add_argument("--work", type=Path, required=True)
     two = commands.add_parser("seed")
     two.add_argument("seed", type=int)
+    two.add_argument("--seconds", type=float, help="most seconds; there are fewer epochs then")
     two.add_argument("--work", type=Path, required=True)
     three = commands.add_parser("join")
     three.add_argument("--work", type=Path, required=True)
@@ -497,25 +623,38 @@ def main() -> None:
 
 def _call(given: argparse.Namespace) -> None:
     if given.command == "data":
-        write_data(given.out)
+        write_data(given.out, given.pairs)
     elif given.command == "start":
         write_start(given.out)
     elif given.command == "export":
         export(given.run, given.out, "# phrases-fr\n")
-    elif given.command == "prepare":
-        options = Options(given.layers, given.shorten, given.device, given.few)
-        folder = given.tokenizer or shipped_folder(LANGUAGE)
-        prepared = prepare(given.data, given.start, folder, options, _Log(given.work.name))
-        given.work.mkdir(parents=True, exist_ok=True)
-        torch.save(prepared, given.work / PREPARED)
+    elif given.command in ("teacher", "prepare"):
+        _train(given, _Log(given.work.name))
     else:
+        log = _Log(given.work.name)
         prepared = torch.load(given.work / PREPARED, weights_only=False)  # our own file
         if given.command == "seed":
-            state = train_seed(prepared, given.seed, _Log(given.work.name))
+            state = train_seed(prepared, given.seed, log, given.seconds)
             torch.save(state, given.work / f"seed-{given.seed}.pt")
         else:
             paths = sorted(given.work.glob("seed-*.pt"))
             join(prepared, {int(path.stem[5:]): torch.load(path) for path in paths}, given.out)
+
+
+def _train(given: argparse.Namespace, log: _Log) -> None:
+    options = Options(
+        given.layers, given.shorten, given.device, given.few, given.soft, given.everything
+    )
+    folder = given.tokenizer or shipped_folder(LANGUAGE)
+    material = Material(given.data, given.start, folder, options)
+    given.work.mkdir(parents=True, exist_ok=True)
+    if given.command == "teacher":
+        state = train_teacher(material, given.half, log)
+        torch.save(state, given.work / f"teacher-{given.half}.pt")
+    else:
+        paths = [given.work / f"teacher-{half}.pt" for half in (0, 1)]
+        prepared = prepare(material, [torch.load(path) for path in paths], log)
+        torch.save(prepared, given.work / PREPARED)
 
 
 if __name__ == "__main__":

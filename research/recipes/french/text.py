@@ -2,13 +2,15 @@
 Parallel French and English text: translations inside Debian packages, and translated questions.
 
     python -m research.recipes.french.text packages DIR --out pairs.jsonl
-    ASKLINE_DATA=DIR python -m research.recipes.french.text translate MODEL --out translated.jsonl
+    ASKLINE_DATA=DIR python -m research.recipes.french.text translate MODEL \\
+        --out translated.jsonl [--pairs 20467]
 
 `packages` reads a folder with packages unpacked by `dpkg-deb -x` or `tar`, and with Debian's
 `Translation-fr.bz2` and `Translation-en.xz`: gettext catalogs, the help pages of LibreOffice in
-both languages, and package descriptions. `translate` translates the first 9,997 SQuAD pairs with an
-Opus-MT model (en → fr), converted for ctranslate2 (`ct2-transformers-converter`) with its
-SentencePiece files beside it. Each line has `french`, `english` and `source`.
+both languages, and package descriptions. `translate` translates SQuAD pairs, by default the first
+9,997, with an Opus-MT model (en → fr), converted for ctranslate2 (`ct2-transformers-converter`)
+with its SentencePiece files beside it. The lines of packages have `french`, `english` and `source`;
+those of pairs have `question` and `sentence` in both languages.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ from typing import Any, NamedTuple
 from research.benchmarks.common import data_root
 
 TRANSLATED_PAIRS = 9_997
-"""The others are lowercased and tokenized, which a translator does not expect."""
-_BATCH = 128
+"""The others are lowercased and tokenized; their spaces are repaired before translation."""
+_BATCH, _TOGETHER = 512, 64  # pairs per call, and texts that are decoded together
 _MIN_LENGTH, _MAX_LENGTH = 3, 1500
 _LENGTH_RATIO = (0.5, 2.6)  # of French to English characters
+_BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "``": '"', "`": "'"}
 _HELP = re.compile(r'<(p|h[1-6])[^>]*\bid="(\w+)"[^>]*>(.*?)</\1>', re.DOTALL)
 _PO_LINE = re.compile(r'(msgid|msgstr|msgctxt|msgid_plural|msgstr\[\d\])\s+"(.*)"$')
 
@@ -172,8 +175,17 @@ def from_packages(folder: Path) -> Iterator[Pair]:
                 yield pair
 
 
-def translate(model: Path) -> Iterator[dict[str, str]]:
-    """SQuAD pairs with their French: greedy search, as in `squadshifts-fr`."""
+def untokenized(text: str) -> str:
+    """Lowercased, tokenized text with its brackets, quotes and spaces as a translator expects."""
+    said = " ".join(_BRACKETS.get(word, word) for word in text.split())
+    said = re.sub(r'" (.*?) \'\'(?= |$)', r'"\1"', said).replace("''", '"')
+    said = re.sub(r" ('s|'re|'ve|'ll|'d|'m|n't|[,.;:?!)\]%])(?= |$)", r"\1", said)
+    said = re.sub(r"(^| )([(\[$]) (?=\w)", r"\1\2", said)
+    return said[:1].upper() + said[1:]
+
+
+def translate(model: Path, count: int = TRANSLATED_PAIRS) -> Iterator[dict[str, str]]:
+    """The first `count` SQuAD pairs with their French: greedy search, as in `squadshifts-fr`."""
     import ctranslate2  # type: ignore[import-not-found]
     import sentencepiece  # type: ignore[import-not-found]
 
@@ -181,12 +193,16 @@ def translate(model: Path) -> Iterator[dict[str, str]]:
     source = sentencepiece.SentencePieceProcessor(str(model / "source.spm"))
     target = sentencepiece.SentencePieceProcessor(str(model / "target.spm"))
     lines = (data_root() / "squad" / "train-pairs.jsonl").read_text("utf-8").splitlines()
-    pairs = [json.loads(line) for line in lines[:TRANSLATED_PAIRS]]
+    pairs = [json.loads(line) for line in lines[:count]]
+    for pair in pairs[TRANSLATED_PAIRS:]:
+        pair |= {key: untokenized(pair[key]) for key in ("question", "sentence")}
     for begin in range(0, len(pairs), _BATCH):
         part = pairs[begin : begin + _BATCH]
         texts = sorted({pair[key] for pair in part for key in ("question", "sentence")})
         pieces = [[*source.encode(text, out_type=str), "</s>"] for text in texts]
-        found = translator.translate_batch(pieces, beam_size=1, max_decoding_length=200)
+        found = translator.translate_batch(
+            pieces, max_batch_size=_TOGETHER, beam_size=1, max_decoding_length=200
+        )
         french = {
             text: target.decode([piece for piece in own.hypotheses[0] if piece != "</s>"])
             for text, own in zip(texts, found, strict=True)
@@ -202,13 +218,14 @@ def main() -> None:
     parser.add_argument("part", choices=["packages", "translate"])
     parser.add_argument("folder", type=Path, help="the unpacked packages, or the Opus-MT model")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--pairs", type=int, default=TRANSLATED_PAIRS, help="SQuAD pairs")
     options = parser.parse_args()
     with options.out.open("w", encoding="utf-8") as stream:
         if options.part == "packages":
             for pair in from_packages(options.folder):
                 stream.write(json.dumps(pair._asdict(), ensure_ascii=False) + "\n")
         else:
-            for row in translate(options.folder):
+            for row in translate(options.folder, options.pairs):
                 stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

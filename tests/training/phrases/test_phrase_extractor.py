@@ -9,6 +9,7 @@ import torch
 
 from askline.data.squad import Paragraph
 from askline.errors import ModelError, UnknownNameError
+from askline.phrases.phrase_model import minor_tokens
 from askline.training.phrases.phrase_export import load_extractor, save_extractor
 from askline.training.phrases.phrase_extractor import Extractor, SpanHead, train_extractor
 from askline.training.phrases.phrase_training import PhraseRecipe, answer_windows
@@ -86,3 +87,19 @@ def test_an_extractor_survives_its_folder(
         load_extractor(bert_folder)
     with pytest.raises(UnknownNameError, match="No architecture of ends 'both'"):
         SpanHead(8, "both")  # type: ignore[arg-type]
+
+
+def test_candidates_that_differ_by_minor_tokens_count_as_one(
+    bert_folder: Path, paragraphs: list[Paragraph], tokenizer: Any
+) -> None:
+    torch.manual_seed(0)
+    network = Extractor(read_encoder(bert_folder, plain=False)[0])
+    window = _material(paragraphs, tokenizer)[0].window
+    minor = minor_tokens(tokenizer, ("a",), tokenizer.get_vocab_size())
+    assert minor is not None
+    ((every, _),) = network.extract([window], limit=200)
+    ((merged, _),) = network.extract([window], limit=200, minor=minor)
+    assert 0 < len(merged) < len(every)
+    places = [np.flatnonzero(~minor[window.tokens[a : b + 1]]) + a for a, b in merged]
+    cores = [(place[0], place[-1]) for place in places if len(place)]
+    assert len(set(cores)) == len(cores)

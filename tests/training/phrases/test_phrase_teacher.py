@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from askline.data.squad import Paragraph
+from askline.training.phrases.contrastive_training import make_example
 from askline.training.phrases.phrase_teacher import (
     PhraseTeacher,
     cross_train_teachers,
     join_pairs,
     mark_answers,
+    soften_answers,
     teacher_inputs,
     teacher_tables,
     train_teacher,
@@ -90,3 +92,53 @@ def test_teachers_mark_only_probable_answers(reader: PhraseTeacher, tokenizer: A
     assert found.text[window.starts[span[0]] : window.ends[span[1]]] == "Jane Austen"
     assert len(found.tables) == 1
     assert mark_answers([reader], pairs, tokenizer, min_probability=1.01, **windows) == []
+
+
+def _uniform_tables(count: int, tokens: int) -> list[tuple[Any, Any]]:
+    flat = np.full(tokens, -np.log(tokens), np.float32)
+    return [(flat, flat)] * count
+
+
+def test_softened_answers_keep_their_share(paragraphs: list[Paragraph], tokenizer: Any) -> None:
+    one = answer_windows(paragraphs, tokenizer, size=128, overlap=80)[0]
+    tables = _uniform_tables(2, len(one.window))
+    answers = [tuple(span) for asked in one.questions for span in asked.spans.tolist()]
+    soft = soften_answers(one, tables, 0.6, count=3)
+    spans, shares = soft.spans()
+    found = dict(zip(map(tuple, spans.tolist()), shares.tolist(), strict=True))
+    assert sum(found.values()) == pytest.approx(1)
+    assert all(found[span] >= 0.4 / 2 - 1e-6 for span in answers)
+    assert len(found) > len(answers)
+    for first, last in found:
+        assert one.window.may_start[first]
+        assert one.window.may_end[last]
+    assert [(asked.id, asked.spans.tolist()) for asked in soft.questions] == [
+        (asked.id, asked.spans.tolist()) for asked in one.questions
+    ]
+
+
+def test_softened_answers_follow_the_teacher(paragraphs: list[Paragraph], tokenizer: Any) -> None:
+    one = answer_windows(paragraphs, tokenizer, size=128, overlap=80)[1]
+    ((answer,),) = [asked.spans.tolist() for asked in one.questions]
+    first = np.full(len(one.window), -20, np.float32)
+    last = first.copy()
+    first[answer[0]] = last[answer[1]] = 0.0
+    soft = soften_answers(one, [(first, last)], 0.6)
+    spans, shares = soft.spans()
+    assert shares[spans.tolist().index(answer)] == pytest.approx(1, abs=1e-4)
+    unchanged = soften_answers(one, [(first, last)], 0.0).spans()
+    assert unchanged[1].max() == pytest.approx(1)
+
+
+def test_soft_answers_are_no_answers_of_an_example(
+    paragraphs: list[Paragraph], tokenizer: Any
+) -> None:
+    one = answer_windows(paragraphs, tokenizer, size=128, overlap=80)[0]
+    tables = _uniform_tables(2, len(one.window))
+    nothing = np.zeros((0, 2), np.int32), np.zeros(0, np.float32)
+    hard, soft = (
+        make_example(given, nothing, paragraphs[0].text, normalize=str.lower)
+        for given in (one, soften_answers(one, tables, 0.6))
+    )
+    assert soft.spans.tolist() == hard.spans.tolist()
+    assert soft.correct.tolist() == hard.correct.tolist()
