@@ -28,7 +28,7 @@ from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import Rows
 from .context_examples import ContextExamples, Window
 from .context_network import ContextNetwork, ContextOutput, WindowBatch, WindowFormat
-from .span_reading import span_loss
+from .span_reading import span_distillation_loss, span_loss
 
 __all__ = [
     "ContextRecipe",
@@ -39,8 +39,11 @@ __all__ = [
     "train_context",
 ]
 
+Teacher = Callable[[WindowBatch], ContextOutput]
 _WHOLE, _RUN = 0.5, 0.35  # shares of windows that are whole passages, and runs of sentences
 _SCORING_TOKENS = 65_536
+_UNMARKED, _UNANSWERED = 0.05, 0.4
+"""Weights of the reader's loss in windows without an answer: other passages, the own passage."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +75,10 @@ class ContextRecipe(TrainingRecipe):
     """Weight of the list loss with "no answer" among the sentences, as the logit 0."""
     teach: float = 0.5
     """The share of the last classifier's probabilities in the loss of the others."""
+    teacher_share: float = 0.7
+    """The share of the teacher's probabilities in the losses of sentences, with a teacher."""
+    teacher_reading: float = 0.35
+    """The same in the reader's loss."""
     reading: float = 0.5
     """Weight of the reader's loss."""
     rise: float = 0.06
@@ -115,9 +122,10 @@ class _ContextTask(TrainingTask[Rows, _Drawn, _Drawn]):
         examples: ContextExamples,
         form: WindowFormat,
         recipe: ContextRecipe,
+        teacher: Teacher | None = None,
     ) -> None:
         self.network, self.recipe = network, recipe
-        self._examples, self._form = examples, form
+        self._examples, self._form, self._teacher = examples, form, teacher
         self._answers, self._spans = examples.answer_lists(), examples.span_lists()
         self._device = next(network.parameters()).device
 
@@ -196,7 +204,11 @@ class _ContextTask(TrainingTask[Rows, _Drawn, _Drawn]):
         batch = WindowBatch.of(self._examples, windows, self._form, self._device)
         found = self.network.score(batch)
         labels = self._labels(part, windows, batch)
-        return _context_loss(found, batch, labels, self.recipe) * part.share
+        taught = None
+        if self._teacher is not None:
+            with torch.no_grad():
+                taught = self._teacher(batch)
+        return _context_loss(found, batch, labels, self.recipe, taught) * part.share
 
     def _labels(self, part: _Drawn, windows: Sequence[Window], batch: WindowBatch) -> _Labels:
         examples = self._examples
@@ -220,7 +232,7 @@ class _ContextTask(TrainingTask[Rows, _Drawn, _Drawn]):
                     if spans[at, 1] >= firsts[at + 1] - firsts[at] - 1:  # cut off
                         spans[at], weights[at] = -1, 0.0
                 elif not gold:
-                    weights[at] = 0.4 if is_own else 0.05
+                    weights[at] = _UNANSWERED if is_own else _UNMARKED
                 at += 1
                 sentence += len(inside)
         device = self._device
@@ -294,7 +306,11 @@ def fit_window(
 
 
 def _context_loss(
-    found: ContextOutput, batch: WindowBatch, known: _Labels, recipe: ContextRecipe
+    found: ContextOutput,
+    batch: WindowBatch,
+    known: _Labels,
+    recipe: ContextRecipe,
+    taught: ContextOutput | None,
 ) -> Tensor:
     scores, device = found.scores.float(), found.scores.device  # (depths, sentences)
     weights = torch.tensor(recipe.depth_weights[-len(scores) :], device=device)
@@ -313,14 +329,31 @@ def _context_loss(
         scores, known.labels.expand_as(scores), reduction="none"
     ).mean(1)
     losses = by_list + recipe.no_answer * by_none + recipe.point * points
-    taught = log_none[-1].detach().exp()
-    by_teacher = -(log_none[:-1] * taught).sum(1) / known.asked
-    early = (1 - recipe.teach) * losses[:-1] + recipe.teach * by_teacher
+    if taught is not None:
+        wanted = taught.scores[-1:].float()
+        wanted_none = torch.cat([wanted, wanted.new_zeros(1, known.asked)], 1)
+        shares = segment_log_softmax(wanted_none, owners, known.asked).exp()
+        by_teacher = -(log_none * shares).sum(1) / known.asked
+        by_teacher = by_teacher + recipe.point * F.binary_cross_entropy_with_logits(
+            scores, wanted.sigmoid().expand_as(scores), reduction="none"
+        ).mean(1)
+        share = recipe.teacher_share
+        losses = (1 - share) * losses + share * by_teacher
+    last = log_none[-1].detach().exp()
+    by_last = -(log_none[:-1] * last).sum(1) / known.asked
+    early = (1 - recipe.teach) * losses[:-1] + recipe.teach * by_last
     loss = (weights * torch.cat([early, losses[-1:]])).sum()
     if found.ends is not None and recipe.reading:
-        loss = loss + recipe.reading * span_loss(
-            found.ends, batch.packed, known.spans, known.span_weights
-        )
+        reading = span_loss(found.ends, batch.packed, known.spans, known.span_weights)
+        if taught is not None and taught.ends is not None:
+            share = recipe.teacher_reading
+            reading = (1 - share) * reading + share * span_distillation_loss(
+                found.ends,
+                batch.packed,
+                [taught.ends.float()],
+                known.span_weights.clamp(min=_UNMARKED),
+            )
+        loss = loss + recipe.reading * reading
     return loss
 
 
@@ -330,15 +363,16 @@ def train_context(
     form: WindowFormat,
     recipe: ContextRecipe,
     *,
+    teacher: Teacher | None = None,
     evaluate: Callable[[], Mapping[str, float]] | None = None,
     checkpoint: Path | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
     on_step: Callable[[TrainingStep], None] = lambda _: None,
     on_note: Callable[[str], None] = lambda _: None,
 ) -> ContextNetwork:
-    """Train in place."""
+    """Train in place. What `teacher` returns for the same windows is learned beside the labels."""
     run_training(
-        [_ContextTask(network, examples, form, recipe)],
+        [_ContextTask(network, examples, form, recipe, teacher)],
         settings=f"{network.adapter}; {network.depths}; {recipe}; {len(examples)} examples",
         evaluate=evaluate,
         checkpoint=checkpoint,

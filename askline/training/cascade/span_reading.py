@@ -141,13 +141,23 @@ def span_log_probabilities(ends: torch.Tensor, batch: PackedBatch) -> torch.Tens
 
 
 def span_distillation_loss(
-    ends: torch.Tensor, batch: PackedBatch, teachers: Sequence[torch.Tensor]
+    ends: torch.Tensor,
+    batch: PackedBatch,
+    teachers: Sequence[torch.Tensor],
+    weights: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Cross-entropy to the mean of the teachers' probabilities, averaged over sequences."""
+    """
+    Cross-entropy to the mean of the teachers' probabilities, averaged over sequences.
+
+    `weights` (sequences,) are those of the average; all are equal without them.
+    """
     probabilities = torch.stack(
         [span_log_probabilities(one, batch).exp() for one in teachers]
     ).mean(0)
-    return -(span_log_probabilities(ends, batch) * probabilities).sum() / (2 * len(batch))
+    losses = -(span_log_probabilities(ends, batch) * probabilities).sum(0) / 2  # (tokens,)
+    if weights is None:
+        return losses.sum() / len(batch)
+    return (losses * weights[batch.owners]).sum() / weights.sum()
 
 
 def span_loss(

@@ -30,6 +30,7 @@ from askline.training.cascade.context_examples import (
 )
 from askline.training.cascade.context_network import (
     ContextNetwork,
+    ContextOutput,
     WindowBatch,
     WindowFormat,
     widen_adapter,
@@ -39,6 +40,7 @@ from askline.training.cascade.context_training import (
     draw_passages,
     fit_window,
     measure_context,
+    score_passages,
     train_context,
 )
 
@@ -169,7 +171,7 @@ def test_a_wider_adapter_changes_nothing_yet() -> None:
     np.testing.assert_allclose(before, after, atol=1e-6)
 
 
-def test_training_learns_the_answers(folder: Path, tokenizer: WordPiece) -> None:
+def untrained(folder: Path) -> ContextNetwork:
     opened = ModelFolder.open(folder, kind="cascade")
     base = tiny_config("mean", positions=96)
     config = replace(base, reader=True, adapter=Adapter(0, 4))
@@ -179,15 +181,41 @@ def test_training_learns_the_answers(folder: Path, tokenizer: WordPiece) -> None
         "reader.bias": np.zeros(2, "f4"),
     }
     torch.manual_seed(0)
-    network = ContextNetwork(config, start, (1, 2, 3))
-    examples = ContextExamples.of(TEXTS, tokenizer)
-    recipe = ContextRecipe(epochs=60, learning_rate=0.01, head_rate=0.01, batch_size=3, titles=1.0)
+    return ContextNetwork(config, start, (1, 2, 3))
+
+
+RECIPE = ContextRecipe(epochs=60, learning_rate=0.01, head_rate=0.01, batch_size=3, titles=1.0)
+
+
+def test_training_learns_the_answers(folder: Path, tokenizer: WordPiece) -> None:
+    network, examples = untrained(folder), ContextExamples.of(TEXTS, tokenizer)
     losses: list[float] = []
     train_context(
-        network, examples, form(tokenizer), recipe, on_epoch=lambda each: losses.append(each.loss)
+        network, examples, form(tokenizer), RECIPE, on_epoch=lambda each: losses.append(each.loss)
     )
     assert losses[-1] < 0.5 * losses[0]
     assert measure_context(network, examples, form(tokenizer))["P@1 3"] == 100
+
+
+def test_a_teacher_that_disagrees_with_the_labels_is_followed(
+    folder: Path, tokenizer: WordPiece
+) -> None:
+    network, examples = untrained(folder), ContextExamples.of(TEXTS, tokenizer)
+
+    def first_sentence(batch: WindowBatch) -> ContextOutput:
+        """Every window is answered by its first sentence, and by the first two words of it."""
+        is_first = torch.ones(batch.sentences, dtype=torch.bool)
+        is_first[1:] = batch.windows[1:] != batch.windows[:-1]
+        ends = torch.zeros(len(batch.packed.tokens), 2)
+        starts = torch.from_numpy(batch.starts)[is_first]
+        ends[starts, 0] = ends[starts + 1, 1] = 9.0
+        return ContextOutput(torch.where(is_first, 4.0, -4.0)[None], ends)
+
+    recipe = replace(RECIPE, teacher_share=1.0, teacher_reading=1.0, small_rate=0.01)
+    train_context(network, examples, form(tokenizer), recipe, teacher=first_sentence)
+    found = score_passages(network, examples, form(tokenizer), [(0, 0), (1, 0), (2, 0)])
+    assert [int(each[-1].argmax()) for each in found.logits] == [0, 0, 0]
+    assert found.spans.tolist() == [[0, 0, 1]] * 3
 
 
 def test_broken_files_of_passages_name_the_line(tmp_path: Path) -> None:
