@@ -8,9 +8,10 @@ Fit how `Corpus.ask` combines a cascade's readings: schedule, probabilities and 
 `collect` asks questions of dev sets over corpora, as `Corpus.ask` does, and keeps the logits of the
 retrieved sentences alone and of their passages in context, at all depths: held-out SQuADShifts
 paragraphs with unanswerable variants of their questions, WikiQA dev, and the dev half of the
-document questions, with keyword queries and misspellings among them. `fit` compares schedules by
-cross-validation, fits the weights of both readings and of the retrieval for the best one within a
-budget of token-layers, and chooses the threshold. It writes all of them to FOLDER/config.json.
+document questions, with keyword queries and misspellings among them. `fit` fits the probabilities
+in context at every depth, compares schedules by cross-validation, fits the weights of both readings
+and of the retrieval for the best schedule within a budget of token-layers, and chooses the
+threshold. It writes all of them to FOLDER/config.json.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -38,6 +40,7 @@ from askline.corpus.sentence_ranking import (
     whole_passage,
 )
 from askline.corpus.title_context import add_title_context, title_path
+from askline.evaluation.calibration import PlattScaling
 from askline.rankers.base import Ranker
 from askline.rankers.cascade import Cascade
 from askline.training.cascade.context_examples import paragraph_passages
@@ -89,10 +92,17 @@ class Scored(NamedTuple):
     retrieval: FloatArray  # (sentences,) standard scores
     gold: NDArray[np.bool_]  # (sentences,)
     passage: IntArray  # (sentences,) the number of the passage, by the first sentence of each
-    context: FloatArray  # (sentences,) log odds in context at the last depth; NaN if not collected
+    context: FloatArray  # (context depths, sentences) logits in context; NaN if not collected
     passage_tokens: IntArray  # (collected passages,)
-    unretrieved: FloatArray  # (others,) log odds in context of the passages' other sentences
+    unretrieved: FloatArray  # (context depths, others) logits of the passages' other sentences
     owners: IntArray  # (others,) their passages
+
+    def with_odds(self, curve: PlattScaling) -> Scored:
+        """The same with the log odds in context at the last depth, in place of all logits."""
+        context, unretrieved = (
+            curve.scale * each[-1] + curve.shift for each in (self.context, self.unretrieved)
+        )
+        return self._replace(context=context, unretrieved=unretrieved)
 
 
 def squadshifts_tasks(most: int) -> Iterator[Task]:
@@ -151,7 +161,6 @@ def score(task: Task, ranker: Ranker, cascade: Cascade) -> Scored | None:
     """What `Corpus.ask` would see; None if nothing is retrieved."""
     retriever, encoder = task.corpus.retriever(), cascade.encoder
     assert isinstance(retriever, HasPassages)
-    assert cascade.context is not None
     found = retriever.retrieve(task.question, RETRIEVED)
     if not found:
         return None
@@ -187,17 +196,15 @@ def score(task: Task, ranker: Ranker, cascade: Cascade) -> Scored | None:
     windows = encoder.begin_passages(
         [(task.question, [Passage([e.text for e in own], title_path(own[0])) for own in chosen])]
     )
-    depth = encoder.context_depths[-1]
-    logits = windows.advance(np.arange(len(chosen)), depth)
-    context_odds = odds_of(cascade.context.probabilities(depth, logits)).tolist()
-    inside = dict(zip([sentence_key(e) for own in chosen for e in own], context_odds, strict=True))
-    owners = [at for at, own in enumerate(chosen) for _ in own]
+    every = np.arange(len(chosen))
+    logits = np.stack([windows.advance(every, depth) for depth in encoder.context_depths])
+    columns = {sentence_key(each): at for at, each in enumerate(e for own in chosen for e in own)}
+    owners = np.repeat(every, [len(own) for own in chosen])
     keys = [sentence_key(each) for each in found]
-    others = [
-        (value, own)
-        for (key, value), own in zip(inside.items(), owners, strict=True)
-        if key not in keys
-    ]
+    context = np.full((len(logits), len(keys)), np.nan)
+    known = [at for at, key in enumerate(keys) if key in columns]
+    context[:, known] = logits[:, [columns[keys[at]] for at in known]]
+    others = sorted(columns[key] for key in columns.keys() - set(keys))
     return Scored(
         task.source,
         task.answerable,
@@ -206,10 +213,10 @@ def score(task: Task, ranker: Ranker, cascade: Cascade) -> Scored | None:
         retrieval,
         np.array([task.is_gold(each) for each in found]),
         np.array(passage),
-        np.array([inside.get(key, np.nan) for key in keys]),
+        context,
         np.asarray(windows.tokens),
-        np.array([value for value, _ in others], np.float64),
-        np.array([own for _, own in others], np.int64),
+        logits[:, others].astype(float),
+        owners[others],
     )
 
 
@@ -277,6 +284,24 @@ class Readings(NamedTuple):
 
 Answer = Mapping[int, FloatArray]
 """By depth, the weights of the log odds alone, of the retrieval, and the bias."""
+
+
+def fit_curves(scored: Sequence[Scored]) -> list[PlattScaling]:
+    """By context depth, from logits in context to probabilities; every source counts the same."""
+    sizes = Counter[str]()
+    for own in scored:
+        sizes[own.source] += own.unretrieved.shape[1] + int((~np.isnan(own.context[-1])).sum())
+    logits, labels, weight = list[FloatArray](), list[FloatArray](), list[FloatArray]()
+    for own in scored:
+        known = ~np.isnan(own.context[-1])
+        logits += [own.context[:, known], own.unretrieved]
+        labels += [own.gold[known].astype(float), np.zeros(own.unretrieved.shape[1])]
+        weight.append(np.full(known.sum() + own.unretrieved.shape[1], 1 / sizes[own.source]))
+    label, weights = np.concatenate(labels), np.concatenate(weight)
+    return [
+        PlattScaling(*logistic_regression(np.stack([row, np.ones(len(row))]), label, weights))
+        for row in np.concatenate(logits, axis=1)
+    ]
 
 
 def fit_answer(scored: Sequence[Scored], depths: Sequence[int], plan: Plan) -> Answer:
@@ -433,9 +458,11 @@ def choose_plan(
 
 
 def fit(folder: Path, scores: Path, budget: float) -> None:
-    scored = load_scored(scores)
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     depths, layers = config["depths"], config["context"]["depths"][-1]
+    collected = load_scored(scores)
+    curves = fit_curves(collected)
+    scored = [own.with_odds(curves[-1]) for own in collected]
     for source, count in Counter(own.source for own in scored).items():
         own = [each for each in scored if each.source == source]
         answerable = [each.gold.any() for each in own if each.answerable]
@@ -445,6 +472,10 @@ def fit(folder: Path, scores: Path, budget: float) -> None:
     readings = [read(own, depths, layers, plan, answer) for own in scored]
     both = fit_both(scored, readings)
     names = ("alone", "context", "in_context", "retrieval", "bias")
+    config["context"]["calibration"] = {
+        str(depth): asdict(curve)
+        for depth, curve in zip(config["context"]["depths"], curves, strict=True)
+    }
     config["context"]["ask"] = {
         "sentences": plan.sentences,
         "keeps": {str(depth): keep for depth, keep in plan.keeps},
