@@ -1,13 +1,15 @@
 """
 The phrase model: candidate phrases of a text with their vectors, and vectors of questions.
 
-One encoder does both. A text is encoded once, and its states give the candidates. The vector of a
-phrase comes from the states at its ends or, if the config says so, from two marker tokens that are
-encoded against the text.
+One encoder does both, or texts have a smaller one, the document encoder: it shares the embeddings
+of the other and was trained to give the same states with fewer layers. A text is encoded once, and
+its states give the candidates. The vector of a phrase comes from the states at its ends or, if the
+config says so, from two marker tokens that are encoded against the text.
 
 The folder of a model contains `config.json`, `weights.safetensors`, `tokenizer.json` and
 `README.md`. The tensors of the encoder are named and stored as those of a cascade, float or int8;
-the word embeddings may also be int4. The large matrices of the heads are int8 with one scale per
+the word embeddings may also be int4. Those of the document encoder's layers are named
+`documents.layers.N`. The large matrices of the heads are int8 with one scale per
 row. Everything is checked against the sizes in the config, which is written last.
 """
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -52,6 +54,7 @@ __all__ = [
     "PhraseForm",
     "PhraseModel",
     "PhraseSpan",
+    "document_tensors",
     "quantize_matrices",
     "read_phrase_folder",
     "write_phrase_folder",
@@ -63,6 +66,7 @@ PhraseForm = Literal["markers", "span"]
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Tensors = dict[str, NDArray[Any]]
+_DOCUMENTS = "documents."
 _LEXICAL_SIZE = 128  # of the keys and queries that weight words
 _SPAN_HIDDEN = 128  # of the layer that scores the ends of spans
 _PUNCTUATION = string.punctuation + "«»“”‘’–—…"
@@ -143,9 +147,12 @@ class PhraseModel:
         heads: dict[str, Floats],
         tokenizer: Any,
         threads: WorkerThreads | None = None,
+        *,
+        document_encoder: PhraseEncoder | None = None,
     ) -> None:
         self.config = config
-        self._encoder, self._heads, self._tokenizer = encoder, PhraseHeads(heads), tokenizer
+        self._question_encoder, self._encoder = encoder, document_encoder or encoder
+        self._heads, self._tokenizer = PhraseHeads(heads), tokenizer
         self._threads = threads or WorkerThreads()
         self._minor = _minor_tokens(config, tokenizer)
 
@@ -173,7 +180,11 @@ class PhraseModel:
                 f"as the encoder, got {vocabulary}. Copy the folder again."
             )
         encoder = PhraseEncoder(config.encoder, tensors)
-        return cls(config, encoder, heads, tokenizer, WorkerThreads(threads))
+        documents = encoder
+        if config.document_layers:
+            documents = PhraseEncoder(config.document_encoder, document_tensors(tensors))
+        workers = WorkerThreads(threads)
+        return cls(config, encoder, heads, tokenizer, workers, document_encoder=documents)
 
     def extract(
         self, text: str, *, limit: int = 100, decoding: Decoding = "joint"
@@ -215,7 +226,7 @@ class PhraseModel:
         """The vector of a question; a very long question is truncated."""
         check_question(question)
         tokens = tokenize_question(question, self._tokenizer)
-        states, _ = self._encoder.encode(tokens)
+        states, _ = self._question_encoder.encode(tokens)
         mean = states.mean(0)
         vector = self._heads.linear("question", np.concatenate([states[0], mean]))
         trust = self._heads.linear("trust", mean)  # the weight of the extractor's log-probability
@@ -223,7 +234,7 @@ class PhraseModel:
 
     def word_weights(self, states: Floats, tokens: Ints, words: Ints) -> Floats:
         """The weights (words,) of words for a question with these states and tokens."""
-        embeddings = self._encoder.word_vectors(words)
+        embeddings = self._question_encoder.word_vectors(words)
         weights = self._heads.expanded_word_weights(states, embeddings)
         question_weights = self._heads.question_word_weights(states)
         for token, weight in zip(tokens, question_weights, strict=True):
@@ -362,10 +373,24 @@ class PhraseConfig:
     """A digest of the weights: vectors of different models cannot be compared."""
     articles: tuple[str, ...] = ()
     """Candidates that differ only by these words or punctuation at their ends count as one."""
+    document_layers: int = 0
+    """Layers of the document encoder; 0 if texts and questions have one encoder."""
+    document_inner: int = 0
+    """The feed-forward size of the document encoder."""
+
+    @property
+    def document_encoder(self) -> EncoderConfig:
+        """The encoder of texts; without layers of its own, that of questions."""
+        if not self.document_layers:
+            return self.encoder
+        return replace(self.encoder, layers=self.document_layers, inner=self.document_inner)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every tensor, as float."""
-        return self.encoder.shapes() | self.head_shapes()
+        shapes = self.encoder.shapes() | self.head_shapes()
+        for layer in range(self.document_layers):
+            shapes |= self.document_encoder.layer_shapes(f"{_DOCUMENTS}layers.{layer}")
+        return shapes
 
     def head_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the tensors of the heads."""
@@ -392,7 +417,7 @@ class PhraseConfig:
 def read_phrase_folder(
     folder: str | PathLike[str],
 ) -> tuple[PhraseConfig, Tensors, dict[str, Floats]]:
-    """The config, the tensors of the encoder as stored, and those of the heads as float."""
+    """The config, the tensors of the encoders as stored, and those of the heads as float."""
     opened = ModelFolder.open(folder, kind=KIND)
     config = _read_config(opened)
     tensors = opened.stored_tensors()
@@ -400,13 +425,28 @@ def read_phrase_folder(
     if tensors.get("words.weight", np.zeros(0)).dtype == np.uint8:
         rows, columns = shapes["words.weight"]
         shapes["words.weight"], shapes["words.scale"] = int4_shapes(rows, columns)
-    check_encoder_tensors(shapes, tensors, layers=config.encoder.layers, path=opened.path)
+    check_encoder_tensors(shapes, tensors, path=opened.path)
     heads = {name: tensors.pop(name).astype(np.float32) for name in config.head_shapes()}
     for name in heads:
         scale = tensors.pop(f"{name.removesuffix('.weight')}.scale", None)
         if scale is not None:
             heads[name] *= scale[:, None]
     return config, tensors, heads
+
+
+def document_tensors(tensors: Mapping[str, NDArray[Any]]) -> Tensors:
+    """The tensors of the document encoder: its layers, and the embeddings that both share."""
+    shared = {
+        name: value
+        for name, value in tensors.items()
+        if not name.startswith(("layers.", _DOCUMENTS))
+    }
+    own = {
+        name.removeprefix(_DOCUMENTS): value
+        for name, value in tensors.items()
+        if name.startswith(_DOCUMENTS)
+    }
+    return shared | own
 
 
 def write_phrase_folder(
@@ -445,12 +485,16 @@ def _read_config(folder: ModelFolder) -> PhraseConfig:
     given = {field.name: folder.config.get(field.name) for field in fields(PhraseConfig)}
     try:
         given["articles"] = tuple(given["articles"] or ())
+        for name in ("document_layers", "document_inner"):  # older folders have none
+            given[name] = given[name] or 0
         encoder = EncoderConfig.from_entry(folder.config["encoder"])
         config = PhraseConfig(**{**given, "encoder": encoder})  # type: ignore[arg-type]
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from error
     sizes = [config.size, config.words, config.window, config.overlap]
+    sizes += [config.document_layers, config.document_inner]
     valid_sizes = all(isinstance(size, int) and size >= 0 for size in sizes)
+    valid_sizes &= bool(config.document_layers) == bool(config.document_inner)
     valid_sizes &= all(isinstance(word, str) for word in config.articles)
     if config.form not in get_args(PhraseForm) or not valid_sizes or list(encoder.problems()):
         raise ModelError(f"{path} must have valid sizes and a form, got {given}.")

@@ -31,7 +31,9 @@ from ...phrases.phrase_encoder import KeyValueCache, PhraseEncoder, marker_atten
 from ...phrases.phrase_model import (
     PhraseConfig,
     PhraseModel,
+    document_tensors,
     quantize_matrices,
+    read_phrase_folder,
     write_phrase_folder,
 )
 from ...phrases.tokenization import default_overlap, load_tokenizer
@@ -42,6 +44,7 @@ from .phrase_extractor import SPAN_ENDS, Extractor
 from .phrase_network import PhraseNetwork, first_position
 
 __all__ = [
+    "add_document_encoder",
     "export_phrases",
     "freeze_words",
     "load_extractor",
@@ -150,11 +153,11 @@ def _observed(
     model: PhraseModel, encoder: PhraseEncoder, texts: Sequence[str]
 ) -> Iterator[dict[str, Floats]]:
     """For each layer the inputs (tokens, channels) of its dense parts, by name."""
-    config, tensors = model.config, encoder.tensors
+    config, tensors = encoder.config, encoder.tensors
     batches = [read for text in texts for read in _embedded(model, encoder, text)]
-    for layer in range(config.encoder.layers):
-        plain = create_session(graphs.activations_graph(config.encoder, tensors, layer))
-        beside = create_session(graphs.marker_activations_graph(config.encoder, tensors, layer))
+    for layer in range(config.layers):
+        plain = create_session(graphs.activations_graph(config, tensors, layer))
+        beside = create_session(graphs.marker_activations_graph(config, tensors, layer))
         found: list[dict[str, Floats]] = []
         risen: list[_Read] = []
         for text, marks in batches:
@@ -316,6 +319,52 @@ def write_runtime(
             stream.write(tokenizer.encode())
         tensors = quantize_phrases(config, floats, load_tokenizer(path), texts, bits=bits)
     return write_phrase_folder(path, config=config, tensors=tensors, tokenizer=tokenizer, card=card)
+
+
+def add_document_encoder(
+    folder: str | PathLike[str],
+    state: Mapping[str, Floats],
+    target: str | PathLike[str],
+    *,
+    card: str,
+    texts: Sequence[str] = (),
+) -> Path:
+    """
+    Write a phrase model again, with other layers for texts; questions keep their vectors.
+
+    `state` has the layers as `layers.N.…`, and the heads of phrases if they were trained too. With
+    `texts`, some paragraphs of the kind to be read, the layers are written in int8; else in float.
+    """
+    old, stored, heads = read_phrase_folder(folder)
+    encoders = {name: stored[name] for name in stored if not name.startswith("documents.")}
+    own = {name: value for name, value in state.items() if name.startswith("layers.")}
+    heads |= {name: state[name] for name in heads.keys() & state.keys()}
+    config = replace(
+        old,
+        document_layers=sum(name.endswith(".query.weight") for name in own),
+        document_inner=len(own["layers.0.inner.bias"]),
+    )
+    layers: Tensors = {**own}
+    if texts:
+        tokenizer = load_tokenizer(folder)
+        encoder = PhraseEncoder(old.encoder, encoders)
+        floats = {**document_tensors(encoders), **own}
+        documents = PhraseEncoder(config.document_encoder, floats)
+        model = PhraseModel(config, encoder, heads, tokenizer, document_encoder=documents)
+        layers = {name: value.astype(np.float16) for name, value in own.items()}
+        for layer, read in enumerate(_observed(model, documents, texts)):
+            layers |= quantize_layer(f"layers.{layer}", own, read)
+    return write_phrase_folder(
+        target,
+        config=config,
+        tensors={
+            **encoders,
+            **{f"documents.{name}": value for name, value in layers.items()},
+            **(quantize_matrices(heads) if texts else heads),
+        },
+        tokenizer=(Path(folder).expanduser() / "tokenizer.json").read_text("utf-8"),
+        card=card,
+    )
 
 
 def runtime_config(encoder: Any) -> EncoderConfig:
