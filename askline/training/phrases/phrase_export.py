@@ -39,14 +39,16 @@ from ...phrases.phrase_model import (
 from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantize_layer
-from ..transformer.pair_network import read_encoder
+from ..transformer.pair_network import import_transformers, read_encoder
 from .phrase_extractor import SPAN_ENDS, Extractor
 from .phrase_network import PhraseNetwork, first_position
 
 __all__ = [
     "add_document_encoder",
+    "bert_encoder",
     "export_phrases",
     "freeze_words",
+    "layer_inputs",
     "load_extractor",
     "prune_positions",
     "prune_words",
@@ -132,7 +134,7 @@ def quantize_phrases(
     encoder = PhraseEncoder(config.encoder, tensors)
     heads = {name: tensors[name] for name in config.head_shapes()}
     model = PhraseModel(config, encoder, heads, tokenizer)
-    for layer, read in enumerate(_observed(model, encoder, texts)):
+    for layer, read in enumerate(layer_inputs(model, encoder, texts)):
         made |= quantize_layer(f"layers.{layer}", tensors, read)
     return made
 
@@ -149,7 +151,7 @@ def _rest(config: PhraseConfig, tensors: Mapping[str, Floats], bits: int) -> Ten
     return made
 
 
-def _observed(
+def layer_inputs(
     model: PhraseModel, encoder: PhraseEncoder, texts: Sequence[str]
 ) -> Iterator[dict[str, Floats]]:
     """For each layer the inputs (tokens, channels) of its dense parts, by name."""
@@ -352,7 +354,7 @@ def add_document_encoder(
         documents = PhraseEncoder(config.document_encoder, floats)
         model = PhraseModel(config, encoder, heads, tokenizer, document_encoder=documents)
         layers = {name: value.astype(np.float16) for name, value in own.items()}
-        for layer, read in enumerate(_observed(model, documents, texts)):
+        for layer, read in enumerate(layer_inputs(model, documents, texts)):
             layers |= quantize_layer(f"layers.{layer}", own, read)
     return write_phrase_folder(
         target,
@@ -365,6 +367,23 @@ def add_document_encoder(
         tokenizer=(Path(folder).expanduser() / "tokenizer.json").read_text("utf-8"),
         card=card,
     )
+
+
+def bert_encoder(
+    config: EncoderConfig, tensors: Mapping[str, Floats], *, dropout: float = 0.1
+) -> Any:
+    """An encoder in torch with tensors that are named as in a model folder; others are ignored."""
+    transformers = import_transformers()
+    sizes = {theirs: getattr(config, ours) for ours, theirs in _SIZES.items()}
+    dropouts = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), dropout)
+    settings = transformers.BertConfig(**sizes, **dropouts)
+    encoder = transformers.BertModel(settings, add_pooling_layer=False)
+    own: Any = {name: name for name in encoder.state_dict()}
+    theirs = from_huggingface_names(own, config.layers)  # the names of torch, by those of a folder
+    state = {str(name): torch.from_numpy(tensors[ours].copy()) for ours, name in theirs.items()}
+    encoder.load_state_dict(state)
+    encoder.get_input_embeddings().weight.requires_grad_(False)  # they are stored in 4 bits
+    return encoder
 
 
 def runtime_config(encoder: Any) -> EncoderConfig:
