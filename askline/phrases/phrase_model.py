@@ -242,6 +242,8 @@ class PhraseModel:
         return weights
 
     def _concatenate(self, parts: Sequence[EncodedPhrases]) -> EncodedPhrases:
+        if len(parts) == 1:
+            return parts[0]
         size, words = self.config.size + 1, self.config.words
         return EncodedPhrases(
             tuple(phrase for part in parts for phrase in part.phrases),
@@ -323,12 +325,11 @@ class PhraseModel:
         spans, log_probabilities = decode_spans(
             starts, ends, limit=limit, decoding=decoding, minor=minor
         )
-        places = zip(
-            window.starts[spans[:, 0]], window.ends[spans[:, 1]], log_probabilities, strict=True
-        )
+        starts_and_ends = window.starts[spans[:, 0]], window.ends[spans[:, 1]]
+        columns = (column.tolist() for column in (*starts_and_ends, log_probabilities))
         phrases = tuple(
-            PhraseSpan(text[start:end], int(start), int(end), float(log_probability))
-            for start, end, log_probability in places
+            PhraseSpan(text[start:end], start, end, log_probability)
+            for start, end, log_probability in zip(*columns, strict=True)
         )
         return _Candidates(phrases, spans, states, cache)
 
@@ -339,11 +340,11 @@ class PhraseModel:
         count, phrases = self.config.words, len(phrase_states)
         if not count:
             return np.zeros((phrases, 0), np.int32), np.zeros((phrases, 0), np.float32)
-        weights = self._heads.context_word_weights(phrase_states, states)
+        weights, tokens = self._heads.context_word_weights(phrase_states, states), window.tokens
         if weights.shape[1] < count:
             weights = np.pad(weights, ((0, 0), (0, count - weights.shape[1])))
+            tokens = np.pad(tokens, (0, count - len(tokens)))
         best = np.argpartition(-weights, count - 1, axis=1)[:, :count]
-        tokens = np.pad(window.tokens, (0, max(0, count - len(window))))
         return tokens[best].astype(np.int32), np.take_along_axis(weights, best, 1)
 
 
