@@ -34,8 +34,7 @@ from ..engine.sequences import equal_length_batches
 from ..engine.threads import WorkerThreads
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
-from ..models.folder import ModelFolder, write_folder
-from ..rankers.languages import shipped_model_folder
+from ..models.folder import ModelFolder, shipped_model_folder, write_folder
 from ..rankers.requests import check_question
 from .extraction import Decoding, decode_spans
 from .phrase_encoder import KeyValueCache, PhraseEncoder, PhraseHeads

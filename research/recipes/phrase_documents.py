@@ -34,6 +34,7 @@ from torch.nn import functional as F  # noqa: N812
 from askline.data.squad import Paragraph
 from askline.engine.adapter import float_tensors
 from askline.engine.quantization import unpack_int4
+from askline.models.folder import shipped_model_folder
 from askline.models.huggingface import from_huggingface_names
 from askline.phrases.phrase_encoder import PhraseEncoder
 from askline.phrases.phrase_model import PhraseConfig, PhraseModel, read_phrase_folder
@@ -44,7 +45,6 @@ from askline.phrases.tokenization import (
     load_tokenizer,
     tokenize_question,
 )
-from askline.rankers.languages import shipped_model_folder
 from askline.training.loop import SeededOnceTask, TrainingRecipe, run_training
 from askline.training.optimizer import AdamW, Optimizer, ParameterGroup
 from askline.training.phrases.phrase_export import add_document_encoder, bert_encoder, layer_inputs
