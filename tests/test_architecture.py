@@ -155,6 +155,22 @@ def test_start_up_brings_in_nothing_heavy(program: str) -> None:
     assert done.stdout.split() == []
 
 
+def test_a_corpus_is_opened_without_readers() -> None:
+    program = "from askline import Corpus\nCorpus.in_memory()\nimport sys\n"
+    check = program + "print(*(name for name in sys.modules if name.startswith('askline.text')))"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "askline.text.readers.limits" in loaded
+    assert "askline.text.readers.isolation" not in loaded
+
+
+def test_phrases_are_encoded_without_rankers() -> None:
+    program = "from askline.phrases import PhraseModel\nPhraseModel.load()\nimport sys\n"
+    check = program + "print('askline.rankers.base' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_indexing_loads_no_numpy(tmp_path: Path) -> None:
     """Loading it takes longer than looking at a folder that has not changed."""
     (tmp_path / "a.md").write_text("# Lamp\n\nThe lamp was lit.\n", "utf-8")

@@ -12,22 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CorpusError, InputError, Problem
-from ..text.readers.folders import FileSelection
-from ..text.readers.isolation import DEFAULT_LIMITS, ReadLimits
+from ..text.readers.limits import DEFAULT_LIMITS, ReadLimits
 from .ask_defaults import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED
-from .document_records import absolute_path
 from .document_store import DocumentStore
-from .ingest import (
-    Ingestion,
-    NotReadCounts,
-    OnFile,
-    PathInput,
-    Share,
-    SkippedCounts,
-    TextInput,
-    parse_inputs,
-    parse_paths,
-)
 from .results import (
     AddReport,
     Answers,
@@ -41,10 +28,10 @@ from .results import (
 from .shards import Manifest, ShardedStorage, merge_verify_reports
 from .storage import FolderStorage, Phrases, Storage, is_postgres_url
 from .storage_errors import SearchIndexDamagedError
-from .verification import verify_store
 
 if TYPE_CHECKING:  # rankers, retrieval and phrases load numpy, which indexing does not need
     from ..rankers.base import Ranker
+    from .ingest import OnFile, PathInput, Share, TextInput
     from .phrase_retrieval import MergedPhraseRetriever, PhraseRetriever
     from .retrieval import Retriever
 
@@ -152,6 +139,9 @@ class Corpus:
         `follow_links` is true. With `share`, only the files of one shard are added
         (`build_shards`).
         """
+        from ..text.readers.folders import FileSelection
+        from .ingest import Ingestion, parse_inputs
+
         inputs = parse_inputs(source)
         limits = ReadLimits(read_seconds, read_megabytes)
         selection = FileSelection(
@@ -185,6 +175,9 @@ class Corpus:
 
         Returns the names of the documents that were removed, sorted.
         """
+        from .document_records import absolute_path
+        from .ingest import SkippedCounts, parse_paths
+
         paths = parse_paths(names)
         with self._storage.writing() as store:
             found = sorted({name for given in paths for name in _matching(store, given)})
@@ -348,6 +341,8 @@ class Corpus:
         if parts := self._storage.parts:
             shards = [type(self)(part, None) for part in parts]
             return merge_verify_reports([each.verify(on_document=on_document) for each in shards])
+        from .verification import verify_store
+
         started = time.monotonic()
         with self._storage.writing(repairing=True) as store:
             found = verify_store(store, on_document)
@@ -437,6 +432,8 @@ class Corpus:
 
     def _not_read(self, unread: Sequence[Problem]) -> tuple[NotReadFiles, ...]:
         """What was left out when files were added, and what could not be read."""
+        from .ingest import NotReadCounts
+
         counts = NotReadCounts()
         for record in self._store.skipped():
             counts.add(record.example, record.reason, kind=record.kind, count=record.files)
@@ -447,6 +444,8 @@ class Corpus:
 
 def _matching(store: DocumentStore, given: str) -> list[str]:
     """The documents with this id or path, and those inside this folder."""
+    from .document_records import absolute_path
+
     path = absolute_path(given)
     inside = [name for name, _ in store.files(prefix=os.path.join(path, ""))]
     file = store.file_at(path)

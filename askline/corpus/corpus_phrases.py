@@ -157,6 +157,6 @@ def choose_language(stores: Sequence[DocumentStore]) -> str:
 
 
 def _shipped_languages() -> tuple[str, ...]:
-    from ..rankers.languages import SHIPPED_LANGUAGES  # it loads numpy
+    from ..models.folder import SHIPPED_LANGUAGES  # it loads numpy
 
     return SHIPPED_LANGUAGES

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypedDict
 from ..errors import CorpusError, InputError, Problem
 from ..text.atomic_write import atomic_write
 from ..text.readers.folders import FileSelection, find_files
-from ..text.readers.isolation import DEFAULT_LIMITS
+from ..text.readers.limits import DEFAULT_LIMITS
 from .corpus import Corpus
 from .document_records import READER_VERSION, STANDARD_INPUT, FileIds
 from .ingest import NotReadCounts, PathInput, Share, parse_paths

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from os import PathLike
@@ -105,7 +105,9 @@ class WordPiece:
     def tokens_with_offsets(self, text: str) -> list[Token]:
         """The same tokens with offsets: a token was read from `text[start:end]`."""
         cleaned = _remove_control_characters(text)
-        offset = [at for at, one in enumerate(text) if cleaned == text or not _is_control(one)]
+        offset: Sequence[int] = range(len(text))
+        if cleaned != text:
+            offset = [at for at, one in enumerate(text) if not _is_control(one)]
         return [
             (id_, offset[at + start], offset[at + end - 1] + 1)
             for match in _NOT_SPACE.finditer(cleaned)
@@ -215,7 +217,7 @@ class WordPiece:
 
 def _remove_control_characters(text: str) -> str:
     """The text without control and format characters; white space stays as it is."""
-    if text.isprintable() and "\ufffd" not in text:
+    if text.replace("\n", "").isprintable() and "\ufffd" not in text:
         return text
     return "".join(one for one in text if not _is_control(one))
 

@@ -241,7 +241,7 @@ def check_cascade_tensors(
     config: CascadeConfig, tensors: Mapping[str, NDArray[Any]], *, path: Path
 ) -> None:
     """Raise ModelError if the tensors do not fit the config, naming up to twenty of them."""
-    check_encoder_tensors(config.shapes(), tensors, layers=config.encoder.layers, path=path)
+    check_encoder_tensors(config.shapes(), tensors, path=path)
 
 
 def reader_tensors(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -114,23 +114,22 @@ def check_encoder_tensors(
     shapes: Mapping[str, tuple[int, ...]],
     tensors: Mapping[str, NDArray[Any]],
     *,
-    layers: int,
     path: str | PathLike[str],
 ) -> None:
     """
     Raise ModelError if tensors are missing, surplus or of another shape, naming up to twenty.
 
-    Int8 weights must come with their scales and with those of their inputs.
+    Int8 weights must come with their scales, and those of a layer with the scales of their inputs.
     """
     expected = {**shapes}
     for name in [name for name in shapes if name.endswith(".weight")]:
         if _is_int8(tensors.get(name)):
             expected[f"{name.removesuffix('.weight')}.scale"] = (shapes[name][0],)
-    for layer in range(layers):
+    for layer in [name.removesuffix(".query.weight") for name in shapes if _is_query(name)]:
         for dense, activation in DENSE_INPUTS.items():
-            weight = f"layers.{layer}.{dense}.weight"
+            weight = f"{layer}.{dense}.weight"
             if _is_int8(tensors.get(weight)):
-                stem = f"layers.{layer}.{activation}"
+                stem = f"{layer}.{activation}"
                 expected |= {f"{stem}.scale": (), f"{stem}.zero": ()}
                 if f"{stem}.smooth" in tensors:
                     expected[f"{stem}.smooth"] = (shapes[weight][1],)
@@ -145,6 +144,10 @@ def check_encoder_tensors(
         more = f"; and {hidden} more" if hidden > 0 else ""
         shown = "; ".join(problems[:_MAX_PROBLEMS_SHOWN])
         raise ModelError(f"The weights in {path} do not fit its config: {shown}{more}.")
+
+
+def _is_query(name: str) -> bool:
+    return name.endswith(".query.weight")
 
 
 def _is_int8(tensor: NDArray[Any] | None) -> bool:

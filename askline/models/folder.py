@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,24 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import save
 
-from ..errors import ModelError
+from ..errors import ModelError, UnknownNameError
 from ..text.atomic_write import atomic_write
+from ..text.language import LANGUAGE_NAMES
 from .mapped_tensors import map_tensors
 from .word_vectors import SHIPPED, WordVectors
 
-__all__ = ["ModelFolder", "check_shapes", "pickle_hint", "read_config", "write_folder"]
+__all__ = [
+    "SHIPPED_LANGUAGES",
+    "ModelFolder",
+    "check_shapes",
+    "pickle_hint",
+    "read_config",
+    "shipped_model_folder",
+    "write_folder",
+]
 
+SHIPPED_LANGUAGES = ("en", "fr")
+"""The languages of the models that ship with askline."""
 _FORMAT = 1
 _CONFIG, _WEIGHTS, _VECTORS, _CARD = (
     "config.json",
@@ -174,3 +186,17 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(config, dict):
         raise ModelError(f"{path} must be a JSON object, got {type(config).__name__}.")
     return config
+
+
+def shipped_model_folder(kind: str, language: str = "en") -> Path:
+    """The folder of the model that ships with askline, such as a cascade, for a language."""
+    if language not in SHIPPED_LANGUAGES:
+        raise UnknownNameError("language", language, SHIPPED_LANGUAGES)
+    name = kind if language == "en" else f"{kind}-{language}"
+    path = Path(str(files("askline.models"))) / "shipped" / name
+    if not path.is_dir():
+        raise ModelError(
+            f"This copy of askline ships without the {LANGUAGE_NAMES[language]} model {name!r}. "
+            f"Name the folder of a model; `askline train {kind}` makes one."
+        )
+    return path

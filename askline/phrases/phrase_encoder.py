@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float32]
-_MAX_STARTS = 200
+_MAX_STARTS = 100
 """Starts whose ends are scored, the most probable ones: the ends take most of the time."""
 
 

@@ -19,17 +19,19 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
-from ..rankers.base import Ranker
 from ..text.atomic_write import atomic_write
 from ..text.sentences import split_sentences
 from .index_segments import Segment, SegmentData, faiss_installed, merge_segments, write_segment
 from .phrase_model import EncodedPhrases, EncodedQuestion, PhraseModel
+
+if TYPE_CHECKING:  # encoding phrases needs no ranker
+    from ..rankers.base import Ranker
 
 __all__ = [
     "Manifest",

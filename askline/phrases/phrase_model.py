@@ -1,13 +1,15 @@
 """
 The phrase model: candidate phrases of a text with their vectors, and vectors of questions.
 
-One encoder does both. A text is encoded once, and its states give the candidates. The vector of a
-phrase comes from the states at its ends or, if the config says so, from two marker tokens that are
-encoded against the text.
+One encoder does both, or texts have a smaller one, the document encoder: it shares the embeddings
+of the other and was trained to give the same states with fewer layers. A text is encoded once, and
+its states give the candidates. The vector of a phrase comes from the states at its ends or, if the
+config says so, from two marker tokens that are encoded against the text.
 
 The folder of a model contains `config.json`, `weights.safetensors`, `tokenizer.json` and
 `README.md`. The tensors of the encoder are named and stored as those of a cascade, float or int8;
-the word embeddings may also be int4. The large matrices of the heads are int8 with one scale per
+the word embeddings may also be int4. Those of the document encoder's layers are named
+`documents.layers.N`. The large matrices of the heads are int8 with one scale per
 row. Everything is checked against the sizes in the config, which is written last.
 """
 
@@ -16,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -32,8 +34,7 @@ from ..engine.sequences import equal_length_batches
 from ..engine.threads import WorkerThreads
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
-from ..models.folder import ModelFolder, write_folder
-from ..rankers.languages import shipped_model_folder
+from ..models.folder import ModelFolder, shipped_model_folder, write_folder
 from ..rankers.requests import check_question
 from .extraction import Decoding, decode_spans
 from .phrase_encoder import KeyValueCache, PhraseEncoder, PhraseHeads
@@ -52,6 +53,7 @@ __all__ = [
     "PhraseForm",
     "PhraseModel",
     "PhraseSpan",
+    "document_tensors",
     "minor_tokens",
     "quantize_matrices",
     "read_phrase_folder",
@@ -64,6 +66,7 @@ PhraseForm = Literal["markers", "span"]
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int32]
 Tensors = dict[str, NDArray[Any]]
+_DOCUMENTS = "documents."
 _LEXICAL_SIZE = 128  # of the keys and queries that weight words
 _SPAN_HIDDEN = 128  # of the layer that scores the ends of spans
 _PUNCTUATION = string.punctuation + "«»“”‘’–—…"
@@ -144,9 +147,12 @@ class PhraseModel:
         heads: dict[str, Floats],
         tokenizer: Any,
         threads: WorkerThreads | None = None,
+        *,
+        document_encoder: PhraseEncoder | None = None,
     ) -> None:
         self.config = config
-        self._encoder, self._heads, self._tokenizer = encoder, PhraseHeads(heads), tokenizer
+        self._question_encoder, self._encoder = encoder, document_encoder or encoder
+        self._heads, self._tokenizer = PhraseHeads(heads), tokenizer
         self._threads = threads or WorkerThreads()
         vocabulary = config.encoder.vocabulary
         self._minor = minor_tokens(tokenizer, config.articles, vocabulary)
@@ -175,7 +181,11 @@ class PhraseModel:
                 f"as the encoder, got {vocabulary}. Copy the folder again."
             )
         encoder = PhraseEncoder(config.encoder, tensors)
-        return cls(config, encoder, heads, tokenizer, WorkerThreads(threads))
+        documents = encoder
+        if config.document_layers:
+            documents = PhraseEncoder(config.document_encoder, document_tensors(tensors))
+        workers = WorkerThreads(threads)
+        return cls(config, encoder, heads, tokenizer, workers, document_encoder=documents)
 
     def extract(
         self, text: str, *, limit: int = 100, decoding: Decoding = "joint"
@@ -217,7 +227,7 @@ class PhraseModel:
         """The vector of a question; a very long question is truncated."""
         check_question(question)
         tokens = tokenize_question(question, self._tokenizer)
-        states, _ = self._encoder.encode(tokens)
+        states, _ = self._question_encoder.encode(tokens)
         mean = states.mean(0)
         vector = self._heads.linear("question", np.concatenate([states[0], mean]))
         trust = self._heads.linear("trust", mean)  # the weight of the extractor's log-probability
@@ -225,7 +235,7 @@ class PhraseModel:
 
     def word_weights(self, states: Floats, tokens: Ints, words: Ints) -> Floats:
         """The weights (words,) of words for a question with these states and tokens."""
-        embeddings = self._encoder.word_vectors(words)
+        embeddings = self._question_encoder.word_vectors(words)
         weights = self._heads.expanded_word_weights(states, embeddings)
         question_weights = self._heads.question_word_weights(states)
         for token, weight in zip(tokens, question_weights, strict=True):
@@ -233,6 +243,8 @@ class PhraseModel:
         return weights
 
     def _concatenate(self, parts: Sequence[EncodedPhrases]) -> EncodedPhrases:
+        if len(parts) == 1:
+            return parts[0]
         size, words = self.config.size + 1, self.config.words
         return EncodedPhrases(
             tuple(phrase for part in parts for phrase in part.phrases),
@@ -314,12 +326,11 @@ class PhraseModel:
         spans, log_probabilities = decode_spans(
             starts, ends, limit=limit, decoding=decoding, minor=minor
         )
-        places = zip(
-            window.starts[spans[:, 0]], window.ends[spans[:, 1]], log_probabilities, strict=True
-        )
+        starts_and_ends = window.starts[spans[:, 0]], window.ends[spans[:, 1]]
+        columns = (column.tolist() for column in (*starts_and_ends, log_probabilities))
         phrases = tuple(
-            PhraseSpan(text[start:end], int(start), int(end), float(log_probability))
-            for start, end, log_probability in places
+            PhraseSpan(text[start:end], start, end, log_probability)
+            for start, end, log_probability in zip(*columns, strict=True)
         )
         return _Candidates(phrases, spans, states, cache)
 
@@ -330,11 +341,11 @@ class PhraseModel:
         count, phrases = self.config.words, len(phrase_states)
         if not count:
             return np.zeros((phrases, 0), np.int32), np.zeros((phrases, 0), np.float32)
-        weights = self._heads.context_word_weights(phrase_states, states)
+        weights, tokens = self._heads.context_word_weights(phrase_states, states), window.tokens
         if weights.shape[1] < count:
             weights = np.pad(weights, ((0, 0), (0, count - weights.shape[1])))
+            tokens = np.pad(tokens, (0, count - len(tokens)))
         best = np.argpartition(-weights, count - 1, axis=1)[:, :count]
-        tokens = np.pad(window.tokens, (0, max(0, count - len(window))))
         return tokens[best].astype(np.int32), np.take_along_axis(weights, best, 1)
 
 
@@ -366,10 +377,24 @@ class PhraseConfig:
     """A digest of the weights: vectors of different models cannot be compared."""
     articles: tuple[str, ...] = ()
     """Candidates that differ only by these words or punctuation at their ends count as one."""
+    document_layers: int = 0
+    """Layers of the document encoder; 0 if texts and questions have one encoder."""
+    document_inner: int = 0
+    """The feed-forward size of the document encoder."""
+
+    @property
+    def document_encoder(self) -> EncoderConfig:
+        """The encoder of texts; without layers of its own, that of questions."""
+        if not self.document_layers:
+            return self.encoder
+        return replace(self.encoder, layers=self.document_layers, inner=self.document_inner)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every tensor, as float."""
-        return self.encoder.shapes() | self.head_shapes()
+        shapes = self.encoder.shapes() | self.head_shapes()
+        for layer in range(self.document_layers):
+            shapes |= self.document_encoder.layer_shapes(f"{_DOCUMENTS}layers.{layer}")
+        return shapes
 
     def head_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of the tensors of the heads."""
@@ -396,7 +421,7 @@ class PhraseConfig:
 def read_phrase_folder(
     folder: str | PathLike[str],
 ) -> tuple[PhraseConfig, Tensors, dict[str, Floats]]:
-    """The config, the tensors of the encoder as stored, and those of the heads as float."""
+    """The config, the tensors of the encoders as stored, and those of the heads as float."""
     opened = ModelFolder.open(folder, kind=KIND)
     config = _read_config(opened)
     tensors = opened.stored_tensors()
@@ -404,13 +429,28 @@ def read_phrase_folder(
     if tensors.get("words.weight", np.zeros(0)).dtype == np.uint8:
         rows, columns = shapes["words.weight"]
         shapes["words.weight"], shapes["words.scale"] = int4_shapes(rows, columns)
-    check_encoder_tensors(shapes, tensors, layers=config.encoder.layers, path=opened.path)
+    check_encoder_tensors(shapes, tensors, path=opened.path)
     heads = {name: tensors.pop(name).astype(np.float32) for name in config.head_shapes()}
     for name in heads:
         scale = tensors.pop(f"{name.removesuffix('.weight')}.scale", None)
         if scale is not None:
             heads[name] *= scale[:, None]
     return config, tensors, heads
+
+
+def document_tensors(tensors: Mapping[str, NDArray[Any]]) -> Tensors:
+    """The tensors of the document encoder: its layers, and the embeddings that both share."""
+    shared = {
+        name: value
+        for name, value in tensors.items()
+        if not name.startswith(("layers.", _DOCUMENTS))
+    }
+    own = {
+        name.removeprefix(_DOCUMENTS): value
+        for name, value in tensors.items()
+        if name.startswith(_DOCUMENTS)
+    }
+    return shared | own
 
 
 def write_phrase_folder(
@@ -449,12 +489,16 @@ def _read_config(folder: ModelFolder) -> PhraseConfig:
     given = {field.name: folder.config.get(field.name) for field in fields(PhraseConfig)}
     try:
         given["articles"] = tuple(given["articles"] or ())
+        for name in ("document_layers", "document_inner"):  # older folders have none
+            given[name] = given[name] or 0
         encoder = EncoderConfig.from_entry(folder.config["encoder"])
         config = PhraseConfig(**{**given, "encoder": encoder})  # type: ignore[arg-type]
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from error
     sizes = [config.size, config.words, config.window, config.overlap]
+    sizes += [config.document_layers, config.document_inner]
     valid_sizes = all(isinstance(size, int) and size >= 0 for size in sizes)
+    valid_sizes &= bool(config.document_layers) == bool(config.document_inner)
     valid_sizes &= all(isinstance(word, str) for word in config.articles)
     if config.form not in get_args(PhraseForm) or not valid_sizes or list(encoder.problems()):
         raise ModelError(f"{path} must have valid sizes and a form, got {given}.")

@@ -275,4 +275,6 @@ def _is_mark(code: int) -> bool:
 
 def _pad(values: NDArray[Any], before: Ints, after: Ints) -> NDArray[Any]:
     """Add zeros for the special tokens."""
-    return np.pad(values, (len(before), len(after)))
+    padded = np.zeros(len(before) + len(values) + len(after), values.dtype)
+    padded[len(before) : len(before) + len(values)] = values
+    return padded

@@ -31,18 +31,13 @@ from ..engine.encoder import load_encoder
 from ..engine.layerwise import LayerwiseEncoder
 from ..errors import InputError, ModelError, RankerError
 from ..models.cascade_config import ContextConfig
-from ..models.folder import ModelFolder
+from ..models.folder import SHIPPED_LANGUAGES, ModelFolder, shipped_model_folder
 from ..text.language import detect_language
 from ..types import Cost, Hit, Passage, Ranking, Span, StageReport
 from .base import Ranker, folder_to_pickle, spec_with_folder
 from .context_cascade import ContextSettings, PassageBatch, passage_sizes
 from .deadline import Deadline, Stop, Throughput
-from .languages import (
-    SHIPPED_LANGUAGES,
-    rankers_by_language,
-    run_each,
-    shipped_model_folder,
-)
+from .languages import rankers_by_language, run_each
 from .probability import UNCALIBRATED, LogitCalibration, read_calibration, read_threshold
 from .requests import Request, ScoreArray
 from .schedule import (

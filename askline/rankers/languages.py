@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from importlib.resources import files
-from pathlib import Path
 
-from ..errors import LanguageWarning, ModelError, UnknownNameError
+from ..errors import LanguageWarning
 from ..text.language import LANGUAGE_NAMES, detect_language
 from ..types import Ranking
 from .base import Ranker
@@ -22,29 +20,10 @@ from .lexical import BM25
 from .requests import Request
 
 __all__ = [
-    "SHIPPED_LANGUAGES",
     "rankers_by_language",
     "run_each",
-    "shipped_model_folder",
     "warn_of_language",
 ]
-
-SHIPPED_LANGUAGES = ("en", "fr")
-"""The languages of the models that ship with askline."""
-
-
-def shipped_model_folder(kind: str, language: str = "en") -> Path:
-    """The folder of the model that ships with askline, such as a cascade, for a language."""
-    if language not in SHIPPED_LANGUAGES:
-        raise UnknownNameError("language", language, SHIPPED_LANGUAGES)
-    name = kind if language == "en" else f"{kind}-{language}"
-    path = Path(str(files("askline.models"))) / "shipped" / name
-    if not path.is_dir():
-        raise ModelError(
-            f"This copy of askline ships without the {LANGUAGE_NAMES[language]} model {name!r}. "
-            f"Name the folder of a model; `askline train {kind}` makes one."
-        )
-    return path
 
 
 def rankers_by_language(ranker: Ranker, requests: Sequence[Request]) -> list[Ranker]:

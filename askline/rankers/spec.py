@@ -15,8 +15,8 @@ import re
 from typing import NamedTuple
 
 from ..errors import SpecError, UnknownNameError
+from ..models.folder import SHIPPED_LANGUAGES
 from .base import Cut, Pipeline, Ranker
-from .languages import SHIPPED_LANGUAGES
 from .registry import DEFAULT_SPEC, OptionValue, build, takes_option
 
 __all__ = [

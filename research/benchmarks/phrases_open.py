@@ -28,7 +28,7 @@ from askline.data.squad import Paragraph, SpanQuestion, read_paragraphs
 from askline.evaluation.measures import Language, exact_match, f1
 from askline.phrases.phrase_encoder import PhraseEncoder
 from askline.phrases.phrase_index import PhraseAnswer, PhraseIndex, nearest_phrases, ranked_phrases
-from askline.phrases.phrase_model import PhraseModel, read_phrase_folder
+from askline.phrases.phrase_model import PhraseModel, document_tensors, read_phrase_folder
 from askline.rankers.spec import load
 
 from .common import data_root, save
@@ -153,7 +153,8 @@ def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, 
     once = 1000 * (time.perf_counter() - begun) / len(texts)
     path = folder or str(files("askline.models") / "shipped" / "phrases")
     config, tensors, _ = read_phrase_folder(path)
-    encoder = PhraseEncoder(config.encoder, tensors)
+    own = document_tensors(tensors) if config.document_layers else tensors
+    encoder = PhraseEncoder(config.document_encoder, own)
     spent, some = 0.0, texts[:PAIRED]
     for text in some:
         for tokens, spans in model.candidate_tokens(text):

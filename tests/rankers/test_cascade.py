@@ -169,7 +169,7 @@ def test_threshold_is_found_through_cuts_and_pipelines() -> None:
 def test_without_a_folder_and_without_a_shipped_one_the_error_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    monkeypatch.setattr("askline.rankers.languages.files", lambda _: tmp_path)
+    monkeypatch.setattr("askline.models.folder.files", lambda _: tmp_path)
     with pytest.raises(ModelError, match="Name the folder of a model; `askline train cascade`"):
         Cascade.load()
 

@@ -10,7 +10,7 @@ import pytest
 
 import askline
 from askline.errors import InputError, LanguageWarning, UnknownNameError
-from askline.rankers import BM25, Cascade, Cut, Pipeline, WithDeadline, languages
+from askline.rankers import BM25, Cascade, Cut, Pipeline, WithDeadline
 from askline.rankers import cascade as cascade_module
 from askline.rankers.cascade import CascadeOptions, shipped_folder
 
@@ -116,7 +116,7 @@ def test_without_the_french_folder_the_english_model_ranks(
     shipped: Cascade, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cascade_module, "shipped_folder", shipped_folder)
-    monkeypatch.setattr(languages, "files", lambda _: Path("nowhere"))
+    monkeypatch.setattr("askline.models.folder.files", lambda _: Path("nowhere"))
     cascade_module._load_shipped.cache_clear()
     assert shipped.for_language("fr") is shipped
     with pytest.raises(askline.ModelError, match="ships without the French model 'cascade-fr'"):

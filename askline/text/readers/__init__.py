@@ -4,29 +4,50 @@ Read files and folders into text with exact offsets back into the original.
 `find_files` walks folders, `read_document` reads one file, `read_documents` does both, and
 `iter_sentences` splits a document into candidates. `ReaderPool` does the reading and splitting in
 child processes, within limits of time and memory. One module per file format; a format that needs a
-library imports it on first use.
+library imports it on first use. Names are imported when first used: a stored corpus is searched
+without readers.
 """
 
 from __future__ import annotations
 
-from .document import (
-    CELL_SEPARATOR,
-    DocumentPart,
-    ParsedDocument,
-    Place,
-    SentenceContext,
-    Sentences,
-    SentenceSpan,
-    TextBlock,
-    iter_sentences,
-    split_document,
-)
-from .file_kinds import SUFFIXES, file_kind
-from .files import MAX_FILE_BYTES, read_document, read_documents
-from .folders import FileSelection, SkippedFile, SkippedLink, find_files
-from .isolation import FileContent, ReaderPool, ReadLimitError, ReadLimits, read_content
-from .plain_text import read_plain_text
-from .prepared import PreparedFile, prepare_file
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .document import (
+        CELL_SEPARATOR,
+        DocumentPart,
+        ParsedDocument,
+        Place,
+        SentenceContext,
+        Sentences,
+        SentenceSpan,
+        TextBlock,
+        iter_sentences,
+        split_document,
+    )
+    from .file_kinds import SUFFIXES, file_kind
+    from .files import read_document, read_documents
+    from .folders import FileSelection, SkippedFile, SkippedLink, find_files
+    from .isolation import FileContent, ReaderPool, ReadLimitError, read_content
+    from .limits import MAX_FILE_BYTES, ReadLimits
+    from .plain_text import read_plain_text
+    from .prepared import PreparedFile, prepare_file
+
+_MODULES = {
+    "document": (
+        *("CELL_SEPARATOR", "DocumentPart", "ParsedDocument", "Place", "SentenceContext"),
+        *("SentenceSpan", "Sentences", "TextBlock", "iter_sentences", "split_document"),
+    ),
+    "file_kinds": ("SUFFIXES", "file_kind"),
+    "files": ("read_document", "read_documents"),
+    "folders": ("FileSelection", "SkippedFile", "SkippedLink", "find_files"),
+    "isolation": ("FileContent", "ReadLimitError", "ReaderPool", "read_content"),
+    "limits": ("MAX_FILE_BYTES", "ReadLimits"),
+    "plain_text": ("read_plain_text",),
+    "prepared": ("PreparedFile", "prepare_file"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "CELL_SEPARATOR",
@@ -57,3 +78,14 @@ __all__ = [
     "read_plain_text",
     "split_document",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -33,17 +33,15 @@ from .file_kinds import (
     sniff,
 )
 from .folders import DEFAULT_SELECTION, FileSelection, SkippedFile, find_files
+from .limits import MAX_FILE_BYTES
 from .plain_text import read_plain_text
 from .text_encoding import decode
 
 __all__ = [
-    "MAX_FILE_BYTES",
     "read_document",
     "read_documents",
 ]
 
-MAX_FILE_BYTES = 256 * 2**20
-"""The default limit for one file, because its text is held in memory more than once."""
 
 Paths = Iterable[str | os.PathLike[str]]
 

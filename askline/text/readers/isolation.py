@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, Any, ClassVar, NamedTuple
 
-from ...errors import DataError, InputError, MissingExtraError, Problem
+from ...errors import DataError, MissingExtraError, Problem
 from .document import (
     Blocks,
     DocumentPart,
@@ -44,17 +44,16 @@ from .document import (
     split_document,
 )
 from .file_kinds import file_kind, is_gzip, sniff_file
-from .files import MAX_FILE_BYTES, read_document
+from .files import read_document
 from .fork_server import ForkedProcess, ForkServer, is_supported, serve_forks
+from .limits import DEFAULT_LIMITS, MAX_FILE_BYTES, ReadLimits
 from .offsets import Segments
 from .prepared import PassageColumns, PreparedFile, RowRecord, prepare_file
 from .sentence_blocks import SentenceBlocks
 
 __all__ = [
-    "DEFAULT_LIMITS",
     "FileContent",
     "ReadLimitError",
-    "ReadLimits",
     "ReaderPool",
     "read_content",
 ]
@@ -74,26 +73,6 @@ _BATCH_SECONDS = 2.0
 _HEADER = struct.Struct("<Q")
 _READY = b"ready"
 _MEGABYTE = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class ReadLimits:
-    """What reading one file may cost."""
-
-    seconds: float = 30.0
-    megabytes: int = 1024
-    """Memory on top of that of an idle reader process. Enforced on Linux and other Unix systems."""
-    max_bytes: int = MAX_FILE_BYTES
-    """Size of the file, and of what a packed format unpacks to."""
-
-    def __post_init__(self) -> None:
-        if not 0 < self.seconds < math.inf:
-            raise InputError(f"`read_seconds` must be a positive number, got {self.seconds!r}.")
-        if self.megabytes < 1:
-            raise InputError(f"`read_megabytes` must be a positive integer, got {self.megabytes}.")
-
-
-DEFAULT_LIMITS = ReadLimits()
 
 
 class ReadLimitError(DataError):

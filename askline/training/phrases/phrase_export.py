@@ -31,19 +31,24 @@ from ...phrases.phrase_encoder import KeyValueCache, PhraseEncoder, marker_atten
 from ...phrases.phrase_model import (
     PhraseConfig,
     PhraseModel,
+    document_tensors,
     quantize_matrices,
+    read_phrase_folder,
     write_phrase_folder,
 )
 from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantize_layer
-from ..transformer.pair_network import read_encoder
+from ..transformer.pair_network import import_transformers, read_encoder
 from .phrase_extractor import SPAN_ENDS, Extractor
 from .phrase_network import PhraseNetwork, first_position
 
 __all__ = [
+    "add_document_encoder",
+    "bert_encoder",
     "export_phrases",
     "freeze_words",
+    "layer_inputs",
     "load_extractor",
     "prune_positions",
     "prune_words",
@@ -129,7 +134,7 @@ def quantize_phrases(
     encoder = PhraseEncoder(config.encoder, tensors)
     heads = {name: tensors[name] for name in config.head_shapes()}
     model = PhraseModel(config, encoder, heads, tokenizer)
-    for layer, read in enumerate(_observed(model, encoder, texts)):
+    for layer, read in enumerate(layer_inputs(model, encoder, texts)):
         made |= quantize_layer(f"layers.{layer}", tensors, read)
     return made
 
@@ -146,15 +151,15 @@ def _rest(config: PhraseConfig, tensors: Mapping[str, Floats], bits: int) -> Ten
     return made
 
 
-def _observed(
+def layer_inputs(
     model: PhraseModel, encoder: PhraseEncoder, texts: Sequence[str]
 ) -> Iterator[dict[str, Floats]]:
     """For each layer the inputs (tokens, channels) of its dense parts, by name."""
-    config, tensors = model.config, encoder.tensors
+    config, tensors = encoder.config, encoder.tensors
     batches = [read for text in texts for read in _embedded(model, encoder, text)]
-    for layer in range(config.encoder.layers):
-        plain = create_session(graphs.activations_graph(config.encoder, tensors, layer))
-        beside = create_session(graphs.marker_activations_graph(config.encoder, tensors, layer))
+    for layer in range(config.layers):
+        plain = create_session(graphs.activations_graph(config, tensors, layer))
+        beside = create_session(graphs.marker_activations_graph(config, tensors, layer))
         found: list[dict[str, Floats]] = []
         risen: list[_Read] = []
         for text, marks in batches:
@@ -316,6 +321,69 @@ def write_runtime(
             stream.write(tokenizer.encode())
         tensors = quantize_phrases(config, floats, load_tokenizer(path), texts, bits=bits)
     return write_phrase_folder(path, config=config, tensors=tensors, tokenizer=tokenizer, card=card)
+
+
+def add_document_encoder(
+    folder: str | PathLike[str],
+    state: Mapping[str, Floats],
+    target: str | PathLike[str],
+    *,
+    card: str,
+    texts: Sequence[str] = (),
+) -> Path:
+    """
+    Write a phrase model again, with other layers for texts; questions keep their vectors.
+
+    `state` has the layers as `layers.N.…`, and the heads of phrases if they were trained too. With
+    `texts`, some paragraphs of the kind to be read, the layers are written in int8; else in float.
+    """
+    old, stored, heads = read_phrase_folder(folder)
+    encoders = {name: stored[name] for name in stored if not name.startswith("documents.")}
+    own = {name: value for name, value in state.items() if name.startswith("layers.")}
+    heads |= {name: state[name] for name in heads.keys() & state.keys()}
+    config = replace(
+        old,
+        document_layers=sum(name.endswith(".query.weight") for name in own),
+        document_inner=len(own["layers.0.inner.bias"]),
+    )
+    layers: Tensors = {**own}
+    if texts:
+        tokenizer = load_tokenizer(folder)
+        encoder = PhraseEncoder(old.encoder, encoders)
+        floats = {**document_tensors(encoders), **own}
+        documents = PhraseEncoder(config.document_encoder, floats)
+        model = PhraseModel(config, encoder, heads, tokenizer, document_encoder=documents)
+        layers = {name: value.astype(np.float16) for name, value in own.items()}
+        for layer, read in enumerate(layer_inputs(model, documents, texts)):
+            layers |= quantize_layer(f"layers.{layer}", own, read)
+    return write_phrase_folder(
+        target,
+        config=config,
+        tensors={
+            **encoders,
+            **{f"documents.{name}": value for name, value in layers.items()},
+            **(quantize_matrices(heads) if texts else heads),
+        },
+        tokenizer=(Path(folder).expanduser() / "tokenizer.json").read_text("utf-8"),
+        card=card,
+    )
+
+
+def bert_encoder(
+    config: EncoderConfig, tensors: Mapping[str, Floats], *, dropout: float = 0.1
+) -> Any:
+    """An encoder in torch with tensors that are named as in a model folder; others are ignored."""
+    transformers = import_transformers()
+    sizes = {theirs: getattr(config, ours) for ours, theirs in _SIZES.items()}
+    dropouts = dict.fromkeys(("hidden_dropout_prob", "attention_probs_dropout_prob"), dropout)
+    settings = transformers.BertConfig(**sizes, **dropouts)
+    encoder = transformers.BertModel(settings, add_pooling_layer=False)
+    own: Any = {name: name for name in encoder.state_dict()}
+    theirs = from_huggingface_names(own, config.layers)  # the names of torch, by those of a folder
+    state = {str(name): torch.from_numpy(tensors[ours].copy()) for ours, name in theirs.items()}
+    encoder.load_state_dict(state)
+    encoder.get_input_embeddings().weight.requires_grad_(False)  # they are stored in 4 bits
+    return encoder
 
 
 def runtime_config(encoder: Any) -> EncoderConfig:

@@ -47,7 +47,7 @@ from askline.data.squad import AnswerSpan, Paragraph, SpanQuestion
 from askline.engine.adapter import float_tensors
 from askline.engine.quantization import pack_int4, quantize_rows, unpack_int4
 from askline.evaluation.measures import Language, PhraseScores, normalize_phrase
-from askline.models.huggingface import from_huggingface_names
+from askline.models.encoder_config import EncoderConfig
 from askline.phrases.phrase_model import minor_tokens
 from askline.phrases.tokenization import load_tokenizer
 from askline.rankers.cascade import shipped_folder
@@ -57,7 +57,7 @@ from askline.training.phrases.contrastive_training import (
     make_example,
     train_phrases,
 )
-from askline.training.phrases.phrase_export import export_phrases
+from askline.training.phrases.phrase_export import bert_encoder, export_phrases
 from askline.training.phrases.phrase_extractor import Extractor, train_extractor
 from askline.training.phrases.phrase_network import PhraseNetwork
 from askline.training.phrases.phrase_teacher import (
@@ -239,25 +239,9 @@ def unpacked(stored: Mapping[str, NDArray[Any]]) -> Tensors:
 
 def new_encoder(tensors: Tensors, layers: int) -> Any:
     """A BERT encoder of the lowest layers, in torch."""
-    import transformers
-
     vocabulary, width = tensors["words.weight"].shape
-    config = transformers.BertConfig(
-        vocab_size=vocabulary,
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=12,
-        intermediate_size=1536,
-        max_position_embeddings=len(tensors["positions.weight"]),
-    )
-    make: Any = transformers.BertModel  # it has no types
-    encoder = make(config, add_pooling_layer=False)
-    own: Any = {name: name for name in encoder.state_dict()}
-    theirs = from_huggingface_names(own, layers)  # the names of torch, by those of a folder
-    state = {str(name): torch.from_numpy(tensors[ours].copy()) for ours, name in theirs.items()}
-    encoder.load_state_dict(state)
-    encoder.get_input_embeddings().weight.requires_grad_(False)  # they are stored in 4 bits
-    return encoder
+    positions = len(tensors["positions.weight"])
+    return bert_encoder(EncoderConfig(layers, width, 12, 1536, vocabulary, positions), tensors)
 
 
 # Training

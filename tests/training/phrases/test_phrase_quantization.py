@@ -14,7 +14,7 @@ from askline.phrases.phrase_model import (
     read_phrase_folder,
     write_phrase_folder,
 )
-from askline.training.phrases.phrase_export import quantize_phrases
+from askline.training.phrases.phrase_export import add_document_encoder, quantize_phrases
 
 from ...phrases.models import make_config, make_tensors
 
@@ -71,3 +71,29 @@ def test_a_folder_is_read_as_it_was_written(tmp_path: Path, tokenizer: Any) -> N
     assert again.encoder == config.encoder
     assert encoder.keys() | heads.keys() == floats.keys()
     assert all(np.array_equal(floats[name], value) for name, value in {**encoder, **heads}.items())
+
+
+def test_a_document_encoder_is_added_in_int8(
+    tmp_path: Path, tokenizer: Any, paragraphs: list[Paragraph]
+) -> None:
+    config = make_config(tokenizer, form="span")
+    config = replace(config, encoder=replace(config.encoder, width=32, inner=64))
+    tensors = make_tensors(config)
+    single = _model(tmp_path / "single", config, tensors, tokenizer)
+    texts = [one.text for one in paragraphs]
+    layers = {name: value for name, value in tensors.items() if name.startswith("layers.1.")}
+    layers = {name.replace("layers.1", "layers.0"): value for name, value in layers.items()}
+    folders = [
+        add_document_encoder(tmp_path / "single", layers, tmp_path / name, card="# x\n", texts=few)
+        for name, few in (("float", []), ("int8", texts))
+    ]
+    exact, near = map(PhraseModel.load, folders)
+    stored = read_phrase_folder(folders[1])[1]
+    assert stored["documents.layers.0.inner.weight"].dtype == np.int8
+    assert stored["layers.0.inner.weight"].dtype == np.float32
+    assert len({model.config.identity for model in (single, exact, near)}) == 3
+    asked = paragraphs[0].questions[0].text
+    assert np.array_equal(exact.encode_question(asked).dense, single.encode_question(asked).dense)
+    one, other = exact.encode(texts[0]), near.encode(texts[0])
+    both = {phrase.text for phrase in one.phrases} & {phrase.text for phrase in other.phrases}
+    assert len(both) > len(one) / 2

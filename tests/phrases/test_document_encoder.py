@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from askline.errors import InputError, ModelError
+from askline.phrases.phrase_index import PhraseIndex
+from askline.phrases.phrase_model import PhraseModel, read_phrase_folder, write_phrase_folder
+
+from .models import make_config, make_folder, make_tensors
+
+TEXT = "Jane Austen wrote Emma. Dune is a novel of Frank Herbert, born in 1920."
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return make_folder(tmp_path / "documents", document_layers=1, document_inner=24)
+
+
+@pytest.mark.parametrize("form", ["markers", "span"])
+def test_equal_layers_encode_as_one_encoder_does(tmp_path: Path, tokenizer: Any, form: Any) -> None:
+    one = make_config(tokenizer, form=form)
+    tensors = make_tensors(one)
+    both = make_config(tokenizer, form=form, document_layers=2, document_inner=32)
+    layers = {f"documents.{k}": v for k, v in tensors.items() if k.startswith("layers.")}
+    models: list[PhraseModel] = []
+    for config, more in ((one, {}), (both, layers)):
+        path = tmp_path / str(len(models))
+        text = tokenizer.to_str()
+        write_phrase_folder(
+            path, config=config, tensors={**tensors, **more}, tokenizer=text, card="# x\n"
+        )
+        models.append(PhraseModel.load(path))
+    first, second = (model.encode(TEXT) for model in models)
+    assert first.phrases == second.phrases
+    assert np.array_equal(first.dense, second.dense)
+    assert np.array_equal(first.weights, second.weights)
+    assert first.model != second.model
+
+
+def test_questions_do_not_go_through_the_layers_of_documents(
+    folder: Path, model: PhraseModel
+) -> None:
+    other = PhraseModel.load(folder)
+    question = "who wrote emma ?"
+    assert other.config.document_encoder.layers == 1
+    assert np.array_equal(
+        other.encode_question(question).dense, model.encode_question(question).dense
+    )
+    assert not np.array_equal(other.encode(TEXT).dense[:5], model.encode(TEXT).dense[:5])
+
+
+def test_an_index_refuses_vectors_of_the_model_without_document_encoder(
+    tmp_path: Path, folder: Path, model: PhraseModel
+) -> None:
+    index = PhraseIndex.open(tmp_path / "index", create=True)
+    index.add([("a", TEXT, model.encode(TEXT))])
+    with pytest.raises(InputError, match="model"):
+        index.add([("b", TEXT, PhraseModel.load(folder).encode(TEXT))])
+
+
+def test_a_folder_without_the_layers_of_its_documents_is_refused(
+    tmp_path: Path, tokenizer: Any
+) -> None:
+    config = make_config(tokenizer, document_layers=1, document_inner=24)
+    tensors = make_tensors(config)
+    del tensors["documents.layers.0.inner.bias"]
+    text = tokenizer.to_str()
+    write_phrase_folder(tmp_path, config=config, tensors=tensors, tokenizer=text, card="# x\n")
+    with pytest.raises(ModelError, match=r"documents\.layers\.0\.inner\.bias"):
+        read_phrase_folder(tmp_path)
+
+
+@pytest.mark.parametrize("sizes", [{"document_layers": 0}, {"document_inner": -1}])
+def test_sizes_of_documents_must_fit(folder: Path, sizes: dict[str, int]) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **sizes}), "utf-8")
+    with pytest.raises(ModelError, match="valid sizes"):
+        PhraseModel.load(folder)
