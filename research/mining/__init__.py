@@ -1,1 +1,1 @@
-"""Training questions that are mined from documentation. The command is `research.mining.build`."""
+"""Training questions: mined from documentation (`build`), or converted (`question_sets`)."""

@@ -15,13 +15,13 @@ import subprocess
 import tarfile
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from .documents import clean_markup, faq_markdown
 
-__all__ = ["Source", "document_files", "read_sources", "unpack"]
+__all__ = ["Source", "document_files", "git_files", "read_sources", "unpack"]
 
 _SUFFIXES = (
     ".md",
@@ -215,33 +215,45 @@ def _write(data: bytes, target: Path) -> None:
     target.write_bytes(data)
 
 
-def _git(source: Source, folder: Path, mirrors: Path) -> None:
-    """Files of the newest commit of a bare copy; blobs that the copy lacks are left out."""
-    git = ["git", f"--git-dir={mirrors / source.name.replace('/', '+') / 'repo'}"]
+def git_files(
+    repository: Path, revision: str, wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, bytes]]:
+    """The wanted files of a commit of a copy, by path; blobs that the copy lacks are left out."""
+    git = ["git", "-C", str(repository)]
     listing = subprocess.run(
-        [*git, "ls-tree", "-r", "-z", "HEAD"], check=True, capture_output=True
+        [*git, "ls-tree", "-r", "-z", revision], check=True, capture_output=True
     ).stdout
-    wanted: list[tuple[str, str]] = []
+    found: list[tuple[str, str]] = []
     for entry in listing.decode("utf-8", "replace").split("\0"):
         information, _, name = entry.partition("\t")
-        readable = name.lower().endswith(_SUFFIXES) or _YAML_FAQ.search(name)
-        if readable and name.startswith(source.under) and not _SKIP.search("/" + name):
-            wanted.append((information.split()[2], name))
+        if name and wanted(name):
+            found.append((information.split()[2], name))
     batch = subprocess.run(
         [*git, "cat-file", "--batch"],
-        input="".join(f"{blob}\n" for blob, _ in wanted).encode(),
+        input="".join(f"{blob}\n" for blob, _ in found).encode(),
         check=True,
         capture_output=True,
     ).stdout
     at = 0
-    for _, name in wanted:
+    for _, name in found:
         end = batch.index(b"\n", at)
         header = batch[at:end].split()
         at = end + 1
         if len(header) != 3 or header[1] != b"blob":  # "<id> missing"
             continue
-        data = batch[at : at + int(header[2])]
+        yield name, batch[at : at + int(header[2])]
         at += int(header[2]) + 1
+
+
+def _git(source: Source, folder: Path, mirrors: Path) -> None:
+    """Files of documentation of the newest commit of a bare copy."""
+
+    def is_documentation(name: str) -> bool:
+        readable = name.lower().endswith(_SUFFIXES) or _YAML_FAQ.search(name)
+        return bool(readable) and name.startswith(source.under) and not _SKIP.search("/" + name)
+
+    repository = mirrors / source.name.replace("/", "+") / "repo"
+    for name, data in git_files(repository, "HEAD", is_documentation):
         if _YAML_FAQ.search(name):
             _write(
                 faq_markdown(data.decode("utf-8", "replace")).encode(),
