@@ -45,8 +45,10 @@ _SKIP = re.compile(
     r"|theindex)(?:[./_-][^/]*)?(?:/|$)",
     re.I,
 )
-_KEPT_OUT = re.compile(r"fastapi|flask|(?:^|[/_.-])git(?:[/_.-]|$)|basecamp", re.I)
-"""Files about projects whose own documentation is kept for measuring."""
+_KEPT_OUT = re.compile(
+    r"fastapi|flask|(?:^|[/_.-])git(?:[/_.-]|$)|basecamp|(?:^|/)site-policy(?:/|$)", re.I
+)
+"""Files about projects whose own documentation is kept for measuring, and copies of such files."""
 _TRANSLATION = re.compile(
     r"/(?!en)[a-z]{2}[-_][A-Z]{2}/|"
     r"[./_-](?:ar|bg|bn|ca|cs|da|de|el|es|fa|fi|fr|gl|he|hi|hu|id|it|ja|ko|nb|nl|nn|no|pl"
