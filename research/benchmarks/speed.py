@@ -12,7 +12,8 @@ the beginning, and the first answer of each version, which fills it, does not co
   end, and the memory of its processes;
 - lists: 20 and 100 candidates, SQuAD and WikiQA questions, in a process that is warm, with the
   share of the measured int8 peak that the dense layers reach;
-- phrases: encoding the phrases of small files, per document, with the same share;
+- phrases: encoding the phrases of small files, per document, from the start of the process and in
+  one that is warm, with the same share;
 - index: `--megabytes` of txt, md and html, `--files` notes, and both folders once more, unchanged,
   with MB per second, the share of the disk's write speed, and the memory of all processes.
 
@@ -72,6 +73,17 @@ import sys
 from askline import Corpus
 with Corpus.open(sys.argv[1]) as corpus:
     corpus.encode_phrases()
+"""
+ENCODE = """
+import json, sys, time
+from askline.phrases import PhraseModel
+texts = json.load(open(sys.argv[1]))
+model = PhraseModel.load()
+print(len(model.encode_many(texts)), flush=True)
+for _ in sys.stdin:
+    wall, processor = time.perf_counter(), time.process_time()
+    model.encode_many(texts)
+    print(time.perf_counter() - wall, time.process_time() - processor, flush=True)
 """
 INDEX = """
 import sys
@@ -148,21 +160,7 @@ def measure_lists(trees: Mapping[str, Path], work: Path, rounds: int) -> dict[st
     for count in (20, 100):
         path = work / f"lists-{count}.json"
         path.write_text(json.dumps(_lists(count)), "utf-8")
-        runs: dict[str, list[Run]] = {name: [] for name in trees}
-        layers: dict[str, float] = {}
-        for _ in range(PROCESSES):
-            with ExitStack() as stack:
-                ready = {
-                    name: stack.enter_context(_server(tree, RANK, str(path)))
-                    for name, tree in trees.items()
-                }
-                layers |= {name: float(own[1].readline()) for name, own in ready.items()}
-                for _ in range(rounds):
-                    for name, (stdin, stdout) in ready.items():
-                        stdin.write("\n")
-                        stdin.flush()
-                        wall, processor = map(float, stdout.readline().split())
-                        runs[name].append(Run(wall / LISTS, processor / LISTS, 0.0))
+        runs, layers = _served(trees, RANK, path, rounds, LISTS)
         row = found[str(count)] = _compared(runs)
         for name, own in runs.items():
             products = layers[name] / LISTS * _products(384, 1536)
@@ -173,7 +171,7 @@ def measure_lists(trees: Mapping[str, Path], work: Path, rounds: int) -> dict[st
 
 
 def measure_phrases(trees: Mapping[str, Path], work: Path, rounds: int) -> dict[str, Any]:
-    """Seconds per document, start of the program included in both versions."""
+    """Seconds per document, with the start of the program and in a process that has started."""
     folder = work / "pages"
     _write_pages(folder, PHRASE_FILES, paragraphs=3)
     for name, tree in trees.items():
@@ -189,6 +187,9 @@ def measure_phrases(trees: Mapping[str, Path], work: Path, rounds: int) -> dict[
     found = _compared(_in_turns(trees, rounds, encode))
     index = PhraseIndex.open(work / "encoded" / "phrases")
     texts = [index.text(name) for name in index.documents]
+    path = work / "texts.json"
+    path.write_text(json.dumps(texts), "utf-8")
+    started = _compared(_served(trees, ENCODE, path, rounds, PHRASE_FILES)[0])
     most = peak("int8", 1) * 1e9
     for name, tree in trees.items():
         model = PhraseModel.load(tree / PHRASE_MODEL)
@@ -199,7 +200,7 @@ def measure_phrases(trees: Mapping[str, Path], work: Path, rounds: int) -> dict[
         share = fastest / found[name]["processor seconds"]
         found[name]["share of the int8 peak"] = round(share, 3)
         found[name]["dense layers at the int8 peak, processor seconds"] = round(fastest, 4)
-    return found
+    return found | {"started": started}
 
 
 def measure_index(
@@ -236,6 +237,28 @@ def measure_index(
 def _products(width: int, inner: int) -> int:
     """Of the dense layers, per token and layer."""
     return 4 * width**2 + 2 * width * inner
+
+
+def _served(
+    trees: Mapping[str, Path], script: str, path: Path, rounds: int, items: int
+) -> tuple[dict[str, list[Run]], dict[str, float]]:
+    """Runs per item in processes that have started, in turns; the number that each prints first."""
+    runs: dict[str, list[Run]] = {name: [] for name in trees}
+    first: dict[str, float] = {}
+    for _ in range(PROCESSES):
+        with ExitStack() as stack:
+            ready = {
+                name: stack.enter_context(_server(tree, script, str(path)))
+                for name, tree in trees.items()
+            }
+            first |= {name: float(own[1].readline()) for name, own in ready.items()}
+            for _ in range(rounds):
+                for name, (stdin, stdout) in ready.items():
+                    stdin.write("\n")
+                    stdin.flush()
+                    wall, processor = map(float, stdout.readline().split())
+                    runs[name].append(Run(wall / items, processor / items, 0.0))
+    return runs, first
 
 
 def _in_turns(
