@@ -66,6 +66,7 @@ class WordPiece:
     max_word_length: int = 100
     """In characters; longer words become the unknown token."""
     _cache: dict[str, _Part] = field(default_factory=dict, repr=False)
+    _characters: dict[str, list[tuple[str, bool]]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> WordPiece:
@@ -175,8 +176,8 @@ class WordPiece:
         tokens: list[Token] = []
         word: list[tuple[str, int]] = []
         for at, one in enumerate(piece):
-            for character in self._normalize(one):
-                if _is_ideograph(one) or _is_punctuation(character):
+            for character, is_word in self._characters_of(one):
+                if is_word:
                     tokens += self._tokenize_word(word)
                     tokens += self._tokenize_word([(character, at)])
                     word = []
@@ -208,6 +209,17 @@ class WordPiece:
             tokens.append((id_, word[start][1], word[end - 1][1] + 1))
             start = end
         return tokens
+
+    def _characters_of(self, one: str) -> list[tuple[str, bool]]:
+        """A character as the vocabulary has it, and whether it is a word of its own."""
+        found = self._characters.get(one)
+        if found is None:
+            normalized = self._normalize(one)
+            found = [(each, _is_ideograph(one) or _is_punctuation(each)) for each in normalized]
+            if len(self._characters) >= _MAX_CACHED_PARTS:
+                self._characters.clear()
+            self._characters[one] = found
+        return found
 
     def _normalize(self, one: str) -> str:
         if self.strip_accents:
