@@ -53,23 +53,23 @@ def test_list_as_json(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "left"),
     [
-        (["--all"], set()),
-        (["--older-than", "9"], {"notes"}),
-        (["--older-than", "11"], {"notes", "notes/old"}),
-        (["notes/old"], {"notes"}),
-        (["notes"], set()),
-        (["notes", "--older-than", "9"], {"notes"}),
-        (["elsewhere"], {"notes", "notes/old"}),
+        (["--all"], []),
+        (["--older-than", "9"], ["notes"]),
+        (["--older-than", "11"], ["notes", "notes/old"]),
+        (["notes/old"], ["notes"]),
+        (["notes"], []),
+        (["notes", "--older-than", "9"], ["notes"]),
+        (["elsewhere"], ["notes", "notes/old"]),
     ],
     ids=" ".join,
 )
 def test_clear_deletes_what_it_is_told(
-    run: Run, folders: dict[str, Path], arguments: list[str], left: set[str]
+    run: Run, folders: dict[str, Path], arguments: list[str], left: list[str]
 ) -> None:
     result = run("cache", "clear", *arguments)
     assert result.exit_code == 0
     assert result.stdout.startswith(f"{2 - len(left)} deleted: ")
-    assert {path for path, folder in folders.items() if folder.exists()} == left
+    assert sorted(path for path, folder in folders.items() if folder.exists()) == left
     records = list(folders["notes"].parent.glob("*.json"))
     assert len(records) == len(left)
 
