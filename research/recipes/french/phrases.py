@@ -297,7 +297,7 @@ class _Log:
         return time.monotonic() - self.begun
 
     def check(self, seconds: float) -> None:
-        """Raise TimeoutError if so many seconds have passed."""
+        """Raise TimeoutError once `seconds` have passed since the start."""
         if self.seconds > seconds:
             raise TimeoutError
 
