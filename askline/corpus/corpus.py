@@ -15,24 +15,24 @@ from ..errors import CorpusError, InputError, Problem
 from ..text.readers.limits import DEFAULT_LIMITS, ReadLimits
 from .ask_defaults import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED
 from .document_store import DocumentStore
-from .results import (
-    AddReport,
-    Answers,
-    CorpusStatus,
-    DocumentInfo,
-    DocumentSentence,
-    MissingShard,
-    NotReadFiles,
-    VerifyReport,
-)
-from .shards import Manifest, ShardedStorage, merge_verify_reports
-from .storage import FolderStorage, Phrases, Storage, is_postgres_url
+from .storage import MANIFEST_NAME, FolderStorage, Phrases, Storage, is_postgres_url
 from .storage_errors import SearchIndexDamagedError
 
-if TYPE_CHECKING:  # rankers, retrieval and phrases load numpy, which indexing does not need
+# What a command does not need is not loaded: rankers, retrieval and phrases load numpy.
+if TYPE_CHECKING:
     from ..rankers.base import Ranker
     from .ingest import OnFile, PathInput, Share, TextInput
     from .phrase_retrieval import MergedPhraseRetriever, PhraseRetriever
+    from .results import (
+        AddReport,
+        Answers,
+        CorpusStatus,
+        DocumentInfo,
+        DocumentSentence,
+        MissingShard,
+        NotReadFiles,
+        VerifyReport,
+    )
     from .retrieval import Retriever
 
 __all__ = ["Corpus"]
@@ -93,9 +93,10 @@ class Corpus:
 
             return cls(PostgresStorage.open(str(folder), must_exist=must_exist), ranker)
         path = Path(folder).expanduser()
-        if (manifest := Manifest.read(path)) is not None:
-            shards = ShardedStorage.open(path, manifest, check=check, allow_partial=allow_partial)
-            return cls(shards, ranker)
+        if os.path.exists(path / MANIFEST_NAME):
+            from .shards import ShardedStorage
+
+            return cls(ShardedStorage.open(path, check=check, allow_partial=allow_partial), ranker)
         return cls(FolderStorage.open(folder, must_exist=must_exist, check=check), ranker)
 
     def add(
@@ -197,6 +198,8 @@ class Corpus:
 
     def documents(self, *, after: str = "", limit: int = 100) -> list[DocumentInfo]:
         """At most `limit` documents, sorted by name, that come after the name `after`."""
+        from .results import DocumentInfo
+
         return [DocumentInfo(*row) for row in self._store.list_documents(after=after, limit=limit)]
 
     def source_path(self, name: str) -> str | None:
@@ -338,7 +341,11 @@ class Corpus:
         is restored when it is added again. A damaged search index is rebuilt. `on_document` is
         called after each document.
         """
+        from .results import VerifyReport
+
         if parts := self._storage.parts:
+            from .shards import merge_verify_reports
+
             shards = [type(self)(part, None) for part in parts]
             return merge_verify_reports([each.verify(on_document=on_document) for each in shards])
         from .verification import verify_store
@@ -362,6 +369,8 @@ class Corpus:
     def status(self) -> CorpusStatus:
         """What the corpus contains; nothing is changed."""
         documents, sentences, characters = self._store.counts()
+        from .results import CorpusStatus
+
         unread = [Problem(*row) for row in self._store.unreadable()]
         phrases, storage = self._phrases.status(), self._storage.status()
         return CorpusStatus(
@@ -407,8 +416,7 @@ class Corpus:
             raise CorpusError(
                 "A corpus in memory cannot be pickled. Open a folder instead: Corpus.open(FOLDER)."
             )
-        allow_partial = isinstance(self._storage, ShardedStorage) and self._storage.allow_partial
-        return _reopen, (type(self), location, self._ranker, allow_partial)
+        return _reopen, (type(self), location, self._ranker, self._storage.allow_partial)
 
     @cached_property
     def _loaded_ranker(self) -> Ranker | None:

@@ -12,7 +12,7 @@ from html import escape
 from typing import Literal
 
 from ..errors import NotReadReason, Problem
-from ..text.readers.document import PlaceUnit
+from ..text.readers.kinds import PlaceUnit
 from ..types import StageReport
 
 __all__ = [

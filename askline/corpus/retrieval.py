@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..rankers.requests import check_question
-from ..text.readers.document import PlaceUnit
+from ..text.readers.kinds import PlaceUnit
 from .document_store import DocumentReader
 from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex, passage_heading
 from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms

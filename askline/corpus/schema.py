@@ -10,12 +10,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import CorpusError, NotReadReason
-from ..text.readers.document import SENTENCE_KINDS
-from ..text.readers.prepared import PassageColumns, RowRecord
-from ..text.readers.sentence_blocks import SentenceRecord
+from ..text.readers.kinds import SENTENCE_KINDS
+from ..text.readers.sentence_blocks import RowRecord, SentenceRecord
+
+if TYPE_CHECKING:
+    from ..text.readers.prepared import PassageColumns
 
 __all__ = [
     "CHECKED_COLUMNS",

@@ -37,8 +37,8 @@ from .ingest import NotReadCounts, PathInput, Share, parse_paths
 from .lock import LOCK_NAME, writer_lock
 from .results import AddReport, NotReadFiles
 from .search_index import FORMAT
-from .shards import MANIFEST_NAME, Manifest, ShardInfo
-from .storage import SHARD_FILE, STORE_NAME
+from .shards import Manifest, ShardInfo
+from .storage import MANIFEST_NAME, SHARD_FILE, STORE_NAME
 from .store import Store
 
 __all__ = ["build_shards", "finish_shards", "shard_name", "write_shard"]

@@ -26,14 +26,13 @@ from .document_store import DocumentStore
 from .merged_search import MergedSearch
 from .results import MissingShard, VerifyReport
 from .schema import DocumentHeader, FileState, RowRecord, SentenceRecord, SkippedRecord
-from .storage import SHARD_FILE, FolderStorage, Phrases, Storage, StorageStatus
+from .storage import MANIFEST_NAME, SHARD_FILE, FolderStorage, Phrases, Storage, StorageStatus
 from .store import Store
 
 if TYPE_CHECKING:  # phrases load numpy, ONNX and a model
     from .phrase_retrieval import MergedPhraseRetriever
 
 __all__ = [
-    "MANIFEST_NAME",
     "Manifest",
     "ShardInfo",
     "ShardedStorage",
@@ -41,7 +40,6 @@ __all__ = [
     "merge_verify_reports",
 ]
 
-MANIFEST_NAME = "shards.json"
 _FORMAT = 1
 _T = TypeVar("_T")
 
@@ -76,13 +74,11 @@ class Manifest:
     shards: tuple[ShardInfo, ...]
 
     @classmethod
-    def read(cls, folder: Path) -> Manifest | None:
-        """The manifest of a folder; None if it has none. CorpusError if it cannot be read."""
+    def read(cls, folder: Path) -> Manifest:
+        """The manifest of a folder; CorpusError if it cannot be read."""
         path = folder / MANIFEST_NAME
         try:
             content = json.loads(path.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
-            return None
         except (OSError, ValueError) as error:
             raise CorpusError(f"{path} cannot be read: {error}. {_BUILD_AGAIN}") from error
         try:
@@ -266,15 +262,14 @@ class ShardedStorage(Storage):
         self._phrases = _ShardedPhrases(self.store, shards)
 
     @classmethod
-    def open(
-        cls, folder: Path, manifest: Manifest, *, check: bool, allow_partial: bool
-    ) -> ShardedStorage:
+    def open(cls, folder: Path, *, check: bool, allow_partial: bool) -> ShardedStorage:
         """
-        The shards that the manifest names.
+        The shards that the manifest of a folder names.
 
         CorpusError that names those that are missing or damaged, or with `allow_partial`, if all of
         them are.
         """
+        manifest = Manifest.read(folder)
         shards: dict[int, FolderStorage] = {}
         missing: list[MissingShard] = []
         for number, info in enumerate(manifest.shards):

@@ -24,7 +24,6 @@ from .corpus_phrases import PHRASES_FOLDER, CorpusPhrases, PhraseIndexStatus
 from .document_store import CorpusReader, DocumentStore
 from .lock import LOCK_NAME, lock_holder, writer_lock
 from .passages import PassageIndex
-from .results import MissingShard
 from .search_index import (
     SEARCH_FOLDER,
     PassageWriter,
@@ -36,8 +35,10 @@ from .store import REBUILD_SUFFIX, Store
 
 if TYPE_CHECKING:  # phrases load numpy, ONNX and a model
     from .phrase_retrieval import MergedPhraseRetriever, PhraseRetriever
+    from .results import MissingShard
 
 __all__ = [
+    "MANIFEST_NAME",
     "SHARD_FILE",
     "STORE_NAME",
     "FolderStorage",
@@ -96,6 +97,8 @@ class Storage(ABC):
     """What `Corpus.open` takes to open it again; None for memory."""
     place: str | None
     """The location as it is shown, without a password; None for memory."""
+    allow_partial: bool = False
+    """Whether shards may be missing."""
     missing_shards: tuple[MissingShard, ...] = ()
 
     @property
@@ -141,6 +144,7 @@ class Storage(ABC):
 STORE_NAME = "store.sqlite"
 _STORE_FILES = {f"{STORE_NAME}{suffix}" for suffix in ("", "-wal", "-shm", REBUILD_SUFFIX)}
 SHARD_FILE = "shard.json"
+MANIFEST_NAME = "shards.json"
 """What a shard says about itself, in its own folder."""
 _OWN_FILES = {*_STORE_FILES, LOCK_NAME, SEARCH_FOLDER, PHRASES_FOLDER, SHARD_FILE}
 

@@ -23,9 +23,10 @@ from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
 from .adapter import merged_layers
+from .batches import equal_length_batches
 from .layerwise import NO_STATES, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
-from .sequences import Windows, equal_length_batches
+from .sequences import Windows
 from .sessions import SessionCache
 from .spans import TokenSpan, best_span
 from .threads import WorkerThreads

@@ -21,16 +21,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, ModelError
-from ..models.cascade_config import CascadeConfig, check_cascade_tensors
+from ..models.cascade_config import CascadeConfig, check_cascade_tensors, reader_tensors
 from ..models.folder import ModelFolder
 from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
+from .batches import equal_length_batches
 from .context import ContextEncoder
 from .graph_cache import GraphCache
 from .layerwise import NO_STATES, LayerwiseEncoder, LayerwiseRun, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
-from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences, equal_length_batches
+from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences
 from .sessions import SessionCache
 from .spans import TokenSpan, best_span
 from .threads import WorkerThreads
@@ -181,7 +182,7 @@ class OnnxEncoder(LayerwiseEncoder):
             return graphs.pooler_graph(config, tensors, last)
         if part == "classifier":
             return graphs.classifier_graph(config, tensors, last)
-        return graphs.reader_graph(config, tensors)
+        return graphs.reader_graph(config, reader_tensors(tensors))
 
 
 class EncoderRun(LayerwiseRun):

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..models.cascade_config import CascadeConfig, reader_tensors
 from ..models.encoder_config import DENSE_INPUTS, EncoderConfig
 from .onnx_writer import OnnxGraph
+
+if TYPE_CHECKING:
+    from ..models.cascade_config import CascadeConfig
 
 __all__ = [
     "BATCH_AXES",
@@ -62,6 +64,7 @@ class LayerBuilder:
     key_value: tuple[str, str] = ("", "")
     """The keys and the values of the last layer written."""
     _quantized: dict[tuple[str, str], str] = field(default_factory=dict)
+    _block_shapes: tuple[str, str] = ("", "")
 
     def states_input(self) -> str:
         return self.graph.input("states", "float32", (*BATCH_AXES, self.config.width))
@@ -111,7 +114,9 @@ class LayerBuilder:
             states = self.first_token(states)
         self.key_value = key, value
         query = self.dense(f"{stem}.query", states)
-        return self.feed_forward(stem, states, self.attention(query, key, value))
+        is_local = self.config.block and layer % 2 == 0
+        attend = self.block_attention if is_local else self.attention
+        return self.feed_forward(stem, states, attend(query, key, value))
 
     def cross_attention_layer(
         self, layer: int, states: str, key_value_cache: tuple[str, str], attention_mask: str
@@ -150,6 +155,26 @@ class LayerBuilder:
             domain=_ONNX_RUNTIME,
             num_heads=self.config.heads,
         )
+
+    def block_attention(self, query: str, key: str, value: str) -> str:
+        """
+        Multi-head attention within blocks of equal length.
+
+        The number of tokens must be a multiple of the number of blocks, which is the smallest one
+        whose blocks have at most `config.block` tokens.
+        """
+        node, constant = self.graph.node, self.graph.constant
+        if not any(self._block_shapes):
+            length, block = node("Shape", query, start=1, end=2), self.config.block
+            rounded = node("Add", length, constant(np.array([block - 1], np.int64)))
+            blocks = node("Div", rounded, constant(np.array([block], np.int64)))
+            sizes = (np.array([size], np.int64) for size in (-1, self.config.width))
+            texts, width = map(constant, sizes)
+            inside = node("Concat", texts, node("Div", length, blocks), width, axis=0)
+            self._block_shapes = inside, node("Shape", query)
+        inside, outside = self._block_shapes
+        parts = [node("Reshape", one, inside) for one in (query, key, value)]
+        return node("Reshape", self.attention(*parts), outside)
 
     def gelu(self, inputs: str) -> str:
         return self.graph.node("Gelu", inputs, domain=_ONNX_RUNTIME)
@@ -314,12 +339,12 @@ def span_graph(config: EncoderConfig, tensors: Tensors) -> bytes:
 
 def reader_graph(config: CascadeConfig, tensors: Tensors) -> bytes:
     """
-    The span reader: start and end logits (batch, tokens, 2).
+    The span reader: start and end logits (batch, tokens, 2), from the `reader_tensors` of a model.
 
     Its input are the states that the last classifier takes, or `embedding_inputs` for a reader with
     an adapter.
     """
-    builder, layers = LayerBuilder(config.encoder, reader_tensors(tensors)), config.encoder.layers
+    builder, layers = LayerBuilder(config.encoder, tensors), config.encoder.layers
     states = builder.embedded_input() if config.adapter else builder.states_input()
     done = 0 if config.adapter else layers - (config.pooling(layers) == "first")
     for layer in range(done, layers):

@@ -62,12 +62,14 @@ class EncoderConfig:
     """Number of token types: one per text of a pair; RoBERTa has a single one."""
     first_position: int = 0
     """Position of the first token; RoBERTa counts from after its padding index."""
+    block: int = 0
+    """Layers 0, 2, 4 and so on attend within blocks of at most so many tokens; 0 for no blocks."""
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> EncoderConfig:
         """Read the entry of a `config.json`; raises KeyError or TypeError if it is not valid."""
         names = [field.name for field in fields(cls)]
-        optional = ("norm_epsilon", "kinds", "first_position")
+        optional = ("norm_epsilon", "kinds", "first_position", "block")
         return cls(**{name: entry[name] for name in names if name in entry or name not in optional})
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -97,7 +99,7 @@ class EncoderConfig:
     def problems(self) -> Iterable[str]:
         """Describe every size that is not valid."""
         for name, size in asdict(self).items():
-            least = 0 if name == "first_position" else 1
+            least = 0 if name in ("first_position", "block") else 1
             if name != "norm_epsilon" and (not isinstance(size, int) or size < least):
                 yield f"{name} must be an integer of at least {least}, got {size!r}"
                 return

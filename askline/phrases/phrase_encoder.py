@@ -165,11 +165,18 @@ class PhraseEncoder:
         If the weights are int8, the states of a text are the same to the byte whatever the other
         texts are. In float, the order of a sum may depend on the number of rows.
         """
-        texts, length = tokens.shape
-        embedded = self.embed(tokens.ravel(), np.tile(np.arange(length), texts), 0)
+        padded = self.padded(tokens)
+        texts, length = padded.shape
+        embedded = self.embed(padded.ravel(), np.tile(np.arange(length), texts), 0)
         inputs = {"states": embedded.reshape(texts, length, -1)}
         states: Floats = self._text_session.run(None, inputs)[0]
-        return states
+        return states[:, : tokens.shape[1]]
+
+    def padded(self, tokens: Ints) -> Ints:
+        """Texts (texts, tokens) with their last token repeated until all blocks are of one size."""
+        length = tokens.shape[1]
+        blocks = -(-length // (self.config.block or length))
+        return np.pad(tokens, ((0, 0), (0, -length % blocks)), "edge")
 
     def encode_markers(self, tokens: Ints, positions: Ints, cache: KeyValueCache) -> Floats:
         """
@@ -194,7 +201,8 @@ class PhraseEncoder:
         """
         config, tensors = self.config, self.tensors
         states = self.word_vectors(tokens)
-        states += tensors["positions.weight"][positions + config.first_position]
+        places = np.minimum(positions + config.first_position, config.positions - 1)
+        states += tensors["positions.weight"][places]
         states += tensors["kinds.weight"][min(token_type, config.kinds - 1)]
         states -= states.mean(-1, keepdims=True)
         states /= np.sqrt(np.square(states).mean(-1, keepdims=True) + config.norm_epsilon)

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from ..engine.batches import equal_length_batches
 from ..engine.numpy_ops import IntArray
 from ..engine.quantization import int4_shapes, quantize_rows
-from ..engine.sequences import equal_length_batches
 from ..engine.threads import WorkerThreads
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
@@ -381,13 +381,16 @@ class PhraseConfig:
     """Layers of the document encoder; 0 if texts and questions have one encoder."""
     document_inner: int = 0
     """The feed-forward size of the document encoder."""
+    document_block: int = 0
+    """The `block` of the document encoder."""
 
     @property
     def document_encoder(self) -> EncoderConfig:
         """The encoder of texts; without layers of its own, that of questions."""
         if not self.document_layers:
             return self.encoder
-        return replace(self.encoder, layers=self.document_layers, inner=self.document_inner)
+        sizes = {"layers": self.document_layers, "inner": self.document_inner}
+        return replace(self.encoder, **sizes, block=self.document_block)
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every tensor, as float."""
@@ -489,16 +492,18 @@ def _read_config(folder: ModelFolder) -> PhraseConfig:
     given = {field.name: folder.config.get(field.name) for field in fields(PhraseConfig)}
     try:
         given["articles"] = tuple(given["articles"] or ())
-        for name in ("document_layers", "document_inner"):  # older folders have none
+        for name in ("document_layers", "document_inner", "document_block"):  # older ones have none
             given[name] = given[name] or 0
         encoder = EncoderConfig.from_entry(folder.config["encoder"])
         config = PhraseConfig(**{**given, "encoder": encoder})  # type: ignore[arg-type]
     except (TypeError, KeyError) as error:
         raise ModelError(f"{path} does not describe a model: {error}.") from error
     sizes = [config.size, config.words, config.window, config.overlap]
-    sizes += [config.document_layers, config.document_inner]
+    sizes += [config.document_layers, config.document_inner, config.document_block]
     valid_sizes = all(isinstance(size, int) and size >= 0 for size in sizes)
     valid_sizes &= bool(config.document_layers) == bool(config.document_inner)
+    if config.document_block:
+        valid_sizes &= config.form == "span" and config.document_layers > 0
     valid_sizes &= all(isinstance(word, str) for word in config.articles)
     if config.form not in get_args(PhraseForm) or not valid_sizes or list(encoder.problems()):
         raise ModelError(f"{path} must have valid sizes and a form, got {given}.")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, get_args
 
 from askline.text.readers import SUFFIXES
-from askline.text.readers.document import FileKind
+from askline.text.readers.kinds import FileKind
 from tests.text.readers.samples import (
     WORD,
     CellValue,

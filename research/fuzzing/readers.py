@@ -35,7 +35,7 @@ from typing import Any
 
 from askline.errors import DataError
 from askline.text.readers import FileContent, ReaderPool, ReadLimitError, ReadLimits, read_content
-from askline.text.readers.document import FileKind
+from askline.text.readers.kinds import FileKind
 from askline.text.sentences import split_sentences
 from research.benchmarks.common import save
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from askline.errors import AsklineError
 from askline.text.readers import ParsedDocument, iter_sentences, read_document
-from askline.text.readers.document import CELL_SEPARATOR
+from askline.text.readers.kinds import CELL_SEPARATOR
 
 __all__ = ["Item", "Section", "clean_markup", "faq_markdown", "iter_plain", "read_sections"]
 

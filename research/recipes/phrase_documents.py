@@ -37,7 +37,12 @@ from askline.engine.quantization import unpack_int4
 from askline.models.folder import shipped_model_folder
 from askline.models.huggingface import from_huggingface_names
 from askline.phrases.phrase_encoder import PhraseEncoder
-from askline.phrases.phrase_model import PhraseConfig, PhraseModel, read_phrase_folder
+from askline.phrases.phrase_model import (
+    PhraseConfig,
+    PhraseModel,
+    document_tensors,
+    read_phrase_folder,
+)
 from askline.phrases.tokenization import (
     MAX_PHRASE_TOKENS,
     TokenWindow,
@@ -49,7 +54,11 @@ from askline.training.loop import SeededOnceTask, TrainingRecipe, run_training
 from askline.training.optimizer import AdamW, Optimizer, ParameterGroup
 from askline.training.phrases.phrase_export import add_document_encoder, bert_encoder, layer_inputs
 from askline.training.phrases.phrase_extractor import MASKED, Extractor
-from askline.training.phrases.phrase_network import PhraseNetwork, QuestionCodes
+from askline.training.phrases.phrase_network import (
+    PhraseNetwork,
+    QuestionCodes,
+    attend_within_blocks,
+)
 from askline.training.phrases.phrase_training import device_of, prefetch
 from askline.training.phrases.phrase_workflow import PhraseRun, answer_within, candidate_recall
 from askline.training.transformer.pair_network import autocast
@@ -167,6 +176,8 @@ class Batch(NamedTuple):
 
     tokens: Tensor  # (windows, tokens)
     mask: Tensor
+    padded: Tensor
+    """The mask with up to three more last tokens, as the engine adds them to fill blocks."""
     opens: Tensor
     closes: Tensor
     questions: Tensor  # (questions, QUESTION_TOKENS)
@@ -194,15 +205,16 @@ class WindowSampler:
         size = int(random.choice(self._sizes, p=self._shares / self._shares.sum()))
         rows = max(1, self._tokens // size)
         tokens = np.zeros((rows, size), np.int64)
-        mask, opens, closes = (np.zeros((rows, size), bool) for _ in range(3))
+        mask, padded, opens, closes = (np.zeros((rows, size), bool) for _ in range(4))
         asked, home = list[int](), list[int]()
         for row in range(rows):
             pieces = self._window(random, size)
             body = np.concatenate([np.arange(first, last) for first, last, _ in pieces])
             inner = slice(1, len(body) + 1)
             tokens[row, inner] = examples.tokens[body]
-            tokens[row, [0, len(body) + 1]] = examples.special
-            mask[row, : len(body) + 2] = True
+            end = len(body) + 2 + int(random.integers(4))
+            tokens[row, 0], tokens[row, len(body) + 1 : end] = examples.special
+            mask[row, : len(body) + 2] = padded[row, :end] = True
             opens[row, inner], closes[row, inner] = examples.opens[body], examples.closes[body]
             own = [question for _, _, document in pieces for question in self._asked[document]]
             for at in random.permutation(len(own))[:QUESTIONS].tolist():
@@ -210,7 +222,7 @@ class WindowSampler:
                 home.append(row)
         asked += random.integers(len(examples.questions), size=OTHERS).tolist()
         questions = examples.questions[asked].astype(np.int64)
-        arrays = (tokens, mask, opens, closes, questions.clip(0), questions >= 0)
+        arrays = (tokens, mask, padded, opens, closes, questions.clip(0), questions >= 0)
         return Batch(*map(torch.from_numpy, (*arrays, np.array(home, np.int64))))
 
     def _window(self, random: np.random.Generator, size: int) -> list[tuple[int, int, int]]:
@@ -268,6 +280,9 @@ class DocumentNetwork(PhraseNetwork):
         teacher: PhraseNetwork | None = None,
     ) -> None:
         encoder = bert_encoder(config.encoder, tensors, dropout=0.0)
+        self._block = config.encoder.block
+        if self._block:
+            attend_within_blocks(encoder, self._block)
         super().__init__(encoder, "span", size=config.size)
         heads = {name: torch.from_numpy(tensors[name]) for name in config.head_shapes()}
         self.load_state_dict(heads, strict=False)
@@ -288,7 +303,7 @@ class DocumentNetwork(PhraseNetwork):
     def all_states(self, batch: Batch) -> list[Tensor]:
         """The states (windows, tokens, width) after each layer."""
         with autocast(device_of(self)):
-            mask = batch.mask.long()
+            mask = (batch.padded if self._block else batch.mask).long()
             found = self.encoder(batch.tokens, attention_mask=mask, output_hidden_states=True)
         return [states.float() for states in found.hidden_states[1:]]
 
@@ -495,8 +510,11 @@ def train(given: argparse.Namespace) -> None:
     model = PhraseModel(config, encoder, heads, tokenizer)
     reads = layer_inputs(model, encoder, some_texts(paragraphs))
     activations = [np.abs(read["activated"]).mean(0) for read in reads]
-    shape = replace(config.encoder, layers=len(layers), inner=given.inner)
+    shape = replace(config.encoder, layers=len(layers), inner=given.inner, block=given.block)
     chosen = student_tensors(tensors, activations, layers, given.inner)
+    if given.start:
+        started = read_tensors(given.start)[1]
+        chosen |= document_tensors(started) | {name: started[name] for name in heads}
     student = DocumentNetwork(replace(config, encoder=shape), chosen, teacher).to(device)
     windows = PhraseRun(tokenizer, window=config.window).windows(dev)
 
@@ -531,6 +549,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     two.add_argument("examples", type=Path)
     two.add_argument("--layers", default="1,3,5,7,9,11", help="of the teacher, counted from 0")
     two.add_argument("--inner", type=int, default=768, help="feed-forward size")
+    two.add_argument("--block", type=int, default=0, help="of `EncoderConfig`")
+    two.add_argument("--start", type=Path, help="a folder whose document encoder is trained on")
     two.add_argument("--steps", type=int, default=100_000)
     two.add_argument("--seconds", type=float, default=float("inf"))
     two.add_argument("--tokens", type=int, default=16_384, help="per step, padding included")
@@ -538,6 +558,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     two.add_argument("--device", default="cpu")
     three = commands.add_parser("export")
     three.add_argument("layers", type=Path)
+    three.add_argument("--block", type=int, default=0, help="as in the training")
     three.add_argument("--card", type=Path, required=True)
     for command in (one, two, three):
         command.add_argument("--out", type=Path, required=True)
@@ -550,7 +571,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     else:
         texts = some_texts(split(data_root())[0])
         card, state = given.card.read_text("utf-8"), load_file(given.layers)
-        add_document_encoder(given.model, state, given.out, card=card, texts=texts)
+        add_document_encoder(
+            *(given.model, state, given.out), card=card, texts=texts, block=given.block
+        )
 
 
 if __name__ == "__main__":

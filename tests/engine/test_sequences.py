@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from askline.engine.batches import equal_length_batches
 from askline.engine.numpy_ops import IntArray
-from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences, equal_length_batches
+from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences
 from askline.engine.tokenizer import WordPiece
 
 from .tiny_cascades import tokenizer_entries

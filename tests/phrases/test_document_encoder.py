@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,14 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError, ModelError
+from askline.phrases.phrase_encoder import PhraseEncoder
 from askline.phrases.phrase_index import PhraseIndex
-from askline.phrases.phrase_model import PhraseModel, read_phrase_folder, write_phrase_folder
+from askline.phrases.phrase_model import (
+    PhraseModel,
+    document_tensors,
+    read_phrase_folder,
+    write_phrase_folder,
+)
 
 from .models import make_config, make_folder, make_tensors
 
@@ -75,9 +82,36 @@ def test_a_folder_without_the_layers_of_its_documents_is_refused(
         read_phrase_folder(tmp_path)
 
 
-@pytest.mark.parametrize("sizes", [{"document_layers": 0}, {"document_inner": -1}])
-def test_sizes_of_documents_must_fit(folder: Path, sizes: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"document_layers": 0},
+        {"document_inner": -1},
+        {"document_block": 8, "form": "markers"},
+        {"document_block": 8, "form": "span", "document_layers": 0, "document_inner": 0},
+    ],
+)
+def test_sizes_of_documents_must_fit(folder: Path, sizes: dict[str, Any]) -> None:
     path = folder / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text("utf-8")), **sizes}), "utf-8")
     with pytest.raises(ModelError, match="valid sizes"):
         PhraseModel.load(folder)
+
+
+@pytest.mark.parametrize("tokens", [5, 8, 20, 21])
+def test_layers_with_an_even_number_attend_within_blocks(
+    tmp_path: Path, tokenizer: Any, tokens: int
+) -> None:
+    config = make_config(tokenizer, form="span", document_layers=1, document_inner=24)
+    config = replace(config, document_block=8)
+    encoder = PhraseEncoder(config.document_encoder, document_tensors(make_tensors(config)))
+    text = np.random.default_rng(0).integers(4, 12, (2, tokens)).astype(np.int32)
+    changed = text.copy()
+    changed[:, -1] += 1
+    states, others = encoder.encode_batch(text), encoder.encode_batch(changed)
+    block = -(-tokens // -(-tokens // 8))
+    first = (tokens - 1) // block * block
+    assert states.shape == (2, tokens, config.encoder.width)
+    assert np.array_equal(states[:, :first], others[:, :first])
+    assert not np.isclose(states[:, first:], others[:, first:]).all(2).any()
+    assert np.array_equal(states[1:], encoder.encode_batch(text[1:]))

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .document import (
-        CELL_SEPARATOR,
         DocumentPart,
         ParsedDocument,
         Place,
@@ -30,19 +29,21 @@ if TYPE_CHECKING:
     from .files import read_document, read_documents
     from .folders import FileSelection, SkippedFile, SkippedLink, find_files
     from .isolation import FileContent, ReaderPool, ReadLimitError, read_content
+    from .kinds import CELL_SEPARATOR
     from .limits import MAX_FILE_BYTES, ReadLimits
     from .plain_text import read_plain_text
     from .prepared import PreparedFile, prepare_file
 
 _MODULES = {
     "document": (
-        *("CELL_SEPARATOR", "DocumentPart", "ParsedDocument", "Place", "SentenceContext"),
+        *("DocumentPart", "ParsedDocument", "Place", "SentenceContext"),
         *("SentenceSpan", "Sentences", "TextBlock", "iter_sentences", "split_document"),
     ),
     "file_kinds": ("SUFFIXES", "file_kind"),
     "files": ("read_document", "read_documents"),
     "folders": ("FileSelection", "SkippedFile", "SkippedLink", "find_files"),
     "isolation": ("FileContent", "ReadLimitError", "ReaderPool", "read_content"),
+    "kinds": ("CELL_SEPARATOR",),
     "limits": ("MAX_FILE_BYTES", "ReadLimits"),
     "plain_text": ("read_plain_text",),
     "prepared": ("PreparedFile", "prepare_file"),

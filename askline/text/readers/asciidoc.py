@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 
-from .document import BlockKind, Content
+from .document import Content
+from .kinds import BlockKind
 from .markup import LineSpan, MarkupWriter, Replacement, SourceLines, paired_marks
 
 __all__ = [

@@ -15,7 +15,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 
-from .document import BlockKind, Content, UnreadableError
+from .document import Content, UnreadableError
+from .kinds import BlockKind
 from .offsets import line_starts
 from .records import Piece, RowsBuilder, choose_fields
 

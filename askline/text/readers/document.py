@@ -22,24 +22,27 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 from ...errors import NotReadReason, Problem
 from ..sentences import split_sentences
+from .kinds import (
+    CELL_SEPARATOR,
+    QUESTION_LEVEL,
+    SENTENCE_KINDS,
+    BlockKind,
+    FileKind,
+    PlaceUnit,
+    SentenceKind,
+)
 from .offsets import Segments
 
 __all__ = [
-    "CELL_SEPARATOR",
-    "QUESTION_LEVEL",
-    "SENTENCE_KINDS",
-    "BlockKind",
     "Blocks",
     "Content",
     "DocumentPart",
-    "FileKind",
     "ParsedDocument",
     "Place",
-    "PlaceUnit",
     "SentenceContext",
     "SentenceSpan",
     "Sentences",
@@ -48,51 +51,6 @@ __all__ = [
     "iter_sentences",
     "split_document",
 ]
-
-FileKind = Literal[
-    "text",
-    "markdown",
-    "rst",
-    "asciidoc",
-    "org",
-    "latex",
-    "notebook",
-    "subtitles",
-    "manpage",
-    "mail",
-    "html",
-    "pdf",
-    "docx",
-    "pptx",
-    "xlsx",
-    "opendocument",
-    "epub",
-    "rtf",
-    "jsonl",
-    "csv",
-    "json",
-    "yaml",
-    "settings",
-    "xml",
-    "log",
-    "source",
-]
-PlaceUnit = Literal["line", "page", "paragraph", "cell", "message", "slide", "sheet", "chapter"]
-BlockKind = Literal["text", "heading", "code", "cell", "row", "table", "columns", "item"]
-"""
-`item` is a paragraph of a list. In a table, the first cell of each row has the kind `row`, except
-in the first row: there it is `columns` if the row is a header with the names of the columns, else
-`table`. All other cells have the kind `cell`.
-"""
-SentenceKind = Literal["sentence", "heading", "code", "cell", "row", "columns"]
-SENTENCE_KINDS: tuple[SentenceKind, ...] = get_args(SentenceKind)
-"""An index stores the position in this tuple."""
-
-CELL_SEPARATOR = " | "
-"""Put between the cells of a row that is shown on one line. In the text, each cell is a line."""
-
-QUESTION_LEVEL = 7
-"""The level of a heading below all sections: a question of a FAQ, or a line in bold type."""
 
 _BLOCK_KINDS: tuple[BlockKind, ...] = get_args(BlockKind)
 _BLOCK_NUMBERS = {kind: number for number, kind in enumerate(_BLOCK_KINDS)}

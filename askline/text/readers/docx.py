@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from array import array
 
-from .document import BlockKind, Blocks, Content
+from .document import Blocks, Content
+from .kinds import BlockKind
 from .xml_package import TitleHandler, XmlHandler, XmlPackage, read_package
 
 __all__ = [

@@ -12,7 +12,8 @@ import re
 import zlib
 from typing import NamedTuple
 
-from .document import FileKind, UnreadableError
+from .document import UnreadableError
+from .kinds import FileKind
 from .text_encoding import refuse_binary
 
 __all__ = [

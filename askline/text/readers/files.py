@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import BinaryIO
 
 from ...errors import DataError, MissingExtraError, Problem
-from .document import Content, FileKind, ParsedDocument, UnreadableError
+from .document import Content, ParsedDocument, UnreadableError
 from .file_kinds import (
     SniffedKind,
     decompressed_name,
@@ -33,6 +33,7 @@ from .file_kinds import (
     sniff,
 )
 from .folders import DEFAULT_SELECTION, FileSelection, SkippedFile, find_files
+from .kinds import FileKind
 from .limits import MAX_FILE_BYTES
 from .plain_text import read_plain_text
 from .text_encoding import decode

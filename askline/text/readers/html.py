@@ -15,8 +15,9 @@ import re
 from functools import cache
 from html import unescape
 
-from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
+from .document import Blocks, Content
 from .html_furniture import FURNITURE_ELEMENTS, is_furniture, is_furniture_text
+from .kinds import QUESTION_LEVEL, BlockKind
 from .offsets import TextBuilder, line_starts
 
 __all__ = [

@@ -48,8 +48,8 @@ from .files import read_document
 from .fork_server import ForkedProcess, ForkServer, is_supported, serve_forks
 from .limits import DEFAULT_LIMITS, MAX_FILE_BYTES, ReadLimits
 from .offsets import Segments
-from .prepared import PassageColumns, PreparedFile, RowRecord, prepare_file
-from .sentence_blocks import SentenceBlocks
+from .prepared import PassageColumns, PreparedFile, prepare_file
+from .sentence_blocks import RowRecord, SentenceBlocks
 
 __all__ = [
     "FileContent",

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import Problem
-from .document import BlockKind, Blocks, Content
+from .document import Blocks, Content
+from .kinds import BlockKind
 from .offsets import TextBuilder
 from .records import Piece
 

@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from .document import BlockKind, Blocks, Content
+from .document import Blocks, Content
 from .formulas import plain_formula
+from .kinds import BlockKind
 from .offsets import TextBuilder, line_starts
 
 __all__ = [

@@ -14,8 +14,9 @@ from array import array
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, cast
 
-from .document import BlockKind, Blocks, Content, DocumentPart, PlaceUnit, UnreadableError
+from .document import Blocks, Content, DocumentPart, UnreadableError
 from .html import read_html
+from .kinds import BlockKind, PlaceUnit
 
 if TYPE_CHECKING:
     from email.message import EmailMessage

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .document import BlockKind, Blocks, Content
+from .document import Blocks, Content
+from .kinds import BlockKind
 from .markup import LineSpan, MarkupWriter, Replacement, SourceLines
 from .offsets import TextBuilder, line_starts
 

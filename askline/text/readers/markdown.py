@@ -15,7 +15,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
+from .document import Blocks, Content
+from .kinds import QUESTION_LEVEL, BlockKind
 from .markdown_inline import LineSpan, is_link_list, join_lines, normalize_label, visible_pieces
 from .offsets import TextBuilder, line_starts
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from .document import QUESTION_LEVEL, BlockKind, Blocks, Content
+from .document import Blocks, Content
+from .kinds import QUESTION_LEVEL, BlockKind
 from .offsets import TextBuilder, line_starts
 
 __all__ = [

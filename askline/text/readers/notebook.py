@@ -13,8 +13,9 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .document import BlockKind, Blocks, Content, UnreadableError
+from .document import Blocks, Content, UnreadableError
 from .jsonl import string_pieces
+from .kinds import BlockKind
 from .markdown import read_markdown
 from .offsets import Segments, TextBuilder
 

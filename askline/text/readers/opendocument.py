@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from .document import BlockKind, Content, PlaceUnit, UnreadableError
+from .document import Content, UnreadableError
+from .kinds import BlockKind, PlaceUnit
 from .spreadsheet import Cell, SheetRow, SheetsBuilder
 from .xml_package import PackedText, TitleHandler, XmlHandler, XmlPackage, read_package
 

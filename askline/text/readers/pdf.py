@@ -21,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
-from .document import BlockKind, Blocks, Content, UnreadableError
+from .document import Blocks, Content, UnreadableError
+from .kinds import BlockKind
 
 __all__ = [
     "read_pdf",

@@ -17,7 +17,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from .document import BlockKind, Blocks, Content
+from .document import Blocks, Content
+from .kinds import BlockKind
 from .offsets import TextBuilder, line_starts
 
 __all__ = [

@@ -7,7 +7,8 @@ unpacks the file within limits.
 
 from __future__ import annotations
 
-from .document import BlockKind, Content
+from .document import Content
+from .kinds import BlockKind
 from .xml_package import PackedText, TitleHandler, XmlHandler, XmlPackage, read_package
 
 __all__ = [

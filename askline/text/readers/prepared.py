@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from math import inf
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ...errors import Problem
 from ..words import (
@@ -20,22 +20,19 @@ from ..words import (
     split_words,
     texts_with_identifiers,
 )
-from .document import (
-    CELL_SEPARATOR,
-    SENTENCE_KINDS,
-    DocumentPart,
-    ParsedDocument,
-    SentenceContext,
-    Sentences,
-)
+from .kinds import CELL_SEPARATOR, SENTENCE_KINDS
 from .sentence_blocks import (
     CODE_KIND,
     HEADING_KINDS,
     NO_CONTEXT,
     Context,
+    RowRecord,
     SentenceBlocks,
     SentenceColumns,
 )
+
+if TYPE_CHECKING:  # a stored corpus is searched without readers
+    from .document import DocumentPart, ParsedDocument, SentenceContext, Sentences
 
 __all__ = [
     "HEADING_SEPARATOR",
@@ -43,7 +40,6 @@ __all__ = [
     "IndexedPassage",
     "PassageColumns",
     "PreparedFile",
-    "RowRecord",
     "WordsOf",
     "heading_line",
     "passage_ranges",
@@ -82,16 +78,6 @@ class PassageColumns(NamedTuple):
     def passages(self) -> Iterator[IndexedPassage]:
         """Each passage in order."""
         return map(IndexedPassage, *self)
-
-
-class RowRecord(NamedTuple):
-    """A row of a csv or jsonl file, or a message of a mailbox."""
-
-    start: int
-    """The first character of its text in the original."""
-    row: int
-    id: str
-    """The row's own id; empty if it has none."""
 
 
 class PreparedFile(NamedTuple):

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...errors import NotReadReason, Problem
-from .document import BlockKind, Blocks, Content, DocumentPart, UnreadableError
+from .document import Blocks, Content, DocumentPart, UnreadableError
+from .kinds import BlockKind
 from .offsets import TextBuilder
 
 __all__ = [

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 
-from .document import BlockKind, Content
+from .document import Content
+from .kinds import BlockKind
 from .markup import LineSpan, MarkupWriter, Replacement, SourceLines, paired_marks
 from .rst_tables import GRID_BORDER, SIMPLE_BORDER, RstTables
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from .document import BlockKind
+from .kinds import BlockKind
 from .markup import LineSpan, MarkupWriter, SourceLines
 
 __all__ = [

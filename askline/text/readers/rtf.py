@@ -13,7 +13,8 @@ import re
 from array import array
 from dataclasses import dataclass, replace
 
-from .document import BlockKind, Blocks, Content, UnreadableError
+from .document import Blocks, Content, UnreadableError
+from .kinds import BlockKind
 from .offsets import TextBuilder
 
 __all__ = [

@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, count, pairwise
 from typing import NamedTuple
 
-from .document import SENTENCE_KINDS
+from .kinds import SENTENCE_KINDS
 
 __all__ = [
     "CODE_KIND",
     "HEADING_KINDS",
     "NO_CONTEXT",
     "Context",
+    "RowRecord",
     "SentenceBlocks",
     "SentenceColumns",
     "SentenceRecord",
@@ -81,6 +82,16 @@ class SentenceRecord(NamedTuple):
     def is_candidate(self) -> bool:
         """Whether it can be an answer."""
         return not (self.is_heading or self.is_code)
+
+
+class RowRecord(NamedTuple):
+    """A row of a csv or jsonl file, or a message of a mailbox."""
+
+    start: int
+    """The first character of its text in the original."""
+    row: int
+    id: str
+    """The row's own id; empty if it has none."""
 
 
 class SentenceColumns:

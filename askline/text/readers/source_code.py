@@ -15,8 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .comments import comment_paragraphs, joined_pieces
-from .document import BlockKind, Blocks, Content, UnreadableError
+from .document import Blocks, Content, UnreadableError
 from .file_kinds import LANGUAGES
+from .kinds import BlockKind
 from .markup import LineSpan
 from .offsets import TextBuilder, line_starts
 from .records import Piece

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from .document import BlockKind, Content, UnreadableError
+from .document import Content, UnreadableError
+from .kinds import BlockKind
 from .records import RowFields, choose_fields
 from .xml_package import PackedText
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import re
 from html import unescape
 
-from .document import BlockKind, Blocks, Content
+from .document import Blocks, Content
+from .kinds import BlockKind
 from .offsets import TextBuilder, line_starts
 from .records import Piece
 

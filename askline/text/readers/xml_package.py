@@ -21,7 +21,8 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from ...errors import Problem
-from .document import BlockKind, Blocks, Content, DocumentPart, PlaceUnit, UnreadableError
+from .document import Blocks, Content, DocumentPart, UnreadableError
+from .kinds import BlockKind, PlaceUnit
 
 __all__ = [
     "PackedText",

@@ -179,7 +179,8 @@ def layer_inputs(
 
 def _embedded(model: PhraseModel, encoder: PhraseEncoder, text: str) -> Iterator[_Read]:
     for tokens, spans in model.candidate_tokens(text, limit=_MARKED):
-        states = encoder.embed(tokens, np.arange(len(tokens)), 0)
+        padded = encoder.padded(tokens[None])[0]
+        states = encoder.embed(padded, np.arange(len(padded)), 0)
         marks = None
         if len(spans) and model.config.form == "markers":
             marks = encoder.embed(tokens[spans].ravel(), spans.ravel(), 1)
@@ -330,12 +331,14 @@ def add_document_encoder(
     *,
     card: str,
     texts: Sequence[str] = (),
+    block: int = 0,
 ) -> Path:
     """
     Write a phrase model again, with other layers for texts; questions keep their vectors.
 
     `state` has the layers as `layers.N.…`, and the heads of phrases if they were trained too. With
     `texts`, some paragraphs of the kind to be read, the layers are written in int8; else in float.
+    `block` is that of `EncoderConfig`.
     """
     old, stored, heads = read_phrase_folder(folder)
     encoders = {name: stored[name] for name in stored if not name.startswith("documents.")}
@@ -345,6 +348,7 @@ def add_document_encoder(
         old,
         document_layers=sum(name.endswith(".query.weight") for name in own),
         document_inner=len(own["layers.0.inner.bias"]),
+        document_block=block,
     )
     layers: Tensors = {**own}
     if texts:

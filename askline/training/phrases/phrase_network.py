@@ -41,6 +41,7 @@ __all__ = [
     "PhraseNetwork",
     "QuestionCodes",
     "accepted_inputs",
+    "attend_within_blocks",
     "attention_mask",
     "check_window",
     "first_position",
@@ -119,6 +120,27 @@ def check_window(encoder: Any, window: int) -> None:
     most = getattr(encoder.config, "max_position_embeddings", window) - first_position(encoder)
     if window > most:
         raise InputError(f"The encoder reads {most} tokens at a time, got a window of {window}.")
+
+
+def attend_within_blocks(encoder: Any, block: int) -> None:
+    """Make an encoder built like BERT attend as `EncoderConfig.block` says, by hooks."""
+
+    def restrict(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        states, mask, *rest = (*args, kwargs.pop("attention_mask", None))[: max(2, len(args))]
+        tokens = states.shape[1]
+        size = -(-tokens // -(-tokens // block))
+        place = torch.arange(tokens, device=states.device)
+        same = (place[:, None] // size == place // size)[None, None]
+        if mask is None:
+            mask = same
+        elif mask.dtype == torch.bool:  # padding attends to itself, so that no softmax is empty
+            mask = mask & same | (place[:, None] == place)
+        else:
+            mask = mask.masked_fill(~same, torch.finfo(mask.dtype).min)
+        return (states, mask, *rest), kwargs
+
+    for layer in encoder.encoder.layer[::2]:
+        layer.register_forward_pre_hook(restrict, with_kwargs=True)
 
 
 def attention_mask(may: Tensor) -> Tensor:

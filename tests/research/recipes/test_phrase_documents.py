@@ -14,6 +14,7 @@ import torch
 
 from askline.models.encoder_config import EncoderConfig
 from askline.phrases import PhraseModel
+from askline.phrases.phrase_encoder import PhraseEncoder
 from askline.phrases.phrase_model import write_phrase_folder
 from askline.training.loop import TrainingRecipe
 from research.recipes import phrase_documents
@@ -66,11 +67,18 @@ def test_a_document_encoder_is_prepared_trained_and_exported(
     files = {name: str(tmp_path / name) for name in ("examples", "layers", "made", "card.md")}
     run("prepare", str(tmp_path / "more.txt"), "--out", files["examples"])
     training = ["--layers", "0,2", "--inner", "32", "--steps", "3", "--tokens", "256"]
+    training += ["--block", "32"]
     run("train", files["examples"], *training, "--out", files["layers"])
     assert "candidates" in capsys.readouterr().out
-    run("export", files["layers"], "--card", files["card.md"], "--out", files["made"])
+    own = ["--block", "32", "--card", files["card.md"]]
+    run("export", files["layers"], *own, "--out", files["made"])
     made, teacher = PhraseModel.load(files["made"]), PhraseModel.load(model_folder)
-    assert (made.config.document_layers, made.config.document_inner) == (2, 32)
+    assert made.config.document_encoder == replace(
+        teacher.config.encoder, layers=2, inner=32, block=32
+    )
+    again = [*training, "--start", files["made"], "--out", files["layers"]]
+    run("train", files["examples"], *again)
+    assert "candidates" in capsys.readouterr().out
     first, second = (model.encode_question("who wrote emma ?") for model in (made, teacher))
     assert first.dense == pytest.approx(second.dense, abs=0.05)  # the heads are int8 in one
     assert len(made.encode(TEXT)) > 0
@@ -95,15 +103,28 @@ def test_the_losses_of_the_teacher_itself_are_zero(root: Path, model_folder: Pat
     assert torch.isfinite(batch.tokens).all()
 
 
-def test_the_network_gives_the_states_of_the_shipped_encoder(model_folder: Path) -> None:
+@pytest.mark.parametrize("block", [0, 2])
+def test_the_network_gives_the_states_of_the_engine(model_folder: Path, block: int) -> None:
     config, tensors = phrase_documents.read_tensors(model_folder)
-    model = PhraseModel.load(model_folder)
-    tokens = np.array([[2, 9, 6, 7, 3]])
+    config = replace(config, encoder=replace(config.encoder, block=block))
+    tokens = np.array([[2, 9, 6, 7, 3, 3]])
     encoder = DocumentNetwork(config, tensors).encoder.eval()
     with torch.no_grad():
         found = encoder(input_ids=torch.from_numpy(tokens)).last_hidden_state.numpy()
-    wanted = model._encoder.encode_batch(tokens)
+    wanted = PhraseEncoder(config.encoder, tensors).encode_batch(tokens)
     assert found == pytest.approx(wanted, abs=1e-4)
+
+
+def test_padding_does_not_change_attention_within_blocks(model_folder: Path) -> None:
+    config, tensors = phrase_documents.read_tensors(model_folder)
+    config = replace(config, encoder=replace(config.encoder, block=2))
+    encoder = DocumentNetwork(config, tensors).encoder.eval()
+    tokens = torch.tensor([[2, 9, 6, 7, 0, 0, 0, 0], [2, 9, 6, 7, 5, 5, 5, 3]])
+    with torch.no_grad():
+        padded = encoder(input_ids=tokens, attention_mask=(tokens > 0).long()).last_hidden_state
+        alone = encoder(input_ids=tokens[:1, :4]).last_hidden_state
+    assert torch.isfinite(padded).all()
+    assert padded[0, :4].numpy() == pytest.approx(alone[0].numpy(), abs=1e-5)
 
 
 def test_windows_hold_whole_words_of_documents(root: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from askline.corpus.passages import indexed_passages
 from askline.text.readers import prepare_file, read_content
-from askline.text.readers.document import SENTENCE_KINDS
+from askline.text.readers.kinds import SENTENCE_KINDS
 from askline.text.readers.offsets import Segments
 from askline.text.readers.sentence_blocks import (
     SentenceBlocks,
