@@ -11,8 +11,9 @@ Names are imported when first used, so that `import askline` and `askline --help
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from .corpus import Answer, Answers, Corpus
@@ -104,7 +105,6 @@ _MODULES = {
         "StageReport",
     ),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BM25",
@@ -148,13 +148,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        module = import_module(f"{__name__}.{_MODULE_OF[name]}")
-        value = globals()[name] = getattr(module, name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -1,48 +1,49 @@
 """
 A corpus of documents: the store, the indexes derived from it, retrieval, and `ask`.
 
-Asking, connectors and the building of shards are imported when they are first used.
+Everything but `Corpus` is imported when it is first used.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ..lazy_imports import lazy_imports
 from .corpus import Corpus
-from .results import (
-    AddReport,
-    Answer,
-    AnswerPhrase,
-    AnswerPlace,
-    Answers,
-    CorpusStatus,
-    DocumentInfo,
-    DocumentSentence,
-    FileReport,
-    MissingShard,
-    NotReadFiles,
-    RetrievedSentence,
-    VerifyReport,
-)
-from .shards import ShardInfo
 
 if TYPE_CHECKING:
     from .ask import answer
     from .connectors import Connector, connect
+    from .results import (
+        AddReport,
+        Answer,
+        AnswerPhrase,
+        AnswerPlace,
+        Answers,
+        CorpusStatus,
+        DocumentInfo,
+        DocumentSentence,
+        FileReport,
+        MissingShard,
+        NotReadFiles,
+        RetrievedSentence,
+        VerifyReport,
+    )
     from .retrieval import HasNeighbors, HasPassages, Retriever
     from .shard_building import build_shards, finish_shards, write_shard
+    from .shards import ShardInfo
 
-_LATER = {
-    "Connector": "connectors",
-    "HasNeighbors": "retrieval",
-    "HasPassages": "retrieval",
-    "Retriever": "retrieval",
-    "answer": "ask",
-    "connect": "connectors",
-    "build_shards": "shard_building",
-    "finish_shards": "shard_building",
-    "write_shard": "shard_building",
+_MODULES = {
+    "ask": ("answer",),
+    "connectors": ("Connector", "connect"),
+    "results": (
+        *("AddReport", "Answer", "AnswerPhrase", "AnswerPlace", "Answers", "CorpusStatus"),
+        *("DocumentInfo", "DocumentSentence", "FileReport", "MissingShard", "NotReadFiles"),
+        *("RetrievedSentence", "VerifyReport"),
+    ),
+    "retrieval": ("HasNeighbors", "HasPassages", "Retriever"),
+    "shard_building": ("build_shards", "finish_shards", "write_shard"),
+    "shards": ("ShardInfo",),
 }
 
 __all__ = [
@@ -73,8 +74,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
-    return value
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -8,8 +8,9 @@ readers are imported when they are first used: a command that reads lines needs 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from .datasets import dataset_names, load_dataset, load_paragraphs
@@ -71,7 +72,6 @@ _MODULES = {
     ),
     "wikiqa": ("read_wikiqa",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "AnswerSpan",
@@ -101,12 +101,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from ..errors import CorpusError, InputError
 from ..text.atomic_write import atomic_write
-from ..text.sentences import split_sentences
 from .index_segments import Segment, SegmentData, faiss_installed, merge_segments, write_segment
 from .phrase_model import EncodedPhrases, EncodedQuestion, PhraseModel
 
@@ -431,6 +430,8 @@ def ranked_phrases(
 
 def _find_sentence(hit: PhraseHit, index: PhraseIndex) -> tuple[str, int]:
     """The sentence in which a phrase starts, and its first character in the document."""
+    from ..text.sentences import split_sentences  # not needed to encode phrases
+
     text = index.text(hit.document)
     first = max(0, hit.start - _CONTEXT_CHARACTERS)  # a long document is not split as a whole
     for start, end in split_sentences(text[first : hit.end + _CONTEXT_CHARACTERS]):

@@ -35,7 +35,6 @@ from ..engine.threads import WorkerThreads
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
 from ..models.folder import ModelFolder, shipped_model_folder, write_folder
-from ..rankers.requests import check_question
 from .extraction import Decoding, decode_spans
 from .phrase_encoder import KeyValueCache, PhraseEncoder, PhraseHeads
 from .tokenization import (
@@ -225,6 +224,8 @@ class PhraseModel:
 
     def encode_question(self, question: str) -> EncodedQuestion:
         """The vector of a question; a very long question is truncated."""
+        from ..rankers.requests import check_question  # not needed to encode phrases
+
         check_question(question)
         tokens = tokenize_question(question, self._tokenizer)
         states, _ = self._question_encoder.encode(tokens)

@@ -6,8 +6,9 @@ Names are imported when first used: a program that only indexes files needs no r
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ..lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from .base import Cut, FunctionRanker, Pipeline, Ranker, WithDeadline
@@ -45,7 +46,6 @@ _MODULES = {
     "relational_cnn": ("RelationalCNN",),
     "requests": ("sort_by_score",),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "BM25",
@@ -69,12 +69,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)

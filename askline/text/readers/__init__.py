@@ -10,8 +10,9 @@ without readers.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from ...lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
     from .document import (
@@ -48,7 +49,6 @@ _MODULES = {
     "plain_text": ("read_plain_text",),
     "prepared": ("PreparedFile", "prepare_file"),
 }
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "CELL_SEPARATOR",
@@ -81,12 +81,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF:
-        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_imports(__name__, _MODULES)
