@@ -16,9 +16,11 @@ import ast
 import csv
 import io
 import json
+import math
 import random
 import re
 import zipfile
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -44,7 +46,7 @@ class Origin:
     license: str
     taken: str
     repository: str
-    """`OWNER/NAME@COMMIT`."""
+    """`OWNER/NAME@COMMIT`, or several with spaces between them."""
     paths: tuple[str, ...]
     """Beginnings of the paths of its files."""
     max_answer: int = 30
@@ -61,10 +63,20 @@ ORIGINS = (
         ("data/test-v1.1.json",),
     ),
     Origin(
-        *("squad_train_scattered", "triples", "CC BY-SA 4.0 (SQuAD; the repository has MIT)"),
-        "single questions from all articles of the train file of SQuAD 1.1",
-        "bigai-nlco/RouterLens@1c18cc756be0",
+        *("squad_train_14articles", "squad", "CC BY-SA 4.0 (SQuAD; the repository has none)"),
+        "14 other articles of the train file of SQuAD 1.1",
+        "jucho2725/mrc_odqa_tutorial@d0f1056eb75f",
         ("data/squad/dev.json",),
+    ),
+    Origin(
+        *("squad_train_paragraphs", "parts", "CC BY-SA 4.0 (SQuAD; one repository has MIT)"),
+        "single paragraphs from all articles of the train file of SQuAD 1.1",
+        "bigai-nlco/RouterLens@1c18cc756be0 liweijiang/QASystem@389940c29e95 "
+        "sayondutta/Dynamic-Coattention-Network@83b44ce6a7a8",
+        (
+            *("data/squad/dev.json", "data/squad/all_val/val.", "data/squad/small_train/train."),
+            *("data/vocab.dat", "data/train."),
+        ),
     ),
     Origin(
         *("tydiqa_english", "squad", "Apache-2.0"),
@@ -113,6 +125,9 @@ _MAX_TEXT = 400
 """Words; longer texts are split between lines."""
 _MAX_LINE = 600
 """Words; texts that are longer after the split are dropped."""
+_CLEAR = 0.8
+_LEAST_SHARE, _LEAST_SHARE_NEAR = 0.3, 0.5
+"""Of the weight of a question's words in its paragraph: if the answer is at its token, or near."""
 _SHARED = 80
 """Letters and digits; a text that shares this many in a row with a kept-out one is dropped."""
 
@@ -157,26 +172,91 @@ def _occurrences(text: str, answer: str) -> list[Span]:
     return [found.span() for found in re.finditer(pattern, text)] if pattern else []
 
 
-def read_triples(files: Files) -> Iterator[Passage]:
+def read_parts(files: Files) -> Iterator[Passage]:
     """
-    A list of contexts, questions and answers without offsets.
+    Paragraphs with some of their questions, and questions with answers but without paragraphs.
 
-    If a text has the answer several times, the occurrence counts whose sentence shares most words
-    with the question; if that is not one, the question is dropped.
+    Paragraphs come from lists of contexts, questions and answers, and from files of lines of tokens
+    (`.context`, `.question`, `.answer`). If a text has the answer several times, the occurrence
+    counts whose sentence shares most words with the question; if that is not one, the question is
+    dropped. Of two versions of a paragraph, the one that is not in tokens stays.
+
+    The other questions are lines of numbers in `vocab.dat` (`.ids.question`), with their answers
+    (`.answer`) and the tokens at which these begin (`.span`). A question belongs to the paragraph
+    that has the answer at about that token and has most of its words, if that is clear.
     """
-    passages: dict[str, list[Asked]] = defaultdict(list)
-    for data in files.values():
-        for row in json.loads(data):
-            text, question, answer = row["context"], row["question"], row["answer"]
-            found = _occurrences(text, answer if isinstance(answer, str) else answer[0])
-            if len(found) > 1:
-                words = content_words(question)
-                shared = [len(words & content_words(_sentence(text, at))) for at, _ in found]
-                found = [own for own, n in zip(found, shared, strict=True) if n == max(shared)]
-            if len(found) == 1:
-                passages[text].append(Asked(question, found))
-    for text, asked in passages.items():
-        yield Passage("", text, asked)
+    texts: dict[str, str] = {}
+    passages: dict[str, dict[str, Asked]] = defaultdict(dict)
+    for text, question, answer in _triples(files):
+        text = texts.setdefault(_letters(text), text)
+        found = _occurrences(text, answer)
+        if len(found) > 1:
+            words = content_words(question)
+            shared = [len(words & content_words(_sentence(text, at))) for at, _ in found]
+            found = [own for own, n in zip(found, shared, strict=True) if n == max(shared)]
+        if len(found) == 1:
+            passages[text][_letters(question)] = Asked(question, found)
+    for text, asked in _joined(files, list(texts.values())):
+        passages[text].setdefault(_letters(asked.question), asked)
+    for text, by_words in passages.items():
+        yield Passage("", text, list(by_words.values()))
+
+
+def _triples(files: Files) -> Iterator[tuple[str, str, str]]:
+    """Contexts, questions and answers of a set's files, those in tokens last."""
+    for path, data in files.items():
+        if path.endswith(".json"):
+            for row in json.loads(data):
+                answer = row["answer"] if isinstance(row["answer"], str) else row["answer"][0]
+                yield row["context"], row["question"], answer
+    for path in files:
+        if path.endswith(".context") and not path.endswith(".ids.context"):
+            stem = path.removesuffix("context")
+            parts = (_lines(files, f"{stem}{kind}") for kind in ("context", "question", "answer"))
+            for tokens in zip(*parts, strict=True):
+                text, question, answer = (_append_tokens("", own.split())[0] for own in tokens)
+                yield text, question, answer
+
+
+def _joined(files: Files, texts: Sequence[str]) -> Iterator[tuple[str, Asked]]:
+    """The questions without paragraphs, each with its text."""
+    containing: dict[str, list[int]] = defaultdict(list)
+    for number, text in enumerate(texts):
+        for word in content_words(text):
+            containing[word].append(number)
+    weights = {word: math.log(len(texts) / len(own)) for word, own in containing.items()}
+    tokens = [[found.start() for found in _TOKEN.finditer(text)] for text in texts]
+    vocabulary = _lines(files, "data/vocab.dat")
+    parts = (_lines(files, f"data/train.{kind}") for kind in ("ids.question", "answer", "span"))
+    for numbers, answer_tokens, span in zip(*parts, strict=True):
+        question = _append_tokens("", [vocabulary[int(own)] for own in numbers.split()])[0]
+        answer = _append_tokens("", answer_tokens.split())[0]
+        token = int(span.split()[0])
+        words = content_words(question)
+        shared: Counter[int] = Counter()
+        for word in words & weights.keys():
+            for number in containing[word]:
+                shared[number] += weights[word]  # type: ignore[assignment]
+        found = []
+        for number, weight in shared.most_common(40):
+            for start, end in _occurrences(texts[number], answer):
+                far = abs(bisect_right(tokens[number], start) - 1 - token)
+                if far <= max(2, token // 25):
+                    found.append((weight, -far, number, (start, end)))
+        if not found:
+            continue
+        weight, far, number, own = max(found)
+        rival = max((one[0] for one in found if one[2] != number), default=0)
+        share = weight / sum(weights.get(word, math.log(len(texts))) for word in words)
+        if rival <= _CLEAR * weight and share >= (_LEAST_SHARE_NEAR if far else _LEAST_SHARE):
+            yield texts[number], Asked(question, [own])
+
+
+_TOKEN = re.compile(r"\w+(?:[-.,/–&]\w+)*|\.{3}|['’]\w{1,2}\b|[^\w\s]")
+
+
+def _lines(files: Files, path: str) -> list[str]:
+    return files[path].decode().rstrip("\n").split("\n") if path in files else []
 
 
 def _sentence(text: str, at: int) -> str:
@@ -357,7 +437,7 @@ def read_doc2dial(files: Files) -> Iterator[Passage]:
 
 READERS: dict[str, Callable[[Files], Iterator[Passage]]] = {
     "squad": read_squad_json,
-    "triples": read_triples,
+    "parts": read_parts,
     "qamr": read_qamr,
     "fairytales": read_fairytales,
     "onestop": read_onestop,
@@ -377,14 +457,14 @@ class KeptOut:
             paragraphs = load_paragraphs(name)
             for paragraph in paragraphs:
                 self._articles.add(_letters(paragraph.article))
-                self._runs.update(_runs(paragraph.text))
-                self.add_questions(own.text for own in paragraph.questions)
+                self.add(paragraph.text, (own.text for own in paragraph.questions))
             for question in () if paragraphs else load_dataset(name):
-                self.add_questions([question.text])
+                self._questions.add(_letters(question.text))
                 for candidate in question.candidates:
                     self._runs.update(_runs(candidate.text))
 
-    def add_questions(self, questions: Iterable[str]) -> None:
+    def add(self, text: str, questions: Iterable[str]) -> None:
+        self._runs.update(_runs(text))
         self._questions.update(map(_letters, questions))
 
     def has_text(self, title: str, text: str) -> bool:
@@ -458,14 +538,16 @@ def _stripped(text: str, start: int, end: int) -> Span:
 
 def convert(origin: Origin, mirrors: Path, kept_out: KeptOut) -> list[Passage]:
     """Read a set from its repository, and check it."""
-    name, _, commit = origin.repository.partition("@")
-    repository = mirrors / name.replace("/", "+") / "repo"
-    files = dict(git_files(repository, commit, lambda path: path.startswith(origin.paths)))
+    files: Files = {}
+    for place in origin.repository.split():
+        name, _, commit = place.partition("@")
+        repository = mirrors / name.replace("/", "+") / "repo"
+        files |= git_files(repository, commit, lambda path: path.startswith(origin.paths))
     passages = checked(origin, READERS[origin.format](files), kept_out)
     if not passages:
         raise ValueError(
-            f"Expected questions in {', '.join(origin.paths)} of {repository} at {commit}, got "
-            f"none. Clone {name} there with its history."
+            f"Expected questions in {', '.join(origin.paths)} of {origin.repository}, got none. "
+            f"Clone the repositories into {mirrors} with their history."
         )
     return passages
 
@@ -500,7 +582,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         passages = convert(origin, given.mirrors, kept_out)
         count = write_squad(given.out / f"{origin.name}.json", passages)
         print(f"{origin.name}: {len(passages)} texts, {count} questions", flush=True)
-        kept_out.add_questions(own.question for passage in passages for own in passage.asked)
+        for passage in passages:
+            kept_out.add(passage.text, (own.question for own in passage.asked))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 from askline.data import read_paragraphs
 from research.mining import question_sets
 from research.mining.question_sets import (
+    _TOKEN,
     ORIGINS,
     READERS,
     Asked,
@@ -90,9 +91,36 @@ def test_triples_choose_the_sentence_that_shares_words() -> None:
     ]
     text = "The mill is by the river. Ducks sleep on the river."
     rows.append({"context": text, "question": "Where do ducks sleep?", "answer": "river"})
-    first, second = read("triples", a=json.dumps(rows))
+    first, second = read("parts", **{"a.json": json.dumps(rows)})
     assert answers(first) == {"What did the ducks leave the pond for?": ["Ducks"]}
     assert second.asked[0].spans == [(text.rindex("river"), len(text) - 1)]
+
+
+def test_questions_without_paragraphs_find_theirs() -> None:
+    row = {"context": POND, "question": "Where did the ducks go?", "answer": "river"}
+    other = "A cold autumn. The lake froze in 1801 and the geese flew to the river."
+    vocabulary = "When did the pond lake freeze ? geese fly Where ducks".split()
+    asked = ["When did the pond freeze ?", "When did geese fly ?", "When did the ducks freeze ?"]
+    at = len(_TOKEN.findall(POND[: POND.index("1987")]))
+    passages = read(
+        "parts",
+        **{
+            "a.json": json.dumps([row]),
+            "b.context": " ".join(_TOKEN.findall(other)),
+            "b.question": "Where did the geese fly ?",
+            "b.answer": "river",
+            "data/vocab.dat": "\n".join(vocabulary),
+            "data/train.ids.question": "\n".join(
+                " ".join(str(vocabulary.index(word)) for word in one.split()) for one in asked
+            ),
+            "data/train.answer": "1987\n1987\n1987",
+            "data/train.span": f"{at} {at}\n{at} {at}\n{at + 20} {at + 20}",
+        },
+    )
+    found = {passage.text: answers(passage) for passage in passages}
+    assert found[POND]["When did the pond freeze?"] == ["1987"]
+    assert "When did the ducks freeze?" not in found[POND]
+    assert found[other] == {"Where did the geese fly?": ["river"]}
 
 
 def test_qamr_joins_tokens_and_sentences_and_wants_two_workers() -> None:
@@ -186,8 +214,12 @@ def test_what_is_kept_out_is_dropped(kept_out: KeptOut) -> None:
     )
     title = Passage("Ferry boat", POND, asked)
     assert checked(origin(), [Passage("", part, asked), question, title], kept_out) == []
-    kept_out.add_questions(["Who is at home?"])
+    kept_out.add("", ["Who is at home?"])
     assert checked(origin(), [Passage("", POND, asked)], kept_out) == []
+    twice = Passage("", f"{POND} {POND}", [Asked("Where did they go?", [(0, 5)])])
+    assert checked(origin(), [twice], kept_out) == [twice]
+    kept_out.add(twice.text, [])
+    assert checked(origin(), [twice], kept_out) == []
 
 
 def test_sentences_of_other_formats_are_kept_out(tmp_path: Path) -> None:
@@ -231,7 +263,7 @@ def test_questions_over_the_limit_are_drawn(kept_out: KeptOut) -> None:
 
 
 def test_the_table_of_sets() -> None:
-    assert len({own.name for own in ORIGINS}) == len(ORIGINS) == 7
+    assert len({own.name for own in ORIGINS}) == len(ORIGINS) == 8
     assert {own.format for own in ORIGINS} == set(READERS)
     assert all(own.license and own.taken and "@" in own.repository for own in ORIGINS)
 
@@ -257,5 +289,5 @@ def test_the_command_writes_files_that_askline_reads(
     assert written.paragraphs[0].article == ""
     assert [own.text for own in written.paragraphs[0].questions[0].answers] == ["in 1987"]
     missing = Origin("set", "squad", "CC0", "all", "a/b@HEAD", ("other/",))
-    with pytest.raises(ValueError, match=r"none\. Clone a/b there"):
+    with pytest.raises(ValueError, match="a/b@HEAD, got none"):
         convert(missing, tmp_path, KeptOut([]))
