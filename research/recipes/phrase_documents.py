@@ -354,6 +354,19 @@ def student_tensors(
     return found
 
 
+def started_tensors(folder: Path, layers: Sequence[int]) -> dict[str, Floats]:
+    """The heads of a phrase model, and these layers of its document encoder."""
+    config, tensors = read_tensors(folder)
+    documents = document_tensors(tensors)
+    found = {name: tensors[name] for name in config.head_shapes()}
+    for at, layer in enumerate(layers):
+        stem = f"layers.{layer}."
+        for name in documents:
+            if name.startswith(stem):
+                found[f"layers.{at}.{name.removeprefix(stem)}"] = documents[name]
+    return found
+
+
 # Training
 
 
@@ -513,8 +526,8 @@ def train(given: argparse.Namespace) -> None:
     shape = replace(config.encoder, layers=len(layers), inner=given.inner, block=given.block)
     chosen = student_tensors(tensors, activations, layers, given.inner)
     if given.start:
-        started = read_tensors(given.start)[1]
-        chosen |= document_tensors(started) | {name: started[name] for name in heads}
+        own = given.start_layers or ",".join(map(str, range(len(layers))))
+        chosen |= started_tensors(given.start, [int(layer) for layer in own.split(",")])
     student = DocumentNetwork(replace(config, encoder=shape), chosen, teacher).to(device)
     windows = PhraseRun(tokenizer, window=config.window).windows(dev)
 
@@ -541,7 +554,7 @@ def train(given: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("--model", type=Path, default=shipped_model_folder("phrases"))
+    parser.add_argument("--model", type=Path, help="by default the shipped one")
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("prepare")
     one.add_argument("texts", type=Path, nargs="*", help="files of plain text")
@@ -551,6 +564,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     two.add_argument("--inner", type=int, default=768, help="feed-forward size")
     two.add_argument("--block", type=int, default=0, help="of `EncoderConfig`")
     two.add_argument("--start", type=Path, help="a folder whose document encoder is trained on")
+    two.add_argument("--start-layers", help="of its document encoder [default: the first]")
     two.add_argument("--steps", type=int, default=100_000)
     two.add_argument("--seconds", type=float, default=float("inf"))
     two.add_argument("--tokens", type=int, default=16_384, help="per step, padding included")
@@ -563,6 +577,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for command in (one, two, three):
         command.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)
+    given.model = given.model or shipped_model_folder("phrases")
     if given.command == "prepare":
         tokenizer = load_tokenizer(given.model)
         DistillationExamples.of(training_documents(given.texts), tokenizer).save(given.out)

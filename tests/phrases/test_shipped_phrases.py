@@ -27,7 +27,7 @@ def model() -> PhraseModel:
 
 
 def test_its_size() -> None:
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) <= 36_000_000
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) <= 35_000_000
 
 
 def test_its_card_names_the_data_and_their_licences() -> None:

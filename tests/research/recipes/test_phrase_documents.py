@@ -76,9 +76,14 @@ def test_a_document_encoder_is_prepared_trained_and_exported(
     assert made.config.document_encoder == replace(
         teacher.config.encoder, layers=2, inner=32, block=32
     )
-    again = [*training, "--start", files["made"], "--out", files["layers"]]
-    run("train", files["examples"], *again)
+    again = [*training, "--start", files["made"], "--start-layers", "1,0"]
+    run("train", files["examples"], *again, "--out", files["layers"])
     assert "candidates" in capsys.readouterr().out
+    tensors = phrase_documents.read_tensors(Path(files["made"]))[1]
+    started = phrase_documents.started_tensors(Path(files["made"]), [1, 0])
+    for at in (0, 1):
+        wanted = tensors[f"documents.layers.{at}.query.weight"]
+        assert np.array_equal(started[f"layers.{1 - at}.query.weight"], wanted)
     first, second = (model.encode_question("who wrote emma ?") for model in (made, teacher))
     assert first.dense == pytest.approx(second.dense, abs=0.05)  # the heads are int8 in one
     assert len(made.encode(TEXT)) > 0
