@@ -201,14 +201,19 @@ class PhraseEncoder:
         """
         config, tensors = self.config, self.tensors
         states = self.word_vectors(tokens)
-        places = np.minimum(positions + config.first_position, config.positions - 1)
-        states += tensors["positions.weight"][places]
+        states += self._positions[
+            np.minimum(positions + config.first_position, config.positions - 1)
+        ]
         states += tensors["kinds.weight"][min(token_type, config.kinds - 1)]
         states -= states.mean(-1, keepdims=True)
         states /= np.sqrt(np.square(states).mean(-1, keepdims=True) + config.norm_epsilon)
         states *= tensors["norm.weight"]
         states += tensors["norm.bias"]
         return states[None]
+
+    @cached_property
+    def _positions(self) -> Floats:
+        return self.tensors["positions.weight"].astype(np.float32)
 
     def word_vectors(self, tokens: Ints) -> Floats:
         """The rows of the embedding table for these tokens, (tokens, hidden)."""

@@ -52,7 +52,7 @@ LINES = "Emma is a novel.\nJane Austen wrote Emma.\nIt appeared in 1815.\n"
 PHRASE_MODEL = "askline/models/shipped/phrases"
 LISTS = 24
 PROCESSES = 5  # of each version for lists: one can be a tenth slower than another throughout
-PHRASE_FILES = 40
+PHRASE_FILES = 76
 POLL_SECONDS = 0.05
 
 RANK = """
