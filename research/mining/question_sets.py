@@ -24,6 +24,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -125,7 +126,10 @@ _MAX_TEXT = 400
 """Words; longer texts are split between lines."""
 _MAX_LINE = 600
 """Words; texts that are longer after the split are dropped."""
+_MOST_TEXTS = 40
+"""That share most words with a question, in which its answer is searched."""
 _CLEAR = 0.8
+"""Another paragraph must have less than this share of the best one's weight."""
 _LEAST_SHARE, _LEAST_SHARE_NEAR = 0.3, 0.5
 """Of the weight of a question's words in its paragraph: if the answer is at its token, or near."""
 _SHARED = 80
@@ -233,16 +237,16 @@ def _joined(files: Files, texts: Sequence[str]) -> Iterator[tuple[str, Asked]]:
         answer = _append_tokens("", answer_tokens.split())[0]
         token = int(span.split()[0])
         words = content_words(question)
-        shared: Counter[int] = Counter()
-        for word in words & weights.keys():
+        shared: dict[int, float] = defaultdict(float)
+        for word in sorted(words & weights.keys()):
             for number in containing[word]:
-                shared[number] += weights[word]  # type: ignore[assignment]
+                shared[number] += weights[word]
         found = []
-        for number, weight in shared.most_common(40):
+        for number in nlargest(_MOST_TEXTS, shared, key=shared.__getitem__):
             for start, end in _occurrences(texts[number], answer):
                 far = abs(bisect_right(tokens[number], start) - 1 - token)
-                if far <= max(2, token // 25):
-                    found.append((weight, -far, number, (start, end)))
+                if far <= max(2, token // 25):  # other programs cut some tokens otherwise
+                    found.append((shared[number], -far, number, (start, end)))
         if not found:
             continue
         weight, far, number, own = max(found)
