@@ -156,13 +156,14 @@ def test_start_up_brings_in_nothing_heavy(program: str) -> None:
     assert done.stdout.split() == []
 
 
-def test_a_corpus_is_opened_without_readers() -> None:
+def test_a_corpus_is_opened_without_readers_and_reports() -> None:
     program = "from askline import Corpus\nCorpus.in_memory()\nimport sys\n"
-    check = program + "print(*(name for name in sys.modules if name.startswith('askline.text')))"
+    check = program + "print(*(name for name in sys.modules if name.startswith('askline.')))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "askline.text.readers.limits" in loaded
-    assert "askline.text.readers.isolation" not in loaded
+    others = ("text.readers.document", "text.readers.isolation", "corpus.results", "corpus.shards")
+    assert not {f"askline.{name}" for name in others} & {*loaded}
 
 
 def test_phrases_are_encoded_without_rankers() -> None:

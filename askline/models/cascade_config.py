@@ -217,6 +217,8 @@ class CascadeConfig:
                 "a reader without an adapter and a context needs the last depth to be "
                 f"{layers}, the last layer"
             )
+        if self.encoder.block:
+            yield f"a cascade has no blocks of attention, got {self.encoder.block} tokens"
         if self.head not in get_args(Head):
             yield f"head must be one of {', '.join(get_args(Head))}, got {self.head!r}"
         if self.precision not in get_args(Precision):

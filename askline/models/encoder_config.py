@@ -63,7 +63,11 @@ class EncoderConfig:
     first_position: int = 0
     """Position of the first token; RoBERTa counts from after its padding index."""
     block: int = 0
-    """Layers 0, 2, 4 and so on attend within blocks of at most so many tokens; 0 for no blocks."""
+    """
+    In the layers 0, 2, 4 and so on, a token attends only to tokens of its own block. All blocks of
+    a text have the same size, at most this many tokens. With 0, there are no blocks. Only the
+    document encoder of a phrase model may have them, because it fills the last block.
+    """
 
     @classmethod
     def from_entry(cls, entry: Mapping[str, Any]) -> EncoderConfig:

@@ -201,9 +201,9 @@ class PhraseEncoder:
         """
         config, tensors = self.config, self.tensors
         states = self.word_vectors(tokens)
-        states += self._positions[
-            np.minimum(positions + config.first_position, config.positions - 1)
-        ]
+        # Tokens that fill the last block may be behind the last position.
+        places = np.minimum(positions + config.first_position, config.positions - 1)
+        states += self._positions[places]
         states += tensors["kinds.weight"][min(token_type, config.kinds - 1)]
         states -= states.mean(-1, keepdims=True)
         states /= np.sqrt(np.square(states).mean(-1, keepdims=True) + config.norm_epsilon)

@@ -127,13 +127,15 @@ _MAX_TEXT = 400
 _MAX_LINE = 600
 """Words; texts that are longer after the split are dropped."""
 _MOST_TEXTS = 40
-"""That share most words with a question, in which its answer is searched."""
+"""The answer to a question without a paragraph is searched in this many, those that share most."""
 _CLEAR = 0.8
 """Another paragraph must have less than this share of the best one's weight."""
 _LEAST_SHARE, _LEAST_SHARE_NEAR = 0.3, 0.5
 """Of the weight of a question's words in its paragraph: if the answer is at its token, or near."""
 _SHARED = 80
 """Letters and digits; a text that shares this many in a row with a kept-out one is dropped."""
+_TOKEN = re.compile(r"\w+(?:[-.,/–&]\w+)*|\.{3}|['’]\w{1,2}\b|[^\w\s]")
+"""About the tokens that the places of answers count."""
 
 Span = tuple[int, int]
 Files = dict[str, bytes]
@@ -254,9 +256,6 @@ def _joined(files: Files, texts: Sequence[str]) -> Iterator[tuple[str, Asked]]:
         share = weight / sum(weights.get(word, math.log(len(texts))) for word in words)
         if rival <= _CLEAR * weight and share >= (_LEAST_SHARE_NEAR if far else _LEAST_SHARE):
             yield texts[number], Asked(question, [own])
-
-
-_TOKEN = re.compile(r"\w+(?:[-.,/–&]\w+)*|\.{3}|['’]\w{1,2}\b|[^\w\s]")
 
 
 def _lines(files: Files, path: str) -> list[str]:

@@ -219,7 +219,6 @@ def train_student(given: argparse.Namespace) -> None:
         seed=given.seed,
         max_seconds=60 * given.minutes,
         max_tokens=given.max_tokens,
-        teacher_reading=given.teacher_reading,
     )
     _train(network, given, recipe, teacher)
     save_file(network.tensors(), given.out)
@@ -319,7 +318,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             own.add_argument("--device", default="cuda")
         if run is train_student:
             own.add_argument("--teacher", type=Path)
-            own.add_argument("--teacher-reading", type=float, default=0.35)
         own.add_argument("--seed", type=int, default=0)
         own.add_argument("--out", type=Path, required=True)
     given = parser.parse_args(arguments)

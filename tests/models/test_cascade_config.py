@@ -32,6 +32,7 @@ def test_config_is_read_back(head: Any) -> None:
         ({"depths": ()}, "depths must ascend"),
         ({"depths": (2, 1)}, "depths must ascend from 1 or more, got \\[2, 1\\]"),
         ({"depths": (0, 2)}, "depths must ascend"),
+        ({"encoder": replace(SHAPE, block=96)}, "no blocks of attention, got 96 tokens"),
         ({"depths": (1, 3)}, "the last depth must be at most 2, the last layer, got 3"),
         ({"depths": (1,), "reader": True}, "needs the last depth to be 2"),
         ({"head": "last"}, "head must be one of first, mean, mixed, got 'last'"),
@@ -43,7 +44,7 @@ def test_config_is_read_back(head: Any) -> None:
         ({"adapter": Adapter(0, 4), "reader": False}, "an adapter but no reader"),
     ],
     ids=[
-        *("none", "order", "zero", "deep", "short", "head", "precision", "heads", "size"),
+        *("none", "order", "zero", "blocks", "deep", "short", "head", "precision", "heads", "size"),
         *("rank", "first layer", "no reader"),
     ],
 )

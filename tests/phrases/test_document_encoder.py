@@ -98,18 +98,19 @@ def test_sizes_of_documents_must_fit(folder: Path, sizes: dict[str, Any]) -> Non
         PhraseModel.load(folder)
 
 
-@pytest.mark.parametrize("tokens", [5, 8, 20, 21])
+@pytest.mark.parametrize(("tokens", "most"), [(5, 8), (8, 8), (20, 8), (21, 8), (127, 50)])
 def test_layers_with_an_even_number_attend_within_blocks(
-    tmp_path: Path, tokenizer: Any, tokens: int
+    tokenizer: Any, tokens: int, most: int
 ) -> None:
+    """127 tokens in blocks of 43 need 129 positions, and the encoder has 128."""
     config = make_config(tokenizer, form="span", document_layers=1, document_inner=24)
-    config = replace(config, document_block=8)
+    config = replace(config, document_block=most)
     encoder = PhraseEncoder(config.document_encoder, document_tensors(make_tensors(config)))
     text = np.random.default_rng(0).integers(4, 12, (2, tokens)).astype(np.int32)
     changed = text.copy()
     changed[:, -1] += 1
     states, others = encoder.encode_batch(text), encoder.encode_batch(changed)
-    block = -(-tokens // -(-tokens // 8))
+    block = -(-tokens // -(-tokens // most))
     first = (tokens - 1) // block * block
     assert states.shape == (2, tokens, config.encoder.width)
     assert np.array_equal(states[:, :first], others[:, :first])
