@@ -295,6 +295,7 @@ def test_gzip_files_of_binary_data_are_left_out(tmp_path: Path) -> None:
         (b"no gzip data", "not a whole gzip file"),
         (gzip.compress(b"x" * 2_000_000), "at most 1,000,000 bytes"),
     ],
+    ids=["cut off", "not packed", "too large"],  # the packed data has the time in it
 )
 def test_gzip_files_that_cannot_be_read(tmp_path: Path, data: bytes, expected: str) -> None:
     path = tmp_path / "page.txt.gz"
