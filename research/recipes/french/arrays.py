@@ -17,7 +17,7 @@ import argparse
 import gzip
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,26 +83,38 @@ def translated_items() -> Iterator[Item]:
     with gzip.open(root / "squadshifts-fr" / "translated.jsonl.gz", "rt") as lines:
         for line in lines:
             row = json.loads(line)
-            kind, sentences = row["source"], tuple(row["sentences"])
+            kind = row["source"]
             title, paragraph = sources[kind][seen[kind]]
             seen[kind] += 1
             title = title.replace("_", " ") if kind == "new_wiki" else ""
             same = len(paragraph["qas"]) == len(row["questions"])
-            questions = []
-            for own in row["questions"]:
-                at = own["sentence"]
-                span = find_answer(sentences[at], own["answer"])
-                spans = ((at, *span),) if span else ()
-                questions.append(PassageQuestion(own["question"], (at,), spans))
             yield Item(
                 kind,
-                TrainingPassage(kind + title, sentences, tuple(questions), title),
+                _translated_passage(row, kind + title, title),
                 row["english"],
                 [own["question"] if same else None for own in paragraph["qas"]]
                 if same
-                else [None] * len(questions),
+                else [None] * len(row["questions"]),
                 [_first_answer(own) for own in paragraph["qas"]] if same else (),
             )
+
+
+def set_items(path: Path | None) -> Iterator[Item]:
+    """Paragraphs of other sets, as `research.recipes.french.text sets` wrote them."""
+    for line in path.read_text("utf-8").splitlines() if path else ():
+        row = json.loads(line)
+        english = [own["english"] for own in row["questions"]]
+        yield Item(row["source"], _translated_passage(row, row["source"]), row["english"], english)
+
+
+def _translated_passage(row: Mapping[str, Any], name: str, title: str = "") -> TrainingPassage:
+    sentences = tuple(row["sentences"])
+    questions = []
+    for own in row["questions"]:
+        at = own["sentence"]
+        span = find_answer(sentences[at], own["answer"])
+        questions.append(PassageQuestion(own["question"], (at,), ((at, *span),) if span else ()))
+    return TrainingPassage(name, sentences, tuple(questions), title)
 
 
 def find_answer(sentence: str, answer: str | None) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 Train the French phrase model on a GPU, from the encoder of the French cascade.
 
     ASKLINE_DATA=DIR python -m research.recipes.french.phrases data --pairs translated.jsonl \\
-        --out data.json.gz
+        --sets sets.jsonl --out data.json.gz
     python -m research.recipes.french.phrases start --out start.safetensors
     python -m research.recipes.french.phrases teacher 0 data.json.gz --start start.safetensors \\
         --everything --work WORK                                      # and 1, at once
@@ -13,16 +13,19 @@ Train the French phrase model on a GPU, from the encoder of the French cascade.
     ASKLINE_DATA=DIR python -m research.recipes.french.phrases export RUN --out FOLDER
 
 `data` writes the paragraphs: PIAF without the held-out articles, the translated SQuADShifts and
-SQuAD paragraphs (`squadshifts-fr`), SQuAD pairs that `research.recipes.french.text` translated, and
-the held-out articles of PIAF as dev. `start` writes the encoder and the reader of `cascade-fr` with
-word embeddings in 4 bits. The training is that of the English phrase model: two readers, which are
-trained on half of the paragraphs each and score the other half (`teacher`), an extractor
-(`prepare`), then extractor and phrase encoder together (`seed`). The readers also mark the answers
-of the pairs and of translated questions whose answer was lost in translation; the sentence of the
-answer is known. The extractor learns soft answers: `--soft` of the weight of each answer is on the
-spans that the readers find most probable. `join` writes the mean of the seeds' weights, measured on
-dev. With `--everything`, for the weights that ship, the held-out articles are trained on as well;
-figures on them then say nothing, and a run without it measures the recipe.
+SQuAD paragraphs (`squadshifts-fr`), sets and SQuAD pairs that `research.recipes.french.text`
+translated, and the held-out articles of PIAF as dev. Pairs whose question is in a set are left out.
+`start` writes the encoder and the reader of `cascade-fr` with word embeddings in 4 bits. The
+training is that of the English phrase model: two readers, which are trained on half of the
+paragraphs each and score the other half (`teacher`), an extractor (`prepare`), then extractor and
+phrase encoder together (`seed`). The readers also mark the answers of the pairs and of translated
+questions whose answer was lost in translation; the sentence of the answer is known. The extractor
+learns soft answers: `--soft` of the weight of each answer is on the spans that the readers find
+most probable. `join` writes the mean of the seeds' weights, measured on dev. With `--everything`,
+for the weights that ship, the held-out articles are trained on as well; figures on them then say
+nothing, and a run without it measures the recipe. `export` writes the folder; with `--former`, of
+the mean of this run and of a folder that was trained before. `prepare --network` goes on from a
+folder: for the weights that ship, with few steps in which PIAF occurs more often.
 """
 
 from __future__ import annotations
@@ -31,12 +34,12 @@ import argparse
 import gzip
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -54,6 +57,7 @@ from askline.rankers.cascade import shipped_folder
 from askline.training.checkpoint import Epoch, average_weights
 from askline.training.phrases.contrastive_training import (
     PhraseExample,
+    PhraseLoss,
     make_example,
     train_phrases,
 )
@@ -73,13 +77,14 @@ from askline.training.phrases.phrase_teacher import (
 from askline.training.phrases.phrase_training import AnswerWindow, PhraseRecipe, TrainingCallbacks
 from askline.training.phrases.phrase_workflow import PhraseRun, answer_within, candidate_recall
 
+if TYPE_CHECKING:
+    from .arrays import Item
+
 Tensors = dict[str, NDArray[Any]]
 LANGUAGE: Language = "fr"
 EXTRACTOR = PhraseRecipe(epochs=5, learning_rate=1e-4, batch_size=32)
 TEACHER = PhraseRecipe(epochs=3, learning_rate=1e-4, batch_size=32)
 ENCODER = PhraseRecipe(epochs=10, learning_rate=1.5e-4, batch_size=64)
-REPEATED = 2
-"""How often the windows of PIAF occur in an epoch; its questions were asked in French."""
 WORDS = 40  # context words per phrase; chosen on dev among 24, 40 and 64
 ARTICLES = ("le", "la", "les", "du", "des", "au", "aux", "un", "une", "l")
 PARAGRAPHS, QUESTIONS = 60, 45  # texts that the int8 scales are fitted to
@@ -88,6 +93,7 @@ WEIGHTS = "weights.safetensors"
 PREPARED = "prepared.pt"
 SOFT = 0.6  # chosen on dev among 0, 0.3, 0.6 and 0.9
 _LONGEST_SENTENCE = 1200
+_WORDS = "embeddings.word_embeddings.weight"
 _TRIAL_STEPS = 24  # steps whose time tells how many epochs fit
 _SPARE = 0.9  # the share of the time that epochs may take by that estimate
 
@@ -95,15 +101,18 @@ _SPARE = 0.9  # the share of the time that epochs may take by that estimate
 # Data
 
 
-def write_data(out: Path, pairs: Path | None) -> None:
+def write_data(out: Path, pairs: Path | None, sets: Path | None) -> None:
     """Paragraphs with questions as plain lists, for a machine without the datasets."""
+    from .arrays import set_items, translated_items
     from .folder import piaf
 
+    items = [*translated_items(), *set_items(sets)]
+    known = {question for item in items for question in item.questions if question}
     rows = {
         "piaf": [_row(one) for one in piaf(held_out=False)],
-        "translated": [_row(one) for one in translated()],
-        "lost": [[one.text, list(one.questions)] for one in lost_answers()],
-        "pairs": [[one.text, list(one.questions)] for one in translated_pairs(pairs)],
+        "translated": [_row(one) for one in with_answers(items)],
+        "lost": [[one.text, list(one.questions)] for one in lost_answers(items)],
+        "pairs": [[one.text, list(one.questions)] for one in translated_pairs(pairs, known)],
         "dev": [_row(one) for one in piaf(held_out=True)],
     }
     with gzip.open(out, "wt", encoding="utf-8") as stream:
@@ -120,11 +129,9 @@ def _row(paragraph: Paragraph) -> list[Any]:
     return [paragraph.text, asked]
 
 
-def translated() -> Iterator[Paragraph]:
+def with_answers(items: Iterable[Item]) -> Iterator[Paragraph]:
     """Translated paragraphs with the questions whose answer was found in its sentence."""
-    from .arrays import translated_items
-
-    for number, item in enumerate(translated_items()):
+    for number, item in enumerate(items):
         text, starts = joined(item.passage.sentences)
         asked = []
         for place, question in enumerate(item.passage.questions):
@@ -136,11 +143,9 @@ def translated() -> Iterator[Paragraph]:
             yield Paragraph(f"t{number}", item.kind, text, tuple(asked))
 
 
-def lost_answers() -> Iterator[PairText]:
+def lost_answers(items: Iterable[Item]) -> Iterator[PairText]:
     """Translated paragraphs with the other questions, of which the sentence is known."""
-    from .arrays import translated_items
-
-    for number, item in enumerate(translated_items()):
+    for number, item in enumerate(items):
         text, starts = joined(item.passage.sentences)
         asked = tuple(
             (f"l{number}-{place}", question.text, (starts[at], starts[at] + len(sentence)))
@@ -153,15 +158,25 @@ def lost_answers() -> Iterator[PairText]:
             yield PairText(text, asked)
 
 
-def translated_pairs(path: Path | None) -> list[PairText]:
-    """The translated SQuAD pairs, with their sentences joined to paragraphs."""
+def translated_pairs(path: Path | None, known: Collection[str] = ()) -> list[PairText]:
+    """
+    The translated SQuAD pairs, with their sentences joined to paragraphs.
+
+    Pairs whose English question is known, without regard to case and spaces, are left out.
+    """
+    left_out = set(map(_letters, known))
     by_sentence: dict[str, list[tuple[str, str]]] = {}
     for line in path.read_text("utf-8").splitlines() if path else ():
         row = json.loads(line)
-        if row["sentence"] and row["question"] and len(row["sentence"]) <= _LONGEST_SENTENCE:
+        fits = 0 < len(row["sentence"]) <= _LONGEST_SENTENCE
+        if fits and row["question"] and _letters(row.get("english_question", "")) not in left_out:
             pair = row["question"], row["sentence"]
             by_sentence.setdefault(row["english_sentence"], []).append(pair)
     return join_pairs(pair for own in by_sentence.values() for pair in own)
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
 
 
 def joined(sentences: Sequence[str]) -> tuple[str, list[int]]:
@@ -200,14 +215,18 @@ def _pair_texts(rows: Sequence[Any]) -> list[PairText]:
 
 def write_start(out: Path) -> None:
     """The encoder and the reader of the French cascade, small enough to be copied around."""
-    stored = load_file(shipped_folder(LANGUAGE) / WEIGHTS)
-    exact = float_tensors(stored)
+    exact = float_tensors(load_file(shipped_folder(LANGUAGE) / WEIGHTS))
     kept = {
         name: value
         for name, value in exact.items()
         if not name.startswith(("classifiers.", "context."))
     }
     save_file(packed(kept), out)
+
+
+def start_tensors() -> Tensors:
+    """The float tensors of the French cascade, rounded as `write_start` does."""
+    return unpacked(packed(float_tensors(load_file(shipped_folder(LANGUAGE) / WEIGHTS))))
 
 
 def packed(tensors: Mapping[str, NDArray[Any]]) -> Tensors:
@@ -261,6 +280,14 @@ class Options:
     """The weight of each answer that the extractor learns on the readers' probable spans."""
     everything: bool
     """Whether the held-out articles are trained on."""
+    native: int
+    """How often the windows of PIAF occur in an epoch; its questions were asked in French."""
+    rate: float
+    """The learning rate of the phrase encoder."""
+    spans: float
+    """The weight of the extractor's loss beside those of the phrase encoder."""
+    network: Path | None
+    """An exported folder to go on from, in place of a new extractor."""
 
     def recipe(self, recipe: PhraseRecipe, seed: int = 1) -> PhraseRecipe:
         epochs = max(1, round(recipe.epochs * self.shorten))
@@ -384,10 +411,18 @@ def prepare(
     if options.soft:
         every = [(soften_answers(one, own, options.soft), text, own) for one, text, own in every]
     torch.manual_seed(1)
-    extractor = Extractor(new_encoder(material.tensors, options.layers)).to(options.device)
     learned = [one for one, _, _ in every]
-    callbacks = log.callbacks("extractor")
-    train_extractor(extractor, learned, options.recipe(EXTRACTOR), callbacks=callbacks)
+    network = None
+    if options.network is not None:
+        network = load_exported(options.network, material.tensors, options.layers).to(
+            options.device
+        )
+        assert network.spans is not None
+        extractor = Extractor.sharing(network.encoder, network.spans)
+    else:
+        extractor = Extractor(new_encoder(material.tensors, options.layers)).to(options.device)
+        callbacks = log.callbacks("extractor")
+        train_extractor(extractor, learned, options.recipe(EXTRACTOR), callbacks=callbacks)
     figures["extractor alone"] = _held(run, extractor, material.dev)
     log(figures["extractor alone"])
     candidates = extractor.extract([one.window for one in learned])
@@ -395,12 +430,13 @@ def prepare(
     examples: list[PhraseExample] = []
     for (one, text, table), own in zip(every, candidates, strict=True):
         example = make_example(one, own, text, normalize=normalize, teacher=table)
-        examples += [example] * (REPEATED if text in material.native else 1)
+        examples += [example] * (options.native if text in material.native else 1)
     log(f"{len(examples)} windows an epoch")
-    torch.manual_seed(1)  # all seeds have the same new layers, so that they can be averaged
-    network = PhraseNetwork(extractor.encoder, "span")
-    assert network.spans is not None
-    network.spans.load_state_dict(extractor.spans.state_dict())
+    if network is None:
+        torch.manual_seed(1)  # all seeds have the same new layers, so that they can be averaged
+        network = PhraseNetwork(extractor.encoder, "span")
+        assert network.spans is not None
+        network.spans.load_state_dict(extractor.spans.state_dict())
     figures["seconds, prepared"] = round(log.seconds)
     folder = material.tokenizer_folder
     return Prepared(options, folder, network.cpu(), examples, material.dev, figures)
@@ -433,7 +469,8 @@ def train_seed(
     """
     options = prepared.options
     network = deepcopy(prepared.network).to(options.device)
-    recipe, callbacks = options.recipe(ENCODER, seed), log.callbacks(f"seed {seed}")
+    recipe = replace(options.recipe(ENCODER, seed), learning_rate=options.rate)
+    weights, callbacks = PhraseLoss(spans=options.spans), log.callbacks(f"seed {seed}")
     if seconds is not None:
         own = _step_seconds(prepared, network) * len(prepared.examples) / recipe.batch_size
         fitting = int(_SPARE * (seconds - log.seconds) / own)
@@ -441,7 +478,7 @@ def train_seed(
         callbacks = replace(callbacks, on_step=lambda _: log.check(seconds))
         log(f"seed {seed}, {own:.1f} s an epoch, {recipe.epochs} epochs")
     try:
-        train_phrases(network, prepared.examples, recipe, callbacks=callbacks)
+        train_phrases(network, prepared.examples, recipe, weights=weights, callbacks=callbacks)
     except TimeoutError:
         log(f"seed {seed} stopped before its last epoch was over")
     log(f"seed {seed} is trained")
@@ -519,7 +556,7 @@ def save_run(network: PhraseNetwork, out: Path, figures: Mapping[str, Any]) -> N
     """Weights in half precision, in files of similar size; words are rounded already."""
     out.mkdir(parents=True, exist_ok=True)
     state = {name: one.detach().cpu().numpy() for name, one in network.state_dict().items()}
-    words = "encoder.embeddings.word_embeddings.weight"
+    words = f"encoder.{_WORDS}"
     made: Tensors = {name: one.astype(np.float16) for name, one in state.items() if name != words}
     made[f"{words}.q4"], made[f"{words}.q4s"] = pack_int4(state[words])
     sizes, parts = [0] * PARTS, [Tensors() for _ in range(PARTS)]
@@ -542,14 +579,34 @@ def load_run(run: Path) -> PhraseNetwork:
         stored |= load_file(path)
     state = unpacked(stored)
     layers = json.loads((run / "figures.json").read_text("utf-8"))["layers"]
-    start = unpacked(packed(float_tensors(load_file(shipped_folder(LANGUAGE) / WEIGHTS))))
-    network = PhraseNetwork(new_encoder(start, layers), "span")
+    network = PhraseNetwork(new_encoder(start_tensors(), layers), "span")
     network.load_state_dict({name: torch.from_numpy(one) for name, one in state.items()})
     return network.eval()
 
 
-def export(run: Path, out: Path, card: str) -> None:
-    """The int8 folder, with scales fitted to paragraphs and questions of PIAF."""
+def load_exported(folder: Path, start: Tensors, layers: int) -> PhraseNetwork:
+    """
+    The network of an exported folder, with its weights in float.
+
+    The export left out spare words and positions; they come from `start`.
+    """
+    stored = load_file(folder / WEIGHTS)
+    tensors: Tensors = {**float_tensors({n: one for n, one in stored.items() if n[:6] != "words."})}
+    tensors["words.weight"] = start["words.weight"]
+    own = tensors["positions.weight"]
+    tensors["positions.weight"] = np.concatenate([own, start["positions.weight"][len(own) :]])
+    network = PhraseNetwork(new_encoder(tensors, layers), "span")
+    heads = network.state_dict().keys() & tensors.keys()
+    network.load_state_dict({name: torch.from_numpy(tensors[name]) for name in heads}, strict=False)
+    return network
+
+
+def export(run: Path, out: Path, card: str, former: Path | None = None) -> None:
+    """
+    The int8 folder, with scales fitted to paragraphs and questions of PIAF.
+
+    With `former`, a folder of an earlier training, its weights are averaged with those of the run.
+    """
     from .folder import piaf
 
     paragraphs = piaf(held_out=False)
@@ -558,8 +615,12 @@ def export(run: Path, out: Path, card: str) -> None:
     asked = [paragraphs[at] for at in drawn[PARAGRAPHS:].tolist() if paragraphs[at].questions]
     texts += [one.questions[0].text for one in asked[:QUESTIONS]]
     tokenizer = (shipped_folder(LANGUAGE) / "tokenizer.json").read_text("utf-8")
+    network = load_run(run)
+    if former is not None:
+        other = load_exported(former, start_tensors(), network.encoder.config.num_hidden_layers)
+        network.load_state_dict(average_weights([network.state_dict(), other.state_dict()]))
     export_phrases(
-        load_run(run),
+        network,
         tokenizer,
         out,
         card=card,
@@ -578,6 +639,7 @@ def main() -> None:
         one.add_argument("--out", type=Path, required=True)
         if name == "data":
             one.add_argument("--pairs", type=Path, help="translated SQuAD pairs, one per line")
+            one.add_argument("--sets", type=Path, help="translated paragraphs, one per line")
     for name in ("teacher", "prepare"):
         one = commands.add_parser(name)
         if name == "teacher":
@@ -588,6 +650,10 @@ def main() -> None:
         one.add_argument("--layers", type=int, default=10)
         one.add_argument("--soft", type=float, default=SOFT, help="weight of soft answers")
         one.add_argument("--everything", action="store_true", help="train on dev as well")
+        one.add_argument("--native", type=int, default=2, help="times PIAF occurs in an epoch")
+        one.add_argument("--rate", type=float, default=ENCODER.learning_rate)
+        one.add_argument("--spans", type=float, default=0.3, help="weight of the extractor's loss")
+        one.add_argument("--network", type=Path, help="exported folder to go on from")
         one.add_argument("--shorten", type=float, default=1.0, help="share of all epochs")
         one.add_argument("--few", type=int, help="paragraphs of each kind, for a trial")
         one.add_argument("--device", default="cuda")
@@ -601,17 +667,18 @@ def main() -> None:
     three.add_argument("--out", type=Path, required=True)
     four = commands.add_parser("export")
     four.add_argument("run", type=Path)
+    four.add_argument("--former", type=Path, help="folder whose weights are averaged with the run")
     four.add_argument("--out", type=Path, required=True)
     _call(parser.parse_args())
 
 
 def _call(given: argparse.Namespace) -> None:
     if given.command == "data":
-        write_data(given.out, given.pairs)
+        write_data(given.out, given.pairs, given.sets)
     elif given.command == "start":
         write_start(given.out)
     elif given.command == "export":
-        export(given.run, given.out, "# phrases-fr\n")
+        export(given.run, given.out, "# phrases-fr\n", given.former)
     elif given.command in ("teacher", "prepare"):
         _train(given, _Log(given.work.name))
     else:
@@ -626,9 +693,8 @@ def _call(given: argparse.Namespace) -> None:
 
 
 def _train(given: argparse.Namespace, log: _Log) -> None:
-    options = Options(
-        given.layers, given.shorten, given.device, given.few, given.soft, given.everything
-    )
+    chosen = {field.name: getattr(given, field.name) for field in fields(Options)}
+    options = Options(**chosen)
     folder = given.tokenizer or shipped_folder(LANGUAGE)
     material = Material(given.data, given.start, folder, options)
     given.work.mkdir(parents=True, exist_ok=True)

@@ -4,13 +4,16 @@ Parallel French and English text: translations inside Debian packages, and trans
     python -m research.recipes.french.text packages DIR --out pairs.jsonl
     ASKLINE_DATA=DIR python -m research.recipes.french.text translate MODEL \\
         --out translated.jsonl [--pairs 20467]
+    python -m research.recipes.french.text sets MODEL --on SET.json ... --out sets.jsonl
 
 `packages` reads a folder with packages unpacked by `dpkg-deb -x` or `tar`, and with Debian's
 `Translation-fr.bz2` and `Translation-en.xz`: gettext catalogs, the help pages of LibreOffice in
 both languages, and package descriptions. `translate` translates SQuAD pairs, by default the first
 9,997, with an Opus-MT model (en → fr), converted for ctranslate2 (`ct2-transformers-converter`)
-with its SentencePiece files beside it. The lines of packages have `french`, `english` and `source`;
-those of pairs have `question` and `sentence` in both languages.
+with its SentencePiece files beside it. `sets` translates paragraphs and their questions from files
+in SQuAD's format (`research.mining.question_sets`). The lines of packages have `french`, `english`
+and `source`; those of pairs have `question` and `sentence` in both languages; those of sets have
+the form of `squadshifts-fr`.
 """
 
 from __future__ import annotations
@@ -22,10 +25,11 @@ import html
 import json
 import lzma
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from askline.text.sentences import split_sentences
 from research.benchmarks.common import data_root
 
 TRANSLATED_PAIRS = 9_997
@@ -34,6 +38,7 @@ _BATCH, _TOGETHER = 512, 64  # pairs per call, and texts that are decoded togeth
 _MIN_LENGTH, _MAX_LENGTH = 3, 1500
 _LENGTH_RATIO = (0.5, 2.6)  # of French to English characters
 _BRACKETS = {"-lrb-": "(", "-rrb-": ")", "-lsb-": "[", "-rsb-": "]", "``": '"', "`": "'"}
+_ARTICLE = re.compile(r"^(?:les?|la|l['’]|une?|des|du) ?", re.IGNORECASE)
 _HELP = re.compile(r'<(p|h[1-6])[^>]*\bid="(\w+)"[^>]*>(.*?)</\1>', re.DOTALL)
 _PO_LINE = re.compile(r'(msgid|msgstr|msgctxt|msgid_plural|msgstr\[\d\])\s+"(.*)"$')
 
@@ -184,49 +189,120 @@ def untokenized(text: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def translate(model: Path, count: int = TRANSLATED_PAIRS) -> Iterator[dict[str, str]]:
-    """The first `count` SQuAD pairs with their French: greedy search, as in `squadshifts-fr`."""
-    import ctranslate2  # type: ignore[import-not-found]
-    import sentencepiece  # type: ignore[import-not-found]
+class Translator:
+    """An Opus-MT model on ctranslate2: greedy search, as in `squadshifts-fr`."""
 
-    translator = ctranslate2.Translator(str(model), compute_type="int8")
-    source = sentencepiece.SentencePieceProcessor(str(model / "source.spm"))
-    target = sentencepiece.SentencePieceProcessor(str(model / "target.spm"))
+    def __init__(self, model: Path) -> None:
+        import ctranslate2  # type: ignore[import-not-found]
+        import sentencepiece  # type: ignore[import-not-found]
+
+        self._model = ctranslate2.Translator(str(model), compute_type="int8")
+        self._source = sentencepiece.SentencePieceProcessor(str(model / "source.spm"))
+        self._target = sentencepiece.SentencePieceProcessor(str(model / "target.spm"))
+
+    def __call__(self, texts: Iterable[str]) -> dict[str, str]:
+        """Each text with its translation."""
+        unique = sorted(set(texts))
+        pieces = [[*self._source.encode(text, out_type=str), "</s>"] for text in unique]
+        found = self._model.translate_batch(
+            pieces, max_batch_size=_TOGETHER, beam_size=1, max_decoding_length=200
+        )
+        return {
+            text: self._target.decode([piece for piece in own.hypotheses[0] if piece != "</s>"])
+            for text, own in zip(unique, found, strict=True)
+        }
+
+
+def translate_pairs(model: Path, count: int = TRANSLATED_PAIRS) -> Iterator[dict[str, str]]:
+    """The first `count` SQuAD pairs with their French."""
+    translator = Translator(model)
     lines = (data_root() / "squad" / "train-pairs.jsonl").read_text("utf-8").splitlines()
     pairs = [json.loads(line) for line in lines[:count]]
     for pair in pairs[TRANSLATED_PAIRS:]:
         pair |= {key: untokenized(pair[key]) for key in ("question", "sentence")}
     for begin in range(0, len(pairs), _BATCH):
         part = pairs[begin : begin + _BATCH]
-        texts = sorted({pair[key] for pair in part for key in ("question", "sentence")})
-        pieces = [[*source.encode(text, out_type=str), "</s>"] for text in texts]
-        found = translator.translate_batch(
-            pieces, max_batch_size=_TOGETHER, beam_size=1, max_decoding_length=200
-        )
-        french = {
-            text: target.decode([piece for piece in own.hypotheses[0] if piece != "</s>"])
-            for text, own in zip(texts, found, strict=True)
-        }
+        french = translator(pair[key] for pair in part for key in ("question", "sentence"))
         for pair in part:
             yield {key: french[pair[key]] for key in ("question", "sentence")} | {
                 f"english_{key}": pair[key] for key in ("question", "sentence")
             }
 
 
+def translate_sets(model: Path, sets: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """The paragraphs of files in SQuAD's format, sentence by sentence, with their questions."""
+    translator = Translator(model)
+    for path in sets:
+        rows = [
+            row
+            for article in json.loads(path.read_text("utf-8"))["data"]
+            for paragraph in article["paragraphs"]
+            if (row := _split_paragraph(path.stem, paragraph))["questions"]
+        ]
+        for begin in range(0, len(rows), _BATCH // 4):
+            part = rows[begin : begin + _BATCH // 4]
+            french = translator(text for row in part for text in _texts(row))
+            for row in part:
+                row["sentences"] = [french[text] for text in row["english"]]
+                for own in row["questions"]:
+                    translated = row["sentences"][own["sentence"]]
+                    own["english"] = own["question"]
+                    own["question"] = french[own["question"]]
+                    own["answer"] = kept_answer(translated, own["answer"], french[own["answer"]])
+                yield row
+
+
+def _texts(row: Mapping[str, Any]) -> Iterator[str]:
+    yield from row["english"]
+    for own in row["questions"]:
+        yield from (own["question"], own["answer"])
+
+
+def _split_paragraph(source: str, paragraph: Mapping[str, Any]) -> dict[str, Any]:
+    """A paragraph in sentences, with the questions whose first answer lies in one of them."""
+    text = paragraph["context"]
+    spans = [*split_sentences(text)]
+    questions = []
+    for own in paragraph["qas"]:
+        answer = own["answers"][0]
+        start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
+        for at, (low, high) in enumerate(spans):
+            if low <= start and end <= high:
+                questions.append(
+                    {"question": own["question"], "sentence": at, "answer": answer["text"]}
+                )
+    english = [" ".join(text[low:high].split()) for low, high in spans]
+    return {"source": source, "english": english, "questions": questions}
+
+
+def kept_answer(sentence: str, english: str, french: str) -> str | None:
+    """The words of a translated sentence that are the answer; None if they are not found."""
+    plain = french.strip(" .")
+    for answer in (plain, _ARTICLE.sub("", plain), english.strip()):
+        start = sentence.lower().find(answer.lower())
+        if answer and start >= 0:
+            return sentence[start : start + len(answer)]
+    return None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
-    parser.add_argument("part", choices=["packages", "translate"])
+    parser.add_argument("part", choices=["packages", "translate", "sets"])
     parser.add_argument("folder", type=Path, help="the unpacked packages, or the Opus-MT model")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--pairs", type=int, default=TRANSLATED_PAIRS, help="SQuAD pairs")
+    parser.add_argument("--on", type=Path, action="append", default=[], help="sets to translate")
     options = parser.parse_args()
+    rows: Iterator[Mapping[str, Any]]
+    if options.part == "packages":
+        rows = (pair._asdict() for pair in from_packages(options.folder))
+    elif options.part == "translate":
+        rows = translate_pairs(options.folder, options.pairs)
+    else:
+        rows = translate_sets(options.folder, options.on)
     with options.out.open("w", encoding="utf-8") as stream:
-        if options.part == "packages":
-            for pair in from_packages(options.folder):
-                stream.write(json.dumps(pair._asdict(), ensure_ascii=False) + "\n")
-        else:
-            for row in translate(options.folder, options.pairs):
-                stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+        for row in rows:
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
