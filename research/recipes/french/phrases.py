@@ -24,8 +24,7 @@ learns soft answers: `--soft` of the weight of each answer is on the spans that 
 most probable. `join` writes the mean of the seeds' weights, measured on dev. With `--everything`,
 for the weights that ship, the held-out articles are trained on as well; figures on them then say
 nothing, and a run without it measures the recipe. `export` writes the folder; with `--former`, of
-the mean of this run and of a folder that was trained before. `prepare --network` goes on from a
-folder: for the weights that ship, with few steps in which PIAF occurs more often.
+the mean of this run and of a folder that was trained before.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +56,6 @@ from askline.rankers.cascade import shipped_folder
 from askline.training.checkpoint import Epoch, average_weights
 from askline.training.phrases.contrastive_training import (
     PhraseExample,
-    PhraseLoss,
     make_example,
     train_phrases,
 )
@@ -85,6 +83,8 @@ LANGUAGE: Language = "fr"
 EXTRACTOR = PhraseRecipe(epochs=5, learning_rate=1e-4, batch_size=32)
 TEACHER = PhraseRecipe(epochs=3, learning_rate=1e-4, batch_size=32)
 ENCODER = PhraseRecipe(epochs=10, learning_rate=1.5e-4, batch_size=64)
+REPEATED = 2
+"""How often the windows of PIAF occur in an epoch; its questions were asked in French."""
 WORDS = 40  # context words per phrase; chosen on dev among 24, 40 and 64
 ARTICLES = ("le", "la", "les", "du", "des", "au", "aux", "un", "une", "l")
 PARAGRAPHS, QUESTIONS = 60, 45  # texts that the int8 scales are fitted to
@@ -280,14 +280,6 @@ class Options:
     """The weight of each answer that the extractor learns on the readers' probable spans."""
     everything: bool
     """Whether the held-out articles are trained on."""
-    native: int
-    """How often the windows of PIAF occur in an epoch; its questions were asked in French."""
-    rate: float
-    """The learning rate of the phrase encoder."""
-    spans: float
-    """The weight of the extractor's loss beside those of the phrase encoder."""
-    network: Path | None
-    """An exported folder to go on from, in place of a new extractor."""
 
     def recipe(self, recipe: PhraseRecipe, seed: int = 1) -> PhraseRecipe:
         epochs = max(1, round(recipe.epochs * self.shorten))
@@ -411,18 +403,10 @@ def prepare(
     if options.soft:
         every = [(soften_answers(one, own, options.soft), text, own) for one, text, own in every]
     torch.manual_seed(1)
+    extractor = Extractor(new_encoder(material.tensors, options.layers)).to(options.device)
     learned = [one for one, _, _ in every]
-    network = None
-    if options.network is not None:
-        network = load_exported(options.network, material.tensors, options.layers).to(
-            options.device
-        )
-        assert network.spans is not None
-        extractor = Extractor.sharing(network.encoder, network.spans)
-    else:
-        extractor = Extractor(new_encoder(material.tensors, options.layers)).to(options.device)
-        callbacks = log.callbacks("extractor")
-        train_extractor(extractor, learned, options.recipe(EXTRACTOR), callbacks=callbacks)
+    callbacks = log.callbacks("extractor")
+    train_extractor(extractor, learned, options.recipe(EXTRACTOR), callbacks=callbacks)
     figures["extractor alone"] = _held(run, extractor, material.dev)
     log(figures["extractor alone"])
     candidates = extractor.extract([one.window for one in learned])
@@ -430,13 +414,12 @@ def prepare(
     examples: list[PhraseExample] = []
     for (one, text, table), own in zip(every, candidates, strict=True):
         example = make_example(one, own, text, normalize=normalize, teacher=table)
-        examples += [example] * (options.native if text in material.native else 1)
+        examples += [example] * (REPEATED if text in material.native else 1)
     log(f"{len(examples)} windows an epoch")
-    if network is None:
-        torch.manual_seed(1)  # all seeds have the same new layers, so that they can be averaged
-        network = PhraseNetwork(extractor.encoder, "span")
-        assert network.spans is not None
-        network.spans.load_state_dict(extractor.spans.state_dict())
+    torch.manual_seed(1)  # all seeds have the same new layers, so that they can be averaged
+    network = PhraseNetwork(extractor.encoder, "span")
+    assert network.spans is not None
+    network.spans.load_state_dict(extractor.spans.state_dict())
     figures["seconds, prepared"] = round(log.seconds)
     folder = material.tokenizer_folder
     return Prepared(options, folder, network.cpu(), examples, material.dev, figures)
@@ -469,8 +452,7 @@ def train_seed(
     """
     options = prepared.options
     network = deepcopy(prepared.network).to(options.device)
-    recipe = replace(options.recipe(ENCODER, seed), learning_rate=options.rate)
-    weights, callbacks = PhraseLoss(spans=options.spans), log.callbacks(f"seed {seed}")
+    recipe, callbacks = options.recipe(ENCODER, seed), log.callbacks(f"seed {seed}")
     if seconds is not None:
         own = _step_seconds(prepared, network) * len(prepared.examples) / recipe.batch_size
         fitting = int(_SPARE * (seconds - log.seconds) / own)
@@ -478,7 +460,7 @@ def train_seed(
         callbacks = replace(callbacks, on_step=lambda _: log.check(seconds))
         log(f"seed {seed}, {own:.1f} s an epoch, {recipe.epochs} epochs")
     try:
-        train_phrases(network, prepared.examples, recipe, weights=weights, callbacks=callbacks)
+        train_phrases(network, prepared.examples, recipe, callbacks=callbacks)
     except TimeoutError:
         log(f"seed {seed} stopped before its last epoch was over")
     log(f"seed {seed} is trained")
@@ -650,10 +632,6 @@ def main() -> None:
         one.add_argument("--layers", type=int, default=10)
         one.add_argument("--soft", type=float, default=SOFT, help="weight of soft answers")
         one.add_argument("--everything", action="store_true", help="train on dev as well")
-        one.add_argument("--native", type=int, default=2, help="times PIAF occurs in an epoch")
-        one.add_argument("--rate", type=float, default=ENCODER.learning_rate)
-        one.add_argument("--spans", type=float, default=0.3, help="weight of the extractor's loss")
-        one.add_argument("--network", type=Path, help="exported folder to go on from")
         one.add_argument("--shorten", type=float, default=1.0, help="share of all epochs")
         one.add_argument("--few", type=int, help="paragraphs of each kind, for a trial")
         one.add_argument("--device", default="cuda")
@@ -693,8 +671,9 @@ def _call(given: argparse.Namespace) -> None:
 
 
 def _train(given: argparse.Namespace, log: _Log) -> None:
-    chosen = {field.name: getattr(given, field.name) for field in fields(Options)}
-    options = Options(**chosen)
+    options = Options(
+        given.layers, given.shorten, given.device, given.few, given.soft, given.everything
+    )
     folder = given.tokenizer or shipped_folder(LANGUAGE)
     material = Material(given.data, given.start, folder, options)
     given.work.mkdir(parents=True, exist_ok=True)
