@@ -4,7 +4,7 @@ Cosinet's Tables 4 and 5: every row trained with several seeds and measured.
     python -m research.benchmarks.light_rankers --vectors FILE --device cuda --jobs 16
     python -m research.benchmarks.light_rankers --vectors FILE --time
 
-The recipes below were chosen by `research.benchmarks.light_choosing`. Writes
+The recipes below were chosen by cross-validation (research/notes/light-rankers.md). Writes
 research/results/light_rankers.json. The second form times one training, of Cosinet list + BiRNN on
 WikiQA, and writes research/results/light_rankers_time_DEVICE.json.
 """
@@ -207,7 +207,7 @@ WIKIQA: tuple[Row, ...] = (
 # Training sets for SQuAD-sent; SQuAD's own train file was not available.
 SQUAD_TRAIN = "squadshifts:train+squad1:train"
 
-# Chosen by research/results/light_choosing.json, as are the rates of adaptation.
+# Chosen without the test sets, as are the rates of adaptation.
 _LONG = LightRecipe(learning_rate=2e-3, batch_size=32, epochs=2, dropout=0.2)
 _ADAPT = LightRecipe(learning_rate=2e-3, batch_size=16, dropout=0.4)
 _CA_LONG = LightRecipe(learning_rate=5e-4, batch_size=32, epochs=2)
