@@ -573,7 +573,8 @@ def load_exported(folder: Path, start: Tensors, layers: int) -> PhraseNetwork:
     The export left out spare words and positions; they come from `start`.
     """
     stored = load_file(folder / WEIGHTS)
-    tensors: Tensors = {**float_tensors({n: one for n, one in stored.items() if n[:6] != "words."})}
+    rest = {name: one for name, one in stored.items() if not name.startswith("words.")}
+    tensors: Tensors = {**float_tensors(rest)}
     tensors["words.weight"] = start["words.weight"]
     own = tensors["positions.weight"]
     tensors["positions.weight"] = np.concatenate([own, start["positions.weight"][len(own) :]])

@@ -4,7 +4,8 @@ Parallel French and English text: translations inside Debian packages, and trans
     python -m research.recipes.french.text packages DIR --out pairs.jsonl
     ASKLINE_DATA=DIR python -m research.recipes.french.text translate MODEL \\
         --out translated.jsonl [--pairs 20467]
-    python -m research.recipes.french.text sets MODEL --on SET.json ... --out sets.jsonl
+    python -m research.recipes.french.text sets MODEL --on SET.json [--on …] \\
+        --out sets.jsonl
 
 `packages` reads a folder with packages unpacked by `dpkg-deb -x` or `tar`, and with Debian's
 `Translation-fr.bz2` and `Translation-en.xz`: gettext catalogs, the help pages of LibreOffice in
@@ -261,16 +262,14 @@ def _texts(row: Mapping[str, Any]) -> Iterator[str]:
 def _split_paragraph(source: str, paragraph: Mapping[str, Any]) -> dict[str, Any]:
     """A paragraph in sentences, with the questions whose first answer lies in one of them."""
     text = paragraph["context"]
-    spans = [*split_sentences(text)]
-    questions = []
-    for own in paragraph["qas"]:
-        answer = own["answers"][0]
-        start, end = answer["answer_start"], answer["answer_start"] + len(answer["text"])
-        for at, (low, high) in enumerate(spans):
-            if low <= start and end <= high:
-                questions.append(
-                    {"question": own["question"], "sentence": at, "answer": answer["text"]}
-                )
+    spans = split_sentences(text)
+    questions = [
+        {"question": own["question"], "sentence": at, "answer": answer["text"]}
+        for own in paragraph["qas"]
+        for answer in own["answers"][:1]
+        for at, (low, high) in enumerate(spans)
+        if low <= answer["answer_start"] <= high - len(answer["text"])
+    ]
     english = [" ".join(text[low:high].split()) for low, high in spans]
     return {"source": source, "english": english, "questions": questions}
 

@@ -52,11 +52,12 @@ def test_questions_to_the_same_sentence_share_it(tmp_path: Path) -> None:
 
 def test_pairs_with_a_known_question_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "translated.jsonl"
-    row = {"question": "Qui ?", "sentence": "Emma est un roman.", "english_sentence": "Emma."}
-    rows = [row | {"english_question": asked} for asked in ("What is Emma?", "Who wrote it?")]
+    row = {"sentence": "Emma est un roman.", "english_sentence": "Emma."}
+    asked = [("Quoi ?", "What is Emma?"), ("Qui ?", "Who wrote it?")]
+    rows = [row | {"question": own, "english_question": english} for own, english in asked]
     path.write_text("\n".join(map(json.dumps, rows)), "utf-8")
     (found,) = translated_pairs(path, {"what is emma ?"})
-    assert len(found.questions) == 1
+    assert [question for _, question, _ in found.questions] == ["Qui ?"]
 
 
 @pytest.mark.parametrize(
@@ -100,6 +101,7 @@ def test_a_translated_set_becomes_passages(tmp_path: Path, monkeypatch: pytest.M
         }
         for question, answer in asked
     ]
+    qas.append({"question": "Why?", "answers": []})
     source, path = tmp_path / "own.json", tmp_path / "sets.jsonl"
     source.write_text(
         json.dumps({"data": [{"paragraphs": [{"context": context, "qas": qas}]}]}), "utf-8"
