@@ -40,6 +40,7 @@ __all__ = [
     "delete_cached_graphs",
     "graph_cache_root",
     "last_used",
+    "onnx_runtime",
     "user_cache_folder",
 ]
 
@@ -176,11 +177,23 @@ def _content_digest(path: Path, root: Path) -> str:
     return digest.hexdigest()
 
 
+def onnx_runtime() -> Any:
+    """
+    The module `onnxruntime`, with its telemetry off unless the user has set the variable.
+
+    Its packages for Linux collect usage data from the import on and send it to their maker (seen
+    in 1.30 and 1.31). Turning that off after the import is too late.
+    """
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime
+
+    return onnxruntime
+
+
 @cache
 def _environment() -> str:
     """The code, the versions and the processor that the graphs depend on."""
     import numpy as np
-    import onnxruntime
 
     code, package = sha256(), Path(__file__).parents[1]
     for module in _BUILDERS:  # OSError in an installation without source files
@@ -191,7 +204,7 @@ def _environment() -> str:
         [
             code.hexdigest(),
             np.__version__,
-            onnxruntime.__version__,
+            onnx_runtime().__version__,
             sys.byteorder,
             platform.machine(),
             os.environ.get("OPENBLAS_CORETYPE", ""),

@@ -8,7 +8,7 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-from .graph_cache import GraphCache
+from .graph_cache import GraphCache, onnx_runtime
 
 __all__ = ["SessionCache", "create_session"]
 
@@ -80,8 +80,7 @@ class SessionCache:
 @cache
 def _register_arena() -> None:
     """Let ONNX Runtime make the arena that all sessions of the process share."""
-    import onnxruntime
-
+    onnxruntime = onnx_runtime()
     kind, place = onnxruntime.OrtAllocatorType, onnxruntime.OrtMemType
     memory = onnxruntime.OrtMemoryInfo("Cpu", kind.ORT_ARENA_ALLOCATOR, 0, place.DEFAULT)
     with suppress(RuntimeError):  # another library of the process has made it already
@@ -94,8 +93,7 @@ def create_session(graph: bytes | str) -> Any:
 
     `graph` is the content of an ONNX file, or its path.
     """
-    import onnxruntime
-
+    onnxruntime = onnx_runtime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
