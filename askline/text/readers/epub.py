@@ -82,7 +82,7 @@ def _add_chapter(text: PackedText, data: bytes, title: str) -> None:
     text.start_place()
     if not data:
         return
-    source, _ = decode(data, use_declared=True)
+    source = decode(data, use_declared=True).text
     content = read_html(source)
     start = text.length
     first = next(iter(content.blocks), None)
@@ -106,7 +106,7 @@ def _chapter_titles(package: XmlPackage, book: _BookHandler, root: str) -> dict[
             continue
         name = resolve(root, href)
         try:
-            source, _ = decode(package.read(name), use_declared=True)
+            source = decode(package.read(name), use_declared=True).text
         except UnreadableError:
             continue
         label = ""

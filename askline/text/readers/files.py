@@ -147,22 +147,21 @@ def _parse(
     data: bytes, kind: FileKind, language: str, columns: Sequence[str], max_bytes: int
 ) -> tuple[Content, str | None]:
     """The content and the character encoding, which binary formats and e-mail do not have."""
-    if kind == "text":
-        text, encoding = decode(data)
-        return read_plain_text(text), encoding
-    read = _reader(kind)
+    read: Callable[..., Content] = read_plain_text if kind == "text" else _reader(kind)
     if kind in _BYTE_FORMATS:
         return read(data), None
     if kind in _PACKED_FORMATS:
         return read(data, max_bytes=max_bytes), None
     if kind in _PACKED_TABLES:
         return read(data, max_bytes=max_bytes, columns=columns), None
-    text, encoding = decode(data, use_declared=kind in ("html", "xml"))
+    text, encoding, problems = decode(data, use_declared=kind in ("html", "xml"))
     if kind in ("jsonl", "csv"):
-        return read(text, columns=columns), encoding
-    if kind == "source":
-        return read(text, suffix=language), encoding
-    return read(text), encoding
+        content = read(text, columns=columns)
+    elif kind == "source":
+        content = read(text, suffix=language)
+    else:
+        content = read(text)
+    return replace(content, problems=(*problems, *content.problems)), encoding
 
 
 def _reader(kind: FileKind) -> Callable[..., Content]:

@@ -2,7 +2,8 @@
 Decode the bytes of a text file, and refuse rather than guess wildly.
 
 In this order: a byte-order mark; UTF-8, if all bytes are valid; the charset that an HTML file
-declares; a detector, if it recognizes a language or an East Asian encoding; Windows-1252 for text
+declares; UTF-8 with a few damaged bytes; a Windows code page in which the letters are those of one
+language; a detector, if it recognizes a language or an East Asian encoding; Windows-1252 for text
 that is ASCII except for a few bytes. Everything else is refused, and so is binary data.
 """
 
@@ -10,11 +11,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import Any
+from typing import NamedTuple
 
+from ...errors import Problem
 from .document import UnreadableError
 
 __all__ = [
+    "DecodedText",
     "decode",
     "refuse_binary",
 ]
@@ -48,6 +51,15 @@ _DECLARED_CHARSET = re.compile(
 _FILE_CODEC = re.compile(
     r"(?:utf-(?:8|16|32)|ascii|iso|cp\d|windows|koi|kz|mac|ptcp|tis|hp|big5|gb|hz|euc|shift|johab)"
 )
+_MIN_VALID_SHARE = 2  # letters beyond ASCII that are valid UTF-8, for each byte that is not
+_LATIN_ALPHABETS = {  # the letters beyond ASCII of each language; the most common code page first
+    "cp1252": "àâæçéèêëîïôœùûüÿ äöüßé áéíñóúü áâãàçéêíóôõúü àèéìíîòóùú åäöé æøåéö éèëïóöüêáà",
+    "cp1250": "ąćęłńóśźż áčďéěíňóřšťúůýž áäčďéíĺľňóôŕšťúýž áéíóöőúüű ăâîşţ čćđšž",
+    "cp1254": "çğıöşüâîûi̇",
+    "cp1257": "ąčęėįšųūž āčēģīķļņšūž äöõüšž",
+}
+_LETTERS_OF_ALL = "ªºµ"
+_MIN_FITTING_LETTERS = 0.9  # of the letters beyond ASCII; the others are in names
 _SAMPLE_BYTES = 2**15  # given to the detector, on either side of the first byte that is not UTF-8
 _MIN_COHERENCE = 0.2  # with a language; see research/decisions/reading-files.md
 _EAST_ASIAN = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"  # compiled when it is needed
@@ -55,22 +67,51 @@ _MIN_EAST_ASIAN = 10  # characters, so that a few matches by coincidence do not 
 _MULTIBYTE_CODEC = re.compile(r"big5|gb|hz|cp9[345]|euc|shift|iso2022|johab|utf")
 
 
-def decode(data: bytes, *, use_declared: bool = False) -> tuple[str, str]:
-    """The text and its codec. `use_declared` reads the charset declared inside, as in HTML."""
+class DecodedText(NamedTuple):
+    """The text of a file, and how it was decoded."""
+
+    text: str
+    codec: str
+    problems: tuple[Problem, ...] = ()
+    """At most one, without a path: bytes that could not be decoded."""
+
+
+def decode(data: bytes, *, use_declared: bool = False) -> DecodedText:
+    """The text of a file. `use_declared` reads the charset declared inside, as in HTML."""
     for mark, codec in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return _decode_marked(data, codec), codec
+            return DecodedText(_decode_marked(data, codec), codec)
     refuse_binary(data)
     try:
-        return data.decode("utf-8"), "utf-8"
+        return DecodedText(data.decode("utf-8"), "utf-8")
     except UnicodeDecodeError as error:
         first = error.start
     declared = _declared_codec(data) if use_declared else None
-    codec = declared if declared and _decodes(data, declared) else _detect(data, first)
+    if declared and _decodes(data, declared):
+        return DecodedText(data.decode(declared), declared)
+    damaged = _damaged_utf8(data, first)
+    if damaged is not None:
+        return damaged
+    codec = _detect(data, first)
     try:
-        return data.decode(codec), codec
+        return DecodedText(data.decode(codec), codec)
     except UnicodeDecodeError as error:
         raise _unknown_encoding(data, first) from error
+
+
+def _damaged_utf8(data: bytes, first: int) -> DecodedText | None:
+    """
+    The text with U+FFFD for bytes that are not UTF-8; None if that is not what the data is.
+
+    In another encoding, hardly any byte above 127 is part of a valid sequence of UTF-8.
+    """
+    text = data.decode("utf-8", "replace")
+    bad = text.count("\ufffd")
+    if _MIN_VALID_SHARE * bad > len(text) - len(text.encode("ascii", "ignore")) - bad:
+        return None
+    what = "1 byte is" if bad == 1 else f"{bad:,} bytes are"
+    message = f"{what} not UTF-8 and read as \ufffd, 0x{data[first]:02x} first. Save it as UTF-8."
+    return DecodedText(text, "utf-8", (Problem("", data.count(b"\n", 0, first) + 1, message),))
 
 
 def _decode_marked(data: bytes, codec: str) -> str:
@@ -119,32 +160,42 @@ def _decodes(data: bytes, codec: str) -> bool:
 
 def _detect(data: bytes, first: int) -> str:
     """The codec of data whose first byte that is not UTF-8 is at `first`."""
-    import charset_normalizer as detector  # imported here because most files do not need it
-
     start = data.rfind(b"\n", 0, max(first - _SAMPLE_BYTES, 0)) + 1
     sample = data[start : first + _SAMPLE_BYTES]
-    matches = detector.from_bytes(sample)
-    best = matches.best()
+    high = len(sample) - len(sample.translate(None, bytes(range(128, 256))))
+    is_latin = high * 4 <= len(sample)
+    codec = _latin_code_page(sample) if is_latin else None
+    if codec is not None and _decodes(data, codec):
+        return codec
+    import charset_normalizer as detector  # imported here because most files do not need it
+
+    best = detector.from_bytes(sample).best()
     if best is not None:
         east_asian = (
             _MULTIBYTE_CODEC.match(best.encoding)
             and len(re.findall(_EAST_ASIAN, str(best))) >= _MIN_EAST_ASIAN
         )
         if east_asian or best.coherence >= _MIN_COHERENCE:
-            return _prefer_cp1252(matches, best)
-    high = len(sample) - len(sample.translate(None, bytes(range(128, 256))))
-    if high * 4 <= len(sample) and _decodes(data, "cp1252"):
+            return str(best.encoding)
+    if is_latin and _decodes(data, "cp1252"):
         return "cp1252"
     raise _unknown_encoding(data, first)
 
 
-def _prefer_cp1252(matches: Any, best: Any) -> str:
-    """Windows-1252 if it fits the sample as well as the best match, because it is so common."""
-    for match in matches:
-        as_good = match.chaos <= best.chaos and match.coherence >= best.coherence
-        if as_good and "cp1252" in match.could_be_from_charset:
-            return "cp1252"
-    return str(best.encoding)
+def _latin_code_page(sample: bytes) -> str | None:
+    """The code page in which most letters are those of one language; of equal ones, the first."""
+    best, most = None, _MIN_FITTING_LETTERS
+    for codec, alphabets in _LATIN_ALPHABETS.items():
+        text = sample.decode(codec, "replace")
+        letters = [each for each in text if each > "\x7f" and each.isalpha()]
+        if "\ufffd" in text or not letters:
+            continue
+        for alphabet in alphabets.split():
+            known = {*alphabet, *alphabet.upper(), *_LETTERS_OF_ALL}
+            share = sum(each in known for each in letters) / len(letters)
+            if share > most:
+                best, most = codec, share
+    return best
 
 
 def _unknown_encoding(data: bytes, first: int) -> UnreadableError:

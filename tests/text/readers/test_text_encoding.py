@@ -39,6 +39,37 @@ def test_encoding_is_detected(tmp_path: Path, text: str, codec: str, expected: s
     assert "".join(originals(document)) == text.replace(". ", ".")
 
 
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        ("Le jardin partagé a été créé par Mme Lefèvre. L'adhésion coûte 35 €.", "cp1252"),
+        ("La città è più grande di così. Perché non può venire?", "cp1252"),
+        ("The naïve café owner paid £4 for the crème brûlée: “free”, he said.", "cp1252"),
+        ("Hästen åt höet på ängen. Är du säker på att båten går?", "cp1252"),
+        ("A szűrőt minden évben cserélni kell, különben elromlik.", "cp1250"),
+        ("Maşina albă a fost vândută în judeţul Braşov.", "cp1250"),
+        ("Željeznička postaja je blizu, čekaonica je topla.", "cp1250"),
+        ("Toplantı yarın başlayacak. Öğrenciler için giriş ücretsizdir.", "cp1254"),
+        ("Rytoj posėdis prasidės dešimtą, įėjimas nemokamas.", "cp1257"),
+    ],
+)
+def test_code_page_whose_letters_fit_one_language(text: str, codec: str) -> None:
+    assert decode(text.encode(codec)) == (text, codec, ())
+
+
+def test_damaged_bytes_of_utf8_are_replaced_and_reported(tmp_path: Path) -> None:
+    content = "Tromsø liegt am Meer. Die Brücke ist alt.\n".encode() + b"Caf\xe9 noir.\n"
+    document = read(tmp_path, "a.txt", content)
+    assert document.text.endswith("Die Brücke ist alt.\nCaf\ufffd noir.\n")
+    (problem,) = document.problems
+    assert (problem.line, problem.message) == (
+        2,
+        "1 byte is not UTF-8 and read as \ufffd, 0xe9 first. Save it as UTF-8.",
+    )
+    # A few accents in ASCII text are another encoding, which has no damage.
+    assert decode(b"Caf\xe9 noir, na\xefve.") == ("Café noir, naïve.", "cp1252", ())
+
+
 def test_charset_declared_in_html_is_used(tmp_path: Path) -> None:
     page = '<meta charset="iso-8859-15"><p>10 €.'.encode("iso-8859-15")
     assert read(tmp_path, "a.html", page).text == "10 €.\n"
@@ -74,5 +105,4 @@ def test_unreadable_text_gives_the_reason(tmp_path: Path, content: bytes, messag
 @pytest.mark.parametrize("codec", ["punycode", "idna", "unicode_escape", "utf-7", "base64"])
 def test_codecs_that_are_not_character_encodings_are_ignored(codec: str) -> None:
     page = f'<meta charset="{codec}"><p>{FRENCH}</p>'
-    text, found = decode(page.encode("cp1252"), use_declared=True)
-    assert (text, found) == (page, "cp1252")
+    assert decode(page.encode("cp1252"), use_declared=True) == (page, "cp1252", ())
