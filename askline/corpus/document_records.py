@@ -54,7 +54,7 @@ __all__ = [
     "text_record",
 ]
 
-READER_VERSION = "20"
+READER_VERSION = "21"
 """Raise this when files are read or split differently: every file is then read again."""
 
 STANDARD_INPUT = "-"

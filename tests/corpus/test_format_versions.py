@@ -28,7 +28,7 @@ from askline.text.words import split_identifiers
 from ..text.readers.samples import lines, make_docx, make_pdf
 from .conftest import write
 
-EXPECTED_READER = ("20", "2ef79d98bf2245c7")
+EXPECTED_READER = ("21", "2bc342d65859114b")
 EXPECTED_FORMAT = (3, "bc22eb7025de7a28")
 
 PAGES: dict[str, str] = {

@@ -7,15 +7,19 @@ Read plain text: the text itself, with underlined lines as headings.
 The first line is the title of a file with other headings. A line between two blank lines is a
 heading too if it is numbered and the text below is indented, or
 if it has a number such as 2.1, or is in capitals, or starts with `Chapter`. A table of contents and
-labels such as `Note` are left out. Everything else is left to the sentence splitter, which handles
-lists, rules and wrapped lines.
+labels such as `Note` are left out.
+
+A line break ends a block if the text was not wrapped there: between records, such as `Name: value`
+or lines with a date, between rows of columns, and where the next word would have fitted into the
+line. Everything else is left to the sentence splitter, which handles lists, rules and wrapped
+lines.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 
 from .document import Blocks, Content
 from .kinds import BlockKind
@@ -57,6 +61,19 @@ _LONE_LINE = re.compile(
     re.VERBOSE,
 )
 _LINE = re.compile(r"[^\n]+")
+_RECORD = re.compile(
+    r"""(?: (?P<task> \[[ xX]\]\s )
+    | (?P<date> [\[(]?(?:\d{4}-\d\d-\d\d|\d\d?[./]\d\d?[./]\d{2,4}|\d\d?:\d\d) )
+    | (?P<section> §[ ]?\d | (?:\d{1,2}\.){1,4}\d{1,2}\.?[ \t]+[^\W\da-z_] )
+    | (?P<name> [^\W\d_][\w .'’()/&-]{0,38}:\s+\S ) )""",
+    re.VERBOSE,
+)
+_RECORD_STARTS = frozenset("0123456789[(§ ")
+_LIST_LINE = re.compile(r"(?:[-*+•‣▪◦●○■□➢–—]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s|[|+]")
+_LIST_SHARE = 0.6  # of the lines of a paragraph, or of its line breaks
+_NARROW_LINE, _WIDE_LINE = 45, 200  # text is not wrapped to fewer characters or more
+_FEW_WORDS = 4  # per line, in lists of names
+_FULL_LINE = 0.9  # of the longest line of a paragraph; wrapped lines are about as long
 _TABLE = re.compile(
     r"(?m:^)[ \t]*\+-[-+=]+\+[ \t]*\r?\n(?:[ \t]*[|+][^\n]*[|+][ \t]*(?:\r?\n|\Z))+"
 )
@@ -81,13 +98,13 @@ def read_plain_text(source: str) -> Content:
     for start, end, stop, mark in titles:
         if start < position or _is_inside(start, contents):
             continue
-        _add_text(blocks, position, start, contents)
+        _add_text(blocks, source, position, start, contents)
         if mark:
             kind, _, number = mark.partition(" ")
             level = levels.setdefault(kind, len(levels) + 1) + number.rstrip(".").count(".")
             blocks.add(start, end, "heading", level)
         position = stop
-    _add_text(blocks, position, len(source), contents)
+    _add_text(blocks, source, position, len(source), contents)
     tables = _tables(source)
     if not tables:
         return Content(source, blocks, "line", line_starts(source))
@@ -167,15 +184,84 @@ def _row_cells(lines: list[list[tuple[int, int]]]) -> list[list[tuple[int, int]]
     return [[span] for line in lines for span in line if span[0] < span[1]]
 
 
-def _add_text(blocks: Blocks, start: int, end: int, left_out: list[tuple[int, int]]) -> None:
-    """Add a block of text, or several around spans that are left out."""
+def _add_text(
+    blocks: Blocks, source: str, start: int, end: int, left_out: list[tuple[int, int]]
+) -> None:
+    """Add blocks of text, without the spans that are left out."""
     while left_out and left_out[0][0] < end:
         first, last = left_out.pop(0)
-        if first > start:
-            blocks.add(start, first, "text")
+        _add_lines(blocks, source, start, first)
         start = max(start, last)
+    _add_lines(blocks, source, start, end)
+
+
+def _add_lines(blocks: Blocks, source: str, start: int, end: int) -> None:
+    """Add a block of text, or several if there are line breaks that end one."""
+    position, lines = start, list[str]()  # of the paragraph
+    for line in [*source[start:end].split("\n"), ""]:
+        if line and not line.isspace():
+            lines.append(line)
+        else:
+            size = sum(map(len, lines)) + len(lines)
+            if len(lines) > 1 and not _is_prose(lines):
+                ends = list(accumulate((len(each) + 1 for each in lines), initial=position))
+                for number in _line_ends([each.strip() for each in lines]):
+                    blocks.add(start, ends[number], "text")
+                    start = ends[number]
+            position += size + len(line) + 1
+            lines = []
     if start < end:
         blocks.add(start, end, "text")
+
+
+def _is_prose(lines: Sequence[str]) -> bool:
+    """A quick test that finds most wrapped paragraphs, which `_line_ends` leaves whole."""
+    sizes = [len(line) for line in lines]
+    least = _FULL_LINE * max(sizes)
+    if 2 * sum(size >= least for size in sizes[:-1]) < len(sizes) or sizes[0] < least:
+        return False
+    text = "\n".join(lines)
+    return (
+        max(sizes) <= _WIDE_LINE
+        and not any(mark in text for mark in (": ", "  ", "\t"))
+        and not any(line[0] in _RECORD_STARTS for line in lines)
+    )
+
+
+def _line_ends(texts: Sequence[str]) -> Iterator[int]:
+    """The lines of a paragraph before which the text was not wrapped, by their numbers."""
+    records = [_RECORD.match(text) for text in texts]
+    kinds = [found.lastgroup if found else None for found in records]
+    if any(map(_LIST_LINE.match, texts)):  # the splitter knows lists, with their lead-ins
+        yield from (at for at in range(1, len(texts)) if kinds[at] == "section")
+        return
+    named = kinds.count("name") >= _LIST_SHARE * len(texts)
+    dated = kinds.count("date") > 1
+    columns = sum(map(bool, map(_COLUMNS.search, texts))) >= _LIST_SHARE * len(texts)
+    width = max(map(len, texts))
+    fits = [
+        len(above) + 1 + len(below.split(None, 1)[0]) <= _FULL_LINE * width
+        for above, below in pairwise(texts)
+    ]
+    short = len(fits) > 1 and sum(fits) >= _LIST_SHARE * len(fits)
+    lowercase = sum(text[0].islower() for text in texts) > len(texts) / 2
+    terse = not lowercase and sum(len(text.split()) for text in texts) <= _FEW_WORDS * len(texts)
+    is_wrapped = width <= _WIDE_LINE and not (width < _NARROW_LINE and (short or terse))
+    for at, (above, below) in enumerate(pairwise(texts)):
+        kind = kinds[at + 1]
+        is_title = at == 0 and fits[0] and len(above) <= _TITLE_SHARE * width
+        if (
+            kind in ("section", "task")
+            or (kind == "name" and named)
+            or (kind == "date" and dated)
+            or columns
+            or (
+                (not is_wrapped or (fits[at] and (short or is_title)))
+                and (lowercase or not below[0].islower())
+                and not above.endswith((",", "-", "–", "("))
+            )
+        ):
+            yield at + 1
 
 
 def _contents(source: str) -> Iterator[tuple[int, int]]:

@@ -696,3 +696,62 @@ def test_numbers_of_notes_are_no_units(tmp_path: Path) -> None:
     assert [
         text for _, text in shown(read(tmp_path, "a.txt", "It is lit.\n\n14\n\n2022-12-17\n"))
     ] == [*("It is lit.", "2022-12-17")]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            "Dentist: Dr. Klein\nPhone: 030 1234567\nWifi password: otter-42\n",
+            ["Dentist: Dr. Klein", "Phone: 030 1234567", "Wifi password: otter-42"],
+        ),
+        (
+            "2024-03-01 09:12 The backup started\n2024-03-01 09:40 It finished with warnings\n",
+            ["2024-03-01 09:12 The backup started", "2024-03-01 09:40 It finished with warnings"],
+        ),
+        ("Milk\nTwelve eggs\nBread from the shop\nOil\n", None),
+        ("milk\ntwelve eggs\nbread from the shop\noil\n", None),
+        ("[ ] Call the plumber\n[x] Pay the rent in May\n", None),
+        ("Item    Price\nTea      3.20\nCoffee   4.10\n", None),
+        ("Opening hours\nMonday 9 to 17\nTuesday 10 to 18\n", None),
+        (
+            "2. Returns\n2.1 Goods may be returned within 30 days of delivery if\nunused.\n",
+            [
+                "2. Returns",
+                "2.1 Goods may be returned within 30 days of delivery if\nunused.",
+            ],
+        ),
+        (
+            "Gifts\nEmployees may accept gifts up to a value of 50 euros, and must report\n"
+            "others.\n",
+            [
+                "Gifts",
+                "Employees may accept gifts up to a value of 50 euros, and must report\nothers.",
+            ],
+        ),
+    ],
+)
+def test_lines_of_plain_text_that_were_not_wrapped_are_sentences(
+    tmp_path: Path, source: str, expected: list[str] | None
+) -> None:
+    document = read(tmp_path, "a.txt", source)
+    assert [text for _, text in shown(document)] == (expected or source.splitlines())
+    check(document)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "The lamp was lit in the year 1850 and has burned since then, although the\n"
+        "tower was rebuilt twice and its keeper left for the\nmainland",
+        "Two roads diverged in a yellow wood,\nAnd sorry I could not travel both\n"
+        "And be one traveler, long I stood\nAnd looked down one as far as I could",
+        "This is a note that I typed by hand and it has lines\nof quite different lengths because "
+        "I press\nenter whenever I feel like it, so the text\nis ragged",
+        "The service starts with the system,\nunless it is disabled in the settings",
+        "The rule is simple: what was\nopened must be closed, and then:\nlight the lamp",
+    ],
+)
+def test_wrapped_lines_of_plain_text_are_one_sentence(tmp_path: Path, source: str) -> None:
+    document = read(tmp_path, "a.txt", source)
+    assert [text for _, text in shown(document)] == [source]
