@@ -76,6 +76,12 @@ _TOKEN = re.compile(
 )
 _MARKS = re.compile(r"[\\\[<{*_`#^~+(]|:\w")
 _CODE_STYLES = ("source", "listing", "literal", "plantuml", "ditaa", "mermaid", "graphviz")
+_MAX_NAME_LINES = 2  # below the title
+_NAMES = re.compile(
+    r"""(?: [^\W\d_][\w.'’-]* (?:[ ][^\W\d_][\w.'’-]*){0,2} (?:[ ]<[^<>]*>)? (?:;[ ].*)?
+          | (?:v|\d|version\b|revision\b).* ) \s*\Z""",
+    re.VERBOSE | re.IGNORECASE,
+)
 _MATH_STYLES = ("stem", "latexmath", "asciimath")
 
 
@@ -110,7 +116,11 @@ class _AsciidocReader:
                 self._style, self._attached = "", False
 
     def _read_header(self) -> None:
-        """The lines directly below the title of the document name authors and versions."""
+        """
+        The lines directly below the title of the document name authors and versions.
+
+        There are at most two, besides attributes and comments.
+        """
         while self.lines.text(self._at).startswith(("//", ":")) or (
             self.lines.is_blank(self._at) and self._at + 1 < len(self.lines)
         ):
@@ -118,9 +128,15 @@ class _AsciidocReader:
                 self._at += 1
         if self.lines.text(self._at).startswith("= "):
             self._read_block(self.lines.text(self._at))
+            names = 0
             while not self.lines.is_blank(self._at):
-                if not self._try_dropped(self.lines.text(self._at)):
-                    self._at += 1
+                line = self.lines.text(self._at)
+                if self._try_dropped(line):
+                    continue
+                if names == _MAX_NAME_LINES or not _NAMES.match(line):
+                    break
+                names += 1
+                self._at += 1
 
     def _try_dropped(self, line: str) -> bool:
         """Move behind a line or a block that has no text."""

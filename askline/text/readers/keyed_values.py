@@ -15,13 +15,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ...errors import Problem
+from .comments import comment_paragraphs, joined_pieces
 from .document import Blocks, Content
 from .kinds import BlockKind
+from .markup import LineSpan
 from .offsets import TextBuilder
 from .records import Piece
 
 __all__ = [
     "KeyedWriter",
+    "comment_pieces",
 ]
 
 _PLAIN_KEYS = frozenset(
@@ -30,6 +33,7 @@ _PLAIN_KEYS = frozenset(
     sentence summary text value""".split()
 )
 """Keys that are not shown with values of several words."""
+_SENTENCE_ENDS = (".", "!", "?", ":", ";", ",")
 _TITLE_KEYS = frozenset(("title", "name", "heading", "question"))
 """Keys whose value is the heading of the object that they stand in."""
 _MAX_HEADING_CHARACTERS = 200
@@ -69,6 +73,12 @@ class _Container:
     """Values that are no strings."""
 
 
+def comment_pieces(source: str, start: int, end: int) -> list[Piece]:
+    """The comment behind a value, without its mark; empty if it is not text."""
+    paragraph = next(comment_paragraphs(source, [(start, end)]), None)
+    return joined_pieces(source, paragraph) if paragraph else []
+
+
 class KeyedWriter:
     """Collects the values of a file in order."""
 
@@ -96,8 +106,29 @@ class KeyedWriter:
         elif len(self._open) > 1:
             self._open.pop()
 
-    def add(self, key: Piece | None, value: Sequence[Piece], *, is_string: bool = True) -> None:
-        """Add a value; in an object, with its key."""
+    def add(
+        self,
+        key: Piece | None,
+        value: Sequence[Piece],
+        *,
+        is_string: bool = True,
+        comment: Sequence[Piece] = (),
+    ) -> None:
+        """Add a value, in an object with its key, and the comment behind it."""
+        if comment and not self._is_title(key) and value:
+            mark = " " if value[-1][0].endswith(_SENTENCE_ENDS) else ", "
+            value = [*value, (mark, value[-1][2], comment[0][1]), *comment]
+            comment = ()
+        self._add_value(key, value, is_string=is_string)
+        if comment:
+            self._flush()
+            self._write_under(self._open, "text", [(None, comment)])
+
+    @staticmethod
+    def _is_title(key: Piece | None) -> bool:
+        return key is not None and key[0].strip().lower() in _TITLE_KEYS
+
+    def _add_value(self, key: Piece | None, value: Sequence[Piece], *, is_string: bool) -> None:
         text = "".join(piece for piece, _, _ in value).strip()
         if not text or _ENCODED.fullmatch(text):
             return
@@ -122,7 +153,7 @@ class KeyedWriter:
             self._add_word(key, value, len(key[0]) + len(text))
             return
         self._flush()
-        if name in _TITLE_KEYS and is_string and self._can_be_title(container, text):
+        if self._is_title(key) and is_string and self._can_be_title(container, text):
             self._write_under(self._open[:-1], "heading", [(None, value)])
             container.title, container.is_shown = text, True
             self._current = container
@@ -131,10 +162,11 @@ class KeyedWriter:
         else:
             self._write_under(self._open, "text", [(key, value)])
 
-    def add_comment(self, pieces: Sequence[Piece]) -> None:
-        """Add a comment as text."""
-        self._flush()
-        self._write_under(self._open, "text", [(None, pieces)])
+    def add_comments(self, source: str, lines: Sequence[LineSpan]) -> None:
+        """Add the lines of a comment, without their marks, as text."""
+        for paragraph in comment_paragraphs(source, lines):
+            self._flush()
+            self._write_under(self._open, "text", [(None, joined_pieces(source, paragraph))])
 
     def content(self, starts: array[int], problems: Iterable[Problem] = ()) -> Content:
         """The whole file; places are lines."""

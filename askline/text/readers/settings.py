@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 
-from .comments import comment_paragraphs, joined_pieces
+from .comments import joined_pieces
 from .document import Content
-from .keyed_values import KeyedWriter
+from .keyed_values import KeyedWriter, comment_pieces
 from .markup import LineSpan, SourceLines
 from .records import Piece
 
@@ -95,8 +95,7 @@ def _add_comments(writer: KeyedWriter, lines: SourceLines, at: int) -> int:
         start, end = lines.span(at)
         spans.append((start + len(line) - len(line.lstrip(f" \t{_COMMENT_MARKS}")), end))
         at += 1
-    for paragraph in comment_paragraphs(lines.source, spans):
-        writer.add_comment(joined_pieces(lines.source, paragraph))
+    writer.add_comments(lines.source, spans)
     return at
 
 
@@ -129,7 +128,10 @@ def _add_value(writer: KeyedWriter, lines: SourceLines, at: int, start: int, end
         writer.add(key, joined_pieces(source, _bare(source, spans)))
         return after
     if source[first:end][:1] in ("'", '"'):
-        writer.add(key, unquoted_pieces(source, first, end)[0])
+        pieces, _ = unquoted_pieces(source, first, end)
+        comment = _COMMENT.search(source, pieces[-1][2] if pieces else first, end)
+        said = comment_pieces(source, comment.end(), end) if comment else []
+        writer.add(key, pieces, comment=said)
         return at
     comment = _COMMENT.search(source, first, end)
     value = source[first : comment.start() if comment else end].strip("[]{}, \t")
@@ -138,7 +140,9 @@ def _add_value(writer: KeyedWriter, lines: SourceLines, at: int, start: int, end
     begin = source.find(value, first, end)
     if value and (key is not None or " " in value):
         is_string = re.search(r"[^\W\d]", value) is not None
-        writer.add(key, [(value, begin, begin + len(value))], is_string=is_string)
+        said = comment_pieces(source, comment.end(), end) if comment else []
+        pieces = [(value, begin, begin + len(value))]
+        writer.add(key, pieces, is_string=is_string, comment=said)
     return at
 
 

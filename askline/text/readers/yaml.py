@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from .comments import comment_paragraphs, joined_pieces
+from .comments import joined_pieces
 from .document import Content
-from .keyed_values import KeyedWriter
+from .keyed_values import KeyedWriter, comment_pieces
 from .markup import LineSpan, SourceLines
 from .records import Piece
 from .settings import unquoted_pieces
@@ -68,8 +68,7 @@ class _Reader:
             start, end = self._lines.span(self._at)
             spans.append((start + len(line) - len(line.lstrip(" \t#")), end))
             self._at += 1
-        for paragraph in comment_paragraphs(self._source, spans):
-            self._writer.add_comment(joined_pieces(self._source, paragraph))
+        self._writer.add_comments(self._source, spans)
 
     def _read_entry(self) -> None:
         start, end = self._lines.span(self._at)
@@ -119,6 +118,7 @@ class _Reader:
         if not value or value.startswith("#"):
             if key is not None:
                 self._open(key, 2 * column)
+            self._writer.add(None, (), comment=self._comment(start - 1, end))
         elif _BLOCK_SCALAR.fullmatch(value):
             self._read_block(key, column, keeps_lines=value[0] == "|")
         elif value[0] in "\"'":
@@ -158,7 +158,9 @@ class _Reader:
                 pieces.append((" ", pieces[-1][2], more[0][1]))
             pieces += more
             self._at += 1
-        self._writer.add(key, pieces)
+        last = self._lines.span(self._at - 1)[1]
+        comment = self._comment(pieces[-1][2] if pieces else start, last)
+        self._writer.add(key, pieces, comment=comment)
 
     def _read_plain(self, key: Piece | None, column: int, start: int, end: int) -> None:
         spans = [self._without_comment(start, end)]
@@ -173,16 +175,23 @@ class _Reader:
                 break
             spans.append(self._without_comment(first, last))
             self._at += 1
+        comment = self._comment(spans[-1][1], self._lines.span(self._at - 1)[1])
         first, last = spans[0]
         value = self._source[first:last]
         if value in _NULLS:
+            self._writer.add(None, (), comment=comment)
             return
         if value[:1] in ("[", "{") and len(spans) == 1:
             inner = value.strip("[]{} \t")
             first += value.find(inner)
             spans = [(first, first + len(inner))] if inner else []
         pieces = joined_pieces(self._source, (span for span in spans if span[0] < span[1]))
-        self._writer.add(key, pieces)
+        self._writer.add(key, pieces, comment=comment)
+
+    def _comment(self, start: int, end: int) -> list[Piece]:
+        """The comment behind a value; empty if there is none."""
+        found = _COMMENT.search(self._source, start, end)
+        return comment_pieces(self._source, found.end(), end) if found else []
 
     def _without_comment(self, start: int, end: int) -> LineSpan:
         comment = _COMMENT.search(self._source, start, end)

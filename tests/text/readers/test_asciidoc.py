@@ -139,3 +139,20 @@ def test_offsets_slice_the_source_including_marks(tmp_path: Path) -> None:
 def test_asciidoc_syntax(source: str, text: str) -> None:
     content = read_asciidoc(source)
     assert "\n".join(content.text[b.start : b.end] for b in content.blocks) == text
+
+
+@pytest.mark.parametrize(
+    ("below", "expected"),
+    [
+        ("Jane Doe <jane@example.org>\nv1.0, 2026-01-01\n\nText.", ["Text."]),
+        ("== Engine\nIt has 29 hp.\n\nMore text.", ["Engine", "It has 29 hp.", "More text."]),
+        ("The first words stand right below it.\n\nMore.", None),
+        ("NOTE: Keep it dry.\n\nMore.", ["Keep it dry.", "More."]),
+    ],
+)
+def test_only_names_and_versions_are_left_out_below_the_title(
+    tmp_path: Path, below: str, expected: list[str] | None
+) -> None:
+    document = read(tmp_path, "a.adoc", f"= Manual\n{below}\n")
+    wanted = expected or ["The first words stand right below it.", "More."]
+    assert [text for _, text in shown(document)] == ["Manual", *wanted]

@@ -157,7 +157,7 @@ def test_yaml_by_its_lines(tmp_path: Path) -> None:
     assert texts(document) == [
         "The lamp of the tower.",
         "It is old.",
-        "fuel: oil",
+        "fuel: oil, not gas",
         "on: true",
         "It turns once.",
         "It stops in fog.",
@@ -171,11 +171,11 @@ def test_yaml_by_its_lines(tmp_path: Path) -> None:
         "next: one two",
     ]
     found = dict(zip([text for _, text in shown(document)], contexts(document), strict=True))
-    assert found["fuel: oil"] == ("lamp",)
+    assert found["fuel: oil, not gas"] == ("lamp",)
     assert found['duty: She "lights" the lamp.'] == ("keepers", "Ann")
     assert found["duty: He winds the clock every morning."] == ("keepers",)
     slices = dict(zip([text for _, text in shown(document)], originals(document), strict=True))
-    assert slices["fuel: oil"] == "fuel: oil"
+    assert slices["fuel: oil, not gas"] == "fuel: oil   # not gas"
     assert slices["warning: Do not look into the light."].endswith("into the light.")
     assert str(document.place(document.text.index("Clean"))) == "line 9"
     check(document)
@@ -199,19 +199,43 @@ def test_settings_with_sections(tmp_path: Path) -> None:
     document = read(tmp_path, "a.toml", SETTINGS)
     assert texts(document) == [
         "Settings of the tower.",
-        "power: 1500",
+        "power: 1500, in watts",
         "fuel: oil",
         "It turns once.",
         "duty: Lights the lamp.",
     ]
     found = dict(zip([text for _, text in shown(document)], contexts(document), strict=True))
-    assert found["power: 1500"] == ("Lighthouse", "lamp")
+    assert found["power: 1500, in watts"] == ("Lighthouse", "lamp")
     assert found["duty: Lights the lamp."] == ("Lighthouse", "Ann")
     check(document)
     properties = read(
         tmp_path, "a.properties", "! A comment of the file.\nlogin.failed=Try again.\n"
     )
     assert texts(properties) == ["A comment of the file.", "login.failed: Try again."]
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("a.yaml", "size: 20  # raised in June\n", ["size: 20, raised in June"]),
+        ("a.yaml", 'key: "a # b."  # what it means\n', ["key: a # b.", "what it means"]),
+        (
+            "a.yaml",
+            "url: http://x/#top\nno: null  # not set yet\n",
+            ["url: http://x/#top", "not set yet"],
+        ),
+        ("a.yaml", "lamp:  # in the tower\n  fuel: oil\n", ["in the tower", "fuel: oil"]),
+        ("a.toml", 'key = "a # b"  # what it means\n', ["key: a # b, what it means"]),
+        ("a.ini", "size = 20  ; raised in June\n", ["size: 20, raised in June"]),
+        ("a.toml", "size = 20  # noqa\n", ["size: 20"]),
+    ],
+)
+def test_a_comment_behind_a_value_is_read_with_it(
+    tmp_path: Path, name: str, source: str, expected: list[str]
+) -> None:
+    document = read(tmp_path, name, source)
+    assert texts(document) == expected
+    check(document)
 
 
 # XML
