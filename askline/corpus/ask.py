@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Real
 
 from ..errors import InputError
 from ..rankers.base import Ranker
-from ..rankers.requests import check_question
+from ..rankers.requests import check_count, check_question
 from ..types import Hit
 from .ask_defaults import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED
 from .results import Answer, AnswerPhrase, AnswerPlace, Answers, RetrievedSentence
@@ -69,13 +70,12 @@ def answer(
     same sentence in several places is one answer, whose `also_at` has the other places.
     """
     check_question(question)
-    if top_k < 1 or retrieved < top_k:
+    top_k, retrieved = check_count("top_k", top_k), check_count("retrieved", retrieved)
+    if retrieved < top_k:
         raise InputError(
-            "top_k must be at least 1 and at most retrieved, "
-            f"got top_k={top_k}, retrieved={retrieved}."
+            f"top_k must be at most retrieved, got top_k={top_k}, retrieved={retrieved}."
         )
-    if context < 0:
-        raise InputError(f"context must not be negative, got {context}.")
+    context = check_count("context", context, least=0)
     _check_threshold(ranker, threshold)
     start = time.perf_counter()
     ranked = rank_sentences(question, retriever, ranker, retrieved=retrieved, blend=blend)
@@ -130,8 +130,8 @@ def answers_from(
 def _check_threshold(ranker: Ranker | None, given: float | None) -> None:
     if given is None:
         return
-    if not 0 <= given <= 1:
-        raise InputError(f"threshold must be a probability from 0 to 1, got {given}.")
+    if not isinstance(given, Real) or not 0 <= given <= 1:
+        raise InputError(f"threshold must be a probability from 0 to 1, got {given!r}.")
     if given and (ranker is None or ranker.threshold is None):
         raise InputError(
             "A threshold needs a ranker with probabilities, such as cascade, got "

@@ -88,6 +88,8 @@ class Corpus:
         The folder may be one of shards (`build_shards`). CorpusError if one of them is missing or
         damaged; with `allow_partial`, the others are asked, and the answers say what is missing.
         """
+        if not isinstance(folder, (str, os.PathLike)):
+            raise InputError(f"folder must be a path or a URL, got {folder!r}.")
         if is_postgres_url(folder):
             from .postgres_store import PostgresStorage
 

@@ -442,6 +442,8 @@ def parse_paths(paths: PathInput) -> list[str]:
     """One path or several, as a list."""
     if isinstance(paths, (str, os.PathLike)):
         return [os.fspath(paths)]
+    if not isinstance(paths, Iterable):
+        raise InputError(f"Expected a path or several, got {_shorten(paths)}.")
     return [_parse_path(item) for item in paths]
 
 

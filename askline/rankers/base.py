@@ -415,6 +415,8 @@ class Ranker(ABC):  # noqa: B024 - either hook may be implemented
         that no document answers. `listwise=False` says that a score depends on its pair alone,
         which `predict` needs.
         """
+        if not callable(function):
+            raise InputError(f"Expected a function of a question and texts, got {function!r}.")
         return FunctionRanker(function, name or _function_name(function), threshold, listwise)
 
     def __str__(self) -> str:

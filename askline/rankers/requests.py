@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ __all__ = [
     "Request",
     "ScoreArray",
     "attach_documents",
+    "check_count",
     "check_pair",
     "check_question",
     "check_request",
@@ -173,8 +175,9 @@ def attach_documents(
 
 
 def check_pair(place: int, pair: tuple[str, str]) -> tuple[str, str]:
-    if isinstance(pair, str) or len(pair) != 2 or not isinstance(pair[1], str):
-        raise InputError(f"Pair {place} must be a question and a text, got {pair!r}.")
+    is_pair = isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2
+    if not is_pair or not isinstance(pair[1], str):
+        raise InputError(f"Pair {place} must be a question and a text, got {pair!r:.80}.")
     check_question(pair[0])
     return pair[0], pair[1]
 
@@ -194,8 +197,16 @@ def check_request(
 
 
 def check_top_k(top_k: int | None) -> int | None:
-    if top_k is None:
-        return None
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-        raise InputError(f"top_k must be a positive integer, got {top_k!r}.")
-    return top_k
+    return None if top_k is None else check_count("top_k", top_k)
+
+
+def check_count(name: str, value: int, *, least: int = 1) -> int:
+    """An integer argument of any integer type, numpy's included, that is at least `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        kind = "a positive integer" if least else "an integer of at least 0"
+        raise InputError(f"{name} must be {kind}, got {value!r}.")
+    return number

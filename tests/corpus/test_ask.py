@@ -146,10 +146,14 @@ def test_without_retrieved_sentences_there_is_no_answer(ranker: Ranker | None) -
     [
         (" \n", {}, "The question must not be empty"),
         (None, {}, "must be a string, got NoneType"),
-        ("Who?", {"top_k": 0}, "top_k must be at least 1"),
+        ("Who?", {"top_k": 0}, "top_k must be a positive integer, got 0"),
+        ("Who?", {"top_k": "3"}, "top_k must be a positive integer, got '3'"),
+        ("Who?", {"top_k": 1.5}, "top_k must be a positive integer, got 1.5"),
+        ("Who?", {"retrieved": None}, "retrieved must be a positive integer, got None"),
         ("Who?", {"top_k": 9, "retrieved": 3}, "at most retrieved, got top_k=9, retrieved=3"),
+        ("Who?", {"context": "1"}, "context must be an integer of at least 0, got '1'"),
+        ("Who?", {"threshold": "0.1"}, "must be a probability from 0 to 1, got '0.1'"),
     ],
-    ids=["blank", "none", "no top", "too few"],
 )
 def test_answer_refuses_invalid_arguments(
     question: str, options: dict[str, Any], message: str
@@ -345,7 +349,7 @@ def test_a_threshold_of_the_caller_replaces_that_of_the_ranker() -> None:
         (Reading(0.5), {"threshold": 1.5}, "a probability from 0 to 1, got 1.5"),
         (load("bm25"), {"threshold": 0.5}, "needs a ranker with probabilities, .* got bm25"),
         (None, {"threshold": 0.5}, "got no ranker"),
-        (None, {"context": -1}, "context must not be negative, got -1"),
+        (None, {"context": -1}, "context must be an integer of at least 0, got -1"),
     ],
     ids=["too high", "not calibrated", "no ranker", "negative context"],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import askline
@@ -77,6 +78,7 @@ def _alone(pair: tuple[str, str]) -> tuple[str, list[str]]:
         (("question",), "Pair 0 must be a question and a text"),
         (("question", 3), "Pair 0 must be a question and a text"),
         ("qt", "Pair 0 must be a question and a text"),
+        (1, "Pair 0 must be a question and a text, got 1"),
     ],
 )
 def test_predict_refuses_wrong_pairs(pair: Any, message: str) -> None:
@@ -88,6 +90,15 @@ def test_predict_refuses_wrong_pairs(pair: Any, message: str) -> None:
 def test_top_k_must_be_a_positive_integer(top_k: Any) -> None:
     with pytest.raises(InputError, match="top_k must be a positive integer"):
         askline.load("rr").rank(QUESTION, TEXTS, top_k=top_k)
+
+
+def test_integers_of_numpy_are_integers() -> None:
+    assert len(askline.load("rr").rank(QUESTION, TEXTS, top_k=np.int64(1))) == 1
+
+
+def test_a_ranker_is_made_of_a_function_only() -> None:
+    with pytest.raises(InputError, match="Expected a function of a question and texts, got 3"):
+        askline.Ranker.from_function(3)  # type: ignore[arg-type]
 
 
 def count_characters(question: str, texts: Sequence[str]) -> list[int]:
