@@ -26,9 +26,8 @@ from .adapter import merged_layers
 from .batches import equal_length_batches
 from .layerwise import NO_STATES, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
-from .sequences import Windows
+from .sequences import TokenSpan, Windows, best_span
 from .sessions import SessionCache
-from .spans import TokenSpan, best_span
 from .threads import WorkerThreads
 from .tokenizer import WordPiece
 

@@ -31,9 +31,8 @@ from .context import ContextEncoder
 from .graph_cache import GraphCache
 from .layerwise import NO_STATES, LayerwiseEncoder, LayerwiseRun, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
-from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences
+from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences, TokenSpan, best_span
 from .sessions import SessionCache
-from .spans import TokenSpan, best_span
 from .threads import WorkerThreads
 from .tokenizer import WordPiece
 

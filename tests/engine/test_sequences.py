@@ -8,7 +8,7 @@ import pytest
 
 from askline.engine.batches import equal_length_batches
 from askline.engine.numpy_ops import IntArray
-from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences
+from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences, best_span
 from askline.engine.tokenizer import WordPiece
 
 from .tiny_cascades import tokenizer_entries
@@ -131,3 +131,37 @@ def test_a_very_long_candidate_without_words_of_the_question_keeps_its_first_win
     sequences = TokenSequences.for_question(tokenizer, "who", ["it " * 50_000], positions=256)
     assert sequences.tokens(1)[0] == MAX_CANDIDATE_TOKENS
     assert sequences.start[:3].tolist() == [0, 188, 376]
+
+
+def _logits(
+    starts: list[float], ends: list[float]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.stack([starts, ends], axis=1).astype(np.float32)
+
+
+def test_the_most_probable_span_starts_before_it_ends() -> None:
+    #                  cls  q  sep   candidate       sep
+    logits = _logits([0.0, 9, 9, 0.0, 5.0, 0.0, 1.0, 9], [0.0, 9, 9, 6.0, 0.0, 4.0, 1.0, 9])
+    found = best_span(logits, 3)
+    assert found is not None
+    assert (found.start, found.end) == (4, 5)
+    assert found.score > found.no_answer
+
+
+def test_scores_are_log_probabilities() -> None:
+    found = best_span(_logits([0, 0, 0, 0, 9], [0, 0, 0, 0, 9]), 2)
+    assert found is not None
+    assert found.score == pytest.approx(2 * np.log(1 / 3))
+    assert found.no_answer == pytest.approx(2 * np.log(1 / 3))
+
+
+def test_a_span_has_at_most_thirty_tokens() -> None:
+    starts, ends = [0.0] * 60, [0.0] * 60
+    starts[5], ends[50] = 9.0, 9.0
+    found = best_span(_logits(starts, ends), 3)
+    assert found is not None
+    assert found.end - found.start < 30
+
+
+def test_a_candidate_without_tokens_has_no_span() -> None:
+    assert best_span(_logits([1, 2, 3, 4], [1, 2, 3, 4]), 3) is None

@@ -12,7 +12,7 @@ import torch
 
 from askline.engine.adapter import float_tensors
 from askline.engine.encoder import load_encoder
-from askline.engine.spans import best_span
+from askline.engine.sequences import best_span
 from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError
 from askline.models.cascade_config import Adapter, CascadeConfig
