@@ -25,6 +25,7 @@ from ...models.folder import ModelFolder
 from ...types import Passage
 from ..loop import TrainingProgress
 from ..model_card import data_license
+from .adapter_networks import ContextNetwork, WindowFormat, widen_adapter
 from .context_examples import (
     ContextExamples,
     PassageQuestion,
@@ -33,7 +34,6 @@ from .context_examples import (
     read_passages,
 )
 from .context_export import write_context
-from .context_network import ContextNetwork, WindowFormat, widen_adapter
 from .context_training import ContextRecipe, train_context
 from .question_variants import add_unanswerable, add_variants
 from .reader_training import average_readers, seed_checkpoint

@@ -42,8 +42,8 @@ from ..model_card import data_license
 from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import PairTemplate, pack
 from ..post_training_quantization import Pair, activation_statistics, quantize_adapter
+from .adapter_networks import AdapterReader
 from .cascade_examples import span_examples
-from .reader_network import AdapterReader
 from .span_reading import SpanBatch, SpanExamples, span_distillation_loss, span_loss
 
 __all__ = [
