@@ -118,7 +118,7 @@ def transformer(
           --adapt wikiqa:train --dev wikiqa:dev --out DIR
     """
     torch = require_torch(device)
-    from ..training.distributed import Distributed
+    from ..training.optimizer import Distributed
     from ..training.training_log import TrainingLog, check_plot_path, plot_training_log
     from ..training.transformer.cross_encoder_folder import load_tokenizer, save_network
     from ..training.transformer.pair_network import PairNetwork
