@@ -330,7 +330,7 @@ def _read_pairs(file: Path | None, teacher: str | None, options: _PhraseOptions)
 
 
 def _card(name: str, init: str, options: _PhraseOptions, measured: Mapping[str, float]) -> str:
-    from ..training.model_card import ModelCard
+    from ..models.folder import ModelCard
 
     facts = [
         f"Started from: {Path(init).name}",

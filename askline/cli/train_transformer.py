@@ -207,7 +207,7 @@ def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
 def _write_card(
     out: Path, init: str, sets: Sequence[str], dev: str | None, history: Sequence[Epoch]
 ) -> None:
-    from ..training.model_card import ModelCard
+    from ..models.folder import ModelCard
 
     rows = [
         [

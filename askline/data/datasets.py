@@ -1,5 +1,5 @@
 """
-Datasets by name: `NAME:SPLIT`, as on the command line and in result tables; and their counts.
+Datasets by name: `NAME:SPLIT`, as on the command line and in result tables; licenses and counts.
 
 Files are read from one data folder with a subfolder per dataset. Each file may be gzipped or not,
 whatever its name in the list below. SelQA and WikiQA, whose formats are small, are read here, the
@@ -40,6 +40,7 @@ __all__ = [
     "DATA_VARIABLE",
     "DatasetStatistics",
     "compute_statistics",
+    "data_license",
     "dataset_names",
     "load_dataset",
     "load_paragraphs",
@@ -82,6 +83,18 @@ _FILES: dict[str, dict[str, tuple[str, ...]]] = {
 
 _HELD_OUT_SPLIT = frozenset({"piaf", "squadshifts"})
 """Published without splits: `hold_out` splits each file into `train` and `dev`."""
+
+_LICENSES = {
+    "wikiqa": "Microsoft Research Data License: for research, not for shipping",
+    "trecqa": "none stated (newswire): for measuring only",
+    "squadshifts": "CC BY 4.0",
+    "squad1": "CC BY-SA 4.0",
+    "squad2": "CC BY-SA 4.0",
+    "squad-pairs": "CC BY-SA 4.0",
+    "selqa": "Apache-2.0",
+    "piaf": "open license (Etalab)",
+    "fquad": "CC BY-NC-SA 3.0: for measuring only",
+}
 
 
 def dataset_names() -> tuple[str, ...]:
@@ -143,6 +156,11 @@ def load_paragraphs(name: str, *, root: str | PathLike[str] | None = None) -> tu
     if dataset in _HELD_OUT_SPLIT and split in ("train", "dev"):
         parts = [hold_out(part)[split == "dev"] for part in parts]
     return tuple(paragraph for part in parts for paragraph in part.paragraphs)
+
+
+def data_license(name: str, *, default: str = "see the data") -> str:
+    """The license of a dataset, given as NAME or NAME:SPLIT."""
+    return _LICENSES.get(name.partition(":")[0], default)
 
 
 def _default_split(dataset: str) -> str:

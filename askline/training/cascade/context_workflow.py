@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ... import data
+from ...data.datasets import data_license
 from ...engine.adapter import float_tensors
 from ...engine.tokenizer import WordPiece
 from ...errors import InputError
@@ -24,7 +25,6 @@ from ...models.cascade_config import Adapter, CascadeConfig, ContextConfig
 from ...models.folder import ModelFolder
 from ...types import Passage
 from ..loop import TrainingProgress
-from ..model_card import data_license
 from .adapter_networks import ContextNetwork, WindowFormat, widen_adapter
 from .context_examples import (
     ContextExamples,
