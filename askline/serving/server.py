@@ -33,9 +33,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import InputError
-from .access_log import ACCESS_LOG
 from .limits import Limits
-from .metrics import Metrics
+from .monitoring import ACCESS_LOG, Metrics
 from .settings import Settings, check_exposure
 from .worker_pool import WorkerPool
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Body
 from pydantic import Discriminator, Tag
 from starlette.requests import Request
 
-from ..access_log import add_log_fields
 from ..common_schemas import new_response_id
 from ..http_errors import COMMON_ERRORS, InvalidRequestError
 from ..limits import JsonRoute, check_entry_count
 from ..messages import RankJob, RankResult, ScoreJob
+from ..monitoring import add_log_fields
 from ..rerank_schemas import (
     CohereApiVersion,
     CohereMeta,
