@@ -32,8 +32,7 @@ from .train_common import (
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
     from ..evaluation.measures import Language
-    from ..training.phrases.phrase_extractor import SpanEnds
-    from ..training.phrases.phrase_network import PhraseForm
+    from ..training.phrases.phrase_networks import PhraseForm, SpanEnds
     from ..training.phrases.phrase_teacher import PairText
     from ..training.phrases.phrase_training import PhraseRecipe
     from ..training.phrases.phrase_workflow import PhraseRun

@@ -34,8 +34,7 @@ from ..engine.threads import WorkerThreads, equal_length_batches
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
 from ..models.folder import ModelFolder, shipped_model_folder, write_folder
-from .extraction import Decoding, decode_spans
-from .phrase_encoder import KeyValueCache, PhraseEncoder, PhraseHeads
+from .phrase_encoder import Decoding, KeyValueCache, PhraseEncoder, PhraseHeads, decode_spans
 from .tokenization import (
     MAX_PHRASE_TOKENS,
     TokenWindow,
