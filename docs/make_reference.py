@@ -13,8 +13,8 @@ import click
 
 from askline.cli import cli
 from askline.serving.app import create_app
-from askline.serving.metrics import Metrics
-from askline.serving.openapi_reference import as_markdown
+from askline.serving.monitoring import Metrics
+from askline.serving.routes.page import as_markdown
 from askline.serving.settings import Settings
 from askline.serving.worker_pool import WorkerPool
 

@@ -1,5 +1,5 @@
 """
-The command line, one module per command.
+The command line, one module per command or pair of related commands.
 
 Results go to stdout, messages and progress to stderr. Exit codes: 0 done; 1 a ranker, an index or
 the machine failed; 2 the input cannot be used; 3 done, but some files could not be read; 4 no
@@ -34,7 +34,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "demo": "ask:demo",
         "ask": "ask",
         "index": "index",
-        "status": "status",
+        "status": "index:status",
         "cache": "cache",
         "serve": "serve",
         "mcp": "mcp",
@@ -43,7 +43,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "rank": "rank",
         "rankers": "rank:rankers",
         "eval": "eval:eval_",
-        "compare": "compare",
+        "compare": "eval:compare",
         "data": "data",
     },
     "Train": {"train": "", "tune": "tune", "export": "export"},

@@ -32,8 +32,7 @@ from .train_common import (
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
     from ..evaluation.measures import Language
-    from ..training.phrases.phrase_extractor import SpanEnds
-    from ..training.phrases.phrase_network import PhraseForm
+    from ..training.phrases.phrase_networks import PhraseForm, SpanEnds
     from ..training.phrases.phrase_teacher import PairText
     from ..training.phrases.phrase_training import PhraseRecipe
     from ..training.phrases.phrase_workflow import PhraseRun
@@ -330,7 +329,7 @@ def _read_pairs(file: Path | None, teacher: str | None, options: _PhraseOptions)
 
 
 def _card(name: str, init: str, options: _PhraseOptions, measured: Mapping[str, float]) -> str:
-    from ..training.model_card import ModelCard
+    from ..models.folder import ModelCard
 
     facts = [
         f"Started from: {Path(init).name}",

@@ -118,7 +118,7 @@ def transformer(
           --adapt wikiqa:train --dev wikiqa:dev --out DIR
     """
     torch = require_torch(device)
-    from ..training.distributed import Distributed
+    from ..training.optimizer import Distributed
     from ..training.training_log import TrainingLog, check_plot_path, plot_training_log
     from ..training.transformer.cross_encoder_folder import load_tokenizer, save_network
     from ..training.transformer.pair_network import PairNetwork
@@ -207,7 +207,7 @@ def _load(name: str, root: Path | None, pad_to: int | None) -> QuestionSet:
 def _write_card(
     out: Path, init: str, sets: Sequence[str], dev: str | None, history: Sequence[Epoch]
 ) -> None:
-    from ..training.model_card import ModelCard
+    from ..models.folder import ModelCard
 
     rows = [
         [

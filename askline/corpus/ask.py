@@ -14,8 +14,13 @@ from ..types import Hit
 from .ask_defaults import DEFAULT_BLEND, DEFAULT_RANKER, DEFAULT_RETRIEVED
 from .results import Answer, AnswerPhrase, AnswerPlace, Answers, RetrievedSentence
 from .retrieval import HasNeighbors, Retriever
-from .sentence_ranking import RankedSentences, rank_sentences
-from .title_context import SentenceInContext, TitledSentence, add_title_context
+from .sentence_ranking import (
+    RankedSentences,
+    SentenceInContext,
+    TitledSentence,
+    add_title_context,
+    rank_sentences,
+)
 
 __all__ = [
     "DEFAULT_BLEND",

@@ -16,12 +16,6 @@ from operator import attrgetter, itemgetter
 from typing import Any, Literal, Protocol
 
 from ..errors import CorpusError, NotReadReason
-from .checksums import (
-    context_checksum,
-    document_checksum,
-    row_checksum,
-    sentence_checksum,
-)
 from .schema import (
     CHECKED_COLUMNS,
     DOCUMENT_COLUMNS,
@@ -31,6 +25,10 @@ from .schema import (
     RowRecord,
     SentenceRecord,
     SkippedRecord,
+    context_checksum,
+    document_checksum,
+    row_checksum,
+    sentence_checksum,
 )
 from .storage_errors import DamagedDocumentError
 

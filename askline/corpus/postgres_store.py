@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CorpusError, InputError
 from ..text.readers.sentence_blocks import SentenceColumns
-from .checksums import context_checksum, sentence_checksums
 from .connectors.postgres_connection import PostgresPool, postgres_errors
 from .connectors.server_url import ServerUrl
 from .document_store import (
@@ -38,6 +37,8 @@ from .schema import (
     RowRecord,
     SentenceRecord,
     SkippedRecord,
+    context_checksum,
+    sentence_checksums,
 )
 from .search_index import FORMAT
 from .storage import Storage, StorageStatus

@@ -25,9 +25,8 @@ from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex, passage
 from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms
 from .results import DocumentSentence, RetrievedSentence
 from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
-from .sentence_vectors import cosines, load_sentence_vectors
 from .similar_words import SimilarWords, load_similar_words
-from .text_match import SplitTexts, TextMatches, match_texts
+from .text_match import SplitTexts, TextMatches, cosines, load_sentence_vectors, match_texts
 
 __all__ = [
     "HasNeighbors",

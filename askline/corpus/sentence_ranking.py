@@ -1,9 +1,10 @@
 """
 From retrieved sentences to ranked ones, with the probability that the order follows.
 
-A ranker that reads passages reads the retrieved sentences alone, each with its title context, and
-then the passages of the best of them in context. Any other ranker, and any retriever that knows no
-passages, has the retrieved sentences ranked one by one only.
+A ranker that reads passages reads the retrieved sentences alone, each with its title context: the
+title, headings and lead-in that it needs in front. Then it reads the passages of the best of them
+in context. Any other ranker, and any retriever that knows no passages, has the retrieved sentences
+ranked one by one only.
 
 The score of a sentence that a calibrated stage has ranked is the log odds of an answer, from the
 ranker's score and the retrieval score, and its probability is that of these log odds.
@@ -12,32 +13,37 @@ ranker's score and the retrieval score, and its probability is that of these log
 from __future__ import annotations
 
 import math
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from functools import cache
+from typing import NamedTuple, Protocol
 
 from ..rankers.base import Ranker
 from ..rankers.languages import warn_of_language
 from ..rankers.probability import AnswerCalibration, log_odds, probability_of
 from ..text.language import detect_language
-from ..text.words import split_words
+from ..text.words import STOP_WORDS, split_words
 from ..types import Hit, Passage, Ranking, StageReport
 from .bm25 import Stemmer
-from .passages import MAX_SENTENCE_CHARACTERS
+from .passages import HEADING_SEPARATOR, MAX_SENTENCE_CHARACTERS
 from .results import RetrievedSentence
 from .retrieval import HasPassages, Retriever, standard_scores
-from .title_context import add_title_context, title_path
 
 __all__ = [
     "LOG_ODDS_BLEND",
     "RankedSentences",
+    "SentenceInContext",
+    "TitledSentence",
+    "add_title_context",
     "in_document_order",
     "most_promising",
     "passage_key",
     "rank_sentences",
     "sentence_key",
     "standard_by_score",
+    "title_path",
     "whole_passage",
 ]
 
@@ -47,6 +53,9 @@ _TYPICAL_RETRIEVAL = 1.25  # standard score of a best answer, which leaves its p
 _FITTED_LIST = 100  # retrieved sentences when the probabilities of passages were fitted
 _FIRST_STAGE_WEIGHT = 0.5  # of the first stage beside retrieval, in the choice of sentences
 _UNFITTED = AnswerCalibration(retrieval=LOG_ODDS_BLEND, bias=-LOG_ODDS_BLEND * _TYPICAL_RETRIEVAL)
+_MAX_TITLE_CHARACTERS = 200
+_FILE_SUFFIX = re.compile(r"(?<=\w)\.[A-Za-z]{2,5}$")
+_FILE_NAME_SEPARATORS = re.compile(r"[_-]+")
 
 
 class RankedSentences(NamedTuple):
@@ -404,3 +413,90 @@ def _repetition_check(question: str) -> Callable[[str], bool]:
     stem = Stemmer().stem
     known = {stem(word) for word in split_words(question)}
     return lambda sentence: known.issuperset(stem(word) for word in split_words(sentence))
+
+
+class TitledSentence(Protocol):
+    """A sentence, the title of its document, the headings above it, and the lead-in of its list."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def heading(self) -> str: ...
+
+    @property
+    def headings(self) -> Sequence[str]: ...
+
+    @property
+    def lead_in(self) -> str: ...
+
+
+class SentenceInContext(NamedTuple):
+    """A sentence with its context in front: `text[sentence_start:]` is the sentence."""
+
+    text: str
+    sentence_start: int
+
+
+def add_title_context(
+    question: str, sentences: Sequence[TitledSentence]
+) -> list[SentenceInContext]:
+    """
+    Each sentence, at most 4,000 characters of it, with the titles and headings it needs.
+
+    Under a title or heading, a sentence need not name its subject: "MIT." is enough below
+    "License". What contains words of the question that the sentence and the nearer headings lack
+    is put in front of the sentence (research/decisions/corpus-store.md has the figures).
+    """
+    stem = Stemmer().stem
+
+    def terms(text: str) -> frozenset[str]:
+        return frozenset(stem(word) for word in split_words(text) if word not in STOP_WORDS)
+
+    question_terms = terms(question)
+    # Cached, because most sentences share their title and heading with others.
+    shared_terms = cache(lambda title: question_terms & terms(title))
+    contexts = []
+    for sentence in sentences:
+        text = sentence.text[:MAX_SENTENCE_CHARACTERS]
+        titles = [title for title in _titles(sentence) if shared_terms(title)]
+        needed = []
+        if titles:
+            known = terms(text)
+            for title in titles:
+                if not shared_terms(title) <= known:
+                    needed.append(title)
+                    known |= shared_terms(title)
+        context = f"{' · '.join(reversed(needed)).removesuffix(':')}: " if needed else ""
+        contexts.append(SentenceInContext(context + text, len(context)))
+    return contexts
+
+
+def title_path(sentence: TitledSentence) -> str:
+    """
+    The title and the headings above a sentence, from the highest to the nearest.
+
+    The highest are left out of a path of more than 200 characters.
+    """
+    titles = _readable_title(sentence.title), *sentence.headings[:-1], sentence.heading
+    parts = list(dict.fromkeys(title for title in titles if title))
+    while len(parts) > 1 and len(HEADING_SEPARATOR.join(parts)) > _MAX_TITLE_CHARACTERS:
+        del parts[0]
+    return HEADING_SEPARATOR.join(parts)[:_MAX_TITLE_CHARACTERS]
+
+
+def _titles(sentence: TitledSentence) -> Iterable[str]:
+    """The lead-in, the headings from the nearest to the highest, and the title; each once."""
+    above = reversed(sentence.headings[:-1])
+    titles = sentence.lead_in, sentence.heading, *above, _readable_title(sentence.title)
+    return dict.fromkeys(title[:_MAX_TITLE_CHARACTERS] for title in titles if title)
+
+
+def _readable_title(title: str) -> str:
+    """Turn a file name into words: `travel-policy.txt` into `travel policy`."""
+    if " " in title:
+        return title
+    return _FILE_NAME_SEPARATORS.sub(" ", _FILE_SUFFIX.sub("", title))

@@ -23,7 +23,6 @@ from typing import Any
 
 from ..errors import CorpusError
 from ..text.readers.sentence_blocks import SentenceBlocks, unpack_block
-from .checksums import block_checksum, document_checksum, row_checksum
 from .document_store import (
     RECORD_COLUMNS,
     SELECT_SENTENCES,
@@ -38,8 +37,11 @@ from .schema import (
     DocumentRecord,
     RowRecord,
     SentenceRecord,
+    block_checksum,
+    document_checksum,
     is_current,
     migrate,
+    row_checksum,
 )
 from .storage_errors import store_errors
 

@@ -1,25 +1,40 @@
 """
-How well many texts match a question: BM25 and the soft match of word vectors, computed together.
+How well many texts match a question: BM25, the soft match of word vectors, and sums of vectors.
 
 All texts are split at once and every distinct word is looked up once. The rest is arithmetic on
 arrays, which makes a thousand sentences as cheap as a hundred in a loop.
+
+The sums are of word vectors that were trained so that the sentence that answers a question is
+nearer to it than others (`python -m research.recipes.sentence_vectors`), the length of a word's
+vector being its weight. Nothing of them is stored in the index: they are computed for the few
+hundred sentences that the search finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.word_vectors import WordVectors
 from ..text.words import TEXT_SEPARATOR, identifier_words_flat, split_words_flat
 from .bm25 import bm25_of_counts
 from .question_terms import QuestionTerms
 from .similar_words import SimilarWords
 
-__all__ = ["SplitTexts", "TextMatches", "match_texts"]
+__all__ = [
+    "SentenceVectors",
+    "SplitTexts",
+    "TextMatches",
+    "cosines",
+    "load_sentence_vectors",
+    "match_texts",
+]
 
 
 @dataclass(frozen=True)
@@ -152,3 +167,34 @@ def _best_cosines(
         for number, own in enumerate(cosines):
             best[filled, number] = np.maximum.reduceat(own[split.tokens], starts)
     return best
+
+
+@cache
+def load_sentence_vectors() -> SentenceVectors:
+    """The vectors that ship with askline, loaded once per process."""
+    path = files("askline.models") / "shipped" / "sentence_vectors.safetensors"
+    return SentenceVectors(WordVectors.load(str(path)))
+
+
+class SentenceVectors:
+    """Sums of word vectors. Words without a vector count nothing."""
+
+    def __init__(self, table: WordVectors) -> None:
+        self._table = table
+
+    def sums(self, texts: SplitTexts) -> NDArray[np.float32]:
+        """The vector of each text, (texts, dimensions)."""
+        found = np.zeros((len(texts.lengths), self._table.dimensions), np.float32)
+        filled = np.flatnonzero(texts.lengths)
+        if len(filled):
+            used, tokens = np.unique(texts.tokens, return_inverse=True)
+            vectors = self._table.of([texts.words[at] for at in used.tolist()])
+            starts = (np.cumsum(texts.lengths) - texts.lengths)[filled]
+            found[filled] = np.add.reduceat(vectors[tokens], starts, axis=0)
+        return found
+
+
+def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float64]:
+    """The cosine of each row with a vector; 0 for a row or a vector of zeros."""
+    lengths = np.linalg.norm(vectors, axis=1) * np.linalg.norm(vector)
+    return np.asarray(vectors @ vector / np.maximum(lengths, 1e-9), np.float64)

@@ -1,5 +1,5 @@
 """
-Labelled question sets: one reader per format, all of them return a `QuestionSet`.
+Labelled question sets: a reader per format, all of them return a `QuestionSet`.
 
 `load_dataset("wikiqa:test")` finds a dataset by name; the readers take the path of a file. If a
 file has problems, one `DataError` reports every bad row, and nothing of the file is returned. The
@@ -13,10 +13,17 @@ from typing import TYPE_CHECKING
 from ..lazy_imports import lazy_imports
 
 if TYPE_CHECKING:
-    from .datasets import dataset_names, load_dataset, load_paragraphs
+    from .datasets import (
+        DatasetStatistics,
+        compute_statistics,
+        dataset_names,
+        load_dataset,
+        load_paragraphs,
+        read_selqa,
+        read_wikiqa,
+    )
     from .jsonl_questions import read_jsonl, read_pairs, write_jsonl
     from .natural_questions import read_asnq, read_natural_questions
-    from .selqa import read_selqa
     from .squad import (
         AnswerSpan,
         Paragraph,
@@ -27,16 +34,18 @@ if TYPE_CHECKING:
         read_squad,
         to_question_set,
     )
-    from .statistics import DatasetStatistics, compute_statistics
     from .transforms import filter_questions, pad
     from .trecqa import read_trecqa, read_trecqa_all
-    from .wikiqa import read_wikiqa
 
 _MODULES = {
     "datasets": (
+        "DatasetStatistics",
+        "compute_statistics",
         "dataset_names",
         "load_dataset",
         "load_paragraphs",
+        "read_selqa",
+        "read_wikiqa",
     ),
     "jsonl_questions": (
         "read_jsonl",
@@ -47,7 +56,6 @@ _MODULES = {
         "read_asnq",
         "read_natural_questions",
     ),
-    "selqa": ("read_selqa",),
     "squad": (
         "AnswerSpan",
         "Paragraph",
@@ -58,10 +66,6 @@ _MODULES = {
         "read_squad",
         "to_question_set",
     ),
-    "statistics": (
-        "DatasetStatistics",
-        "compute_statistics",
-    ),
     "transforms": (
         "filter_questions",
         "pad",
@@ -70,7 +74,6 @@ _MODULES = {
         "read_trecqa",
         "read_trecqa_all",
     ),
-    "wikiqa": ("read_wikiqa",),
 }
 
 __all__ = [

@@ -1,39 +1,52 @@
 """
-Datasets by name: `NAME:SPLIT`, as on the command line and in result tables.
+Datasets by name: `NAME:SPLIT`, as on the command line and in result tables; licenses and counts.
 
 Files are read from one data folder with a subfolder per dataset. Each file may be gzipped or not,
-whatever its name in the list below.
+whatever its name in the list below. SelQA and WikiQA, whose formats are small, are read here, the
+others by a module each.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
 from ..errors import InputError, UnknownNameError
-from ..types import QuestionSet
-from .data_files import RowError, UniqueIds
+from ..text.words import split_words
+from ..types import Candidate, Question, QuestionSet
+from .data_files import (
+    DataFile,
+    JsonObject,
+    RowError,
+    UniqueIds,
+    check_text,
+    get_list,
+    get_text,
+    get_texts,
+    json_type,
+)
 from .jsonl_questions import read_jsonl, read_pairs
 from .natural_questions import read_asnq, read_natural_questions
-from .selqa import read_selqa
 from .squad import Paragraph, hold_out, read_paragraphs, read_squad, to_question_set
 from .transforms import filter_questions
 from .trecqa import read_trecqa, read_trecqa_all
-from .wikiqa import read_wikiqa
 
 __all__ = [
     "DATA_VARIABLE",
+    "DatasetStatistics",
+    "compute_statistics",
+    "data_license",
     "dataset_names",
     "load_dataset",
     "load_paragraphs",
+    "read_selqa",
+    "read_wikiqa",
 ]
-
-
-class _Reader(Protocol):
-    def __call__(self, path: Path, /, *, name: str) -> QuestionSet: ...
 
 
 DATA_VARIABLE = "ASKLINE_DATA"
@@ -71,19 +84,17 @@ _FILES: dict[str, dict[str, tuple[str, ...]]] = {
 _HELD_OUT_SPLIT = frozenset({"piaf", "squadshifts"})
 """Published without splits: `hold_out` splits each file into `train` and `dev`."""
 
-_READERS: dict[str, _Reader] = {
-    "asnq": read_asnq,
-    "fquad": read_squad,
-    "nq": read_natural_questions,
-    "piaf": read_squad,
-    "selqa": read_selqa,
-    "squad-pairs": read_pairs,
-    "squad1": read_squad,
-    "squad2": read_squad,
-    "squadshifts": read_squad,
-    "wikiqa": read_wikiqa,
+_LICENSES = {
+    "wikiqa": "Microsoft Research Data License: for research, not for shipping",
+    "trecqa": "none stated (newswire): for measuring only",
+    "squadshifts": "CC BY 4.0",
+    "squad1": "CC BY-SA 4.0",
+    "squad2": "CC BY-SA 4.0",
+    "squad-pairs": "CC BY-SA 4.0",
+    "selqa": "Apache-2.0",
+    "piaf": "open license (Etalab)",
+    "fquad": "CC BY-NC-SA 3.0: for measuring only",
 }
-"""The reader of each dataset, except TrecQA, which has two formats and takes a seed."""
 
 
 def dataset_names() -> tuple[str, ...]:
@@ -147,6 +158,11 @@ def load_paragraphs(name: str, *, root: str | PathLike[str] | None = None) -> tu
     return tuple(paragraph for part in parts for paragraph in part.paragraphs)
 
 
+def data_license(name: str, *, default: str = "see the data") -> str:
+    """The license of a dataset, given as NAME or NAME:SPLIT."""
+    return _LICENSES.get(name.partition(":")[0], default)
+
+
 def _default_split(dataset: str) -> str:
     splits = list(_FILES[dataset])
     return "train" if "train" in splits else splits[0]
@@ -203,3 +219,197 @@ def _join(name: str, parts: Sequence[QuestionSet]) -> QuestionSet:
         except RowError as error:
             raise InputError(f"The files of {name} cannot be joined. {error}") from error
     return QuestionSet(name, tuple(questions))
+
+
+def read_selqa(
+    path: str | PathLike[str], *, name: str | None = None, keep_empty: bool = True
+) -> QuestionSet:
+    """
+    Read SelQA: a JSON list of questions with candidates and the indexes of the answers.
+
+    Candidates keep the order of their section; ids are `Q` and the position from 1.
+
+    The published files have empty candidates (42 of 9,419 in dev), all of them negatives. They are
+    counted in the published figures, so they are kept unless `keep_empty` is false. An empty
+    candidate that is labelled as an answer is a problem.
+    """
+    file = DataFile(path)
+    document = file.document()
+    if not isinstance(document, list):
+        file.fail(0, f"Expected a JSON list of questions, got {json_type(document)}.")
+    questions = file.parse_items(document, "", partial(_selqa_question, keep_empty=keep_empty))
+    return file.question_set(name, questions)
+
+
+def _selqa_question(record: JsonObject, _: str, position: int, *, keep_empty: bool) -> Question:
+    question_id = f"Q{position + 1}"
+    sentences = get_texts(record, "candidates", blank=True)
+    answers = _selqa_answers(record, sentences)
+    candidates = tuple(
+        Candidate(f"{question_id}-{index}", sentence, index in answers)
+        for index, sentence in enumerate(sentences)
+        if keep_empty or sentence.strip()
+    )
+    return Question(question_id, get_text(record, "question"), candidates)
+
+
+def _selqa_answers(record: JsonObject, sentences: list[str]) -> set[int]:
+    answers: set[int] = set()
+    for value in get_list(record, "answers"):
+        if not isinstance(value, int) or not 0 <= value < len(sentences):
+            raise RowError(
+                f"'answers' must be indexes from 0 to {len(sentences) - 1}, got {value!r:.40}."
+            )
+        if not sentences[value].strip():
+            raise RowError(f"'candidates'[{value}] is an answer but empty. Fill it in.")
+        answers.add(value)
+    return answers
+
+
+_WIKIQA_COLUMNS = ("QuestionID", "Question", "SentenceID", "Sentence", "Label")
+
+
+def read_wikiqa(path: str | PathLike[str], *, name: str | None = None) -> QuestionSet:
+    """
+    Read WikiQA's official TSV, with a header and a row per sentence. Quotation marks are text.
+
+    Columns are found by name, so their order and additional columns do not matter. The rows of a
+    question need not be adjacent; questions are in the order of their first rows.
+    """
+    file = DataFile(path)
+    drafts: dict[str, tuple[str, list[Candidate]]] = {}
+    unique = UniqueIds("sentence")
+    for line, (question_id, question, sentence_id, sentence, label) in _wikiqa_rows(file):
+        try:
+            if label not in ("0", "1"):
+                raise RowError(f"Label must be 0 or 1, got {label!r:.40}.")
+            candidate = Candidate(sentence_id, check_text(sentence, "Sentence"), label == "1")
+            text, candidates = drafts.setdefault(
+                check_text(question_id, "QuestionID"), (check_text(question, "Question"), [])
+            )
+            if text != question:
+                raise RowError(
+                    f"{question_id} has a different question text in an earlier row. Correct it."
+                )
+            unique.add(f"{question_id} {check_text(sentence_id, 'SentenceID')}", f"line {line}")
+            candidates.append(candidate)
+        except RowError as error:
+            file.add_problem(line, str(error))
+    questions = [Question(key, text, tuple(rows)) for key, (text, rows) in drafts.items()]
+    return file.question_set(name, questions)
+
+
+def _wikiqa_rows(file: DataFile) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Line number and the five columns of every row with as many fields as the header."""
+    lines = file.lines()
+    line, header = next(lines, (0, ""))
+    if line != 1:  # an empty file, or a first line that could not be decoded
+        return
+    columns = header.split("\t")
+    missing = [column for column in _WIKIQA_COLUMNS if column not in columns]
+    if missing:
+        file.add_problem(
+            1, f"No column {', '.join(missing)}. Expected {', '.join(_WIKIQA_COLUMNS)}."
+        )
+        return
+    indexes = [columns.index(column) for column in _WIKIQA_COLUMNS]
+    for line, text in lines:
+        fields = text.split("\t")
+        if len(fields) == len(columns):
+            yield line, tuple(fields[index] for index in indexes)
+        elif text:
+            file.add_problem(
+                line,
+                f"Expected {len(columns)} tab-separated columns, got {len(fields)}. "
+                "Correct or remove the row.",
+            )
+
+
+class _Reader(Protocol):
+    def __call__(self, path: Path, /, *, name: str) -> QuestionSet: ...
+
+
+_READERS: dict[str, _Reader] = {
+    "asnq": read_asnq,
+    "fquad": read_squad,
+    "nq": read_natural_questions,
+    "piaf": read_squad,
+    "selqa": read_selqa,
+    "squad-pairs": read_pairs,
+    "squad1": read_squad,
+    "squad2": read_squad,
+    "squadshifts": read_squad,
+    "wikiqa": read_wikiqa,
+}
+"""The reader of each dataset, except TrecQA, which has two formats and takes a seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStatistics:
+    """
+    Counts over all questions of a set, as in the papers' tables; averages of an empty set are 0.
+
+    The Cascade Transformer's table counts only questions with an answer: filter first.
+    """
+
+    name: str
+    questions: int
+    candidates: int
+    """With repetitions."""
+    answerable: int
+    """Questions with at least one answer."""
+    both: int
+    """Questions with at least one answer and at least one negative."""
+    positives: int
+    """Candidates that are answers."""
+    question_words: float
+    """Average length of a question in words (`askline.text.words`)."""
+    candidate_words: float
+    """Average length of a candidate in words, with repetitions."""
+
+    @property
+    def percent_answerable(self) -> float:
+        """The share of answerable questions, from 0 to 100."""
+        return 100 * _ratio(self.answerable, self.questions)
+
+    @property
+    def candidates_per_question(self) -> float:
+        """Average length of a candidate list."""
+        return _ratio(self.candidates, self.questions)
+
+    @property
+    def positives_per_question(self) -> float:
+        """Average number of answers in a candidate list."""
+        return _ratio(self.positives, self.questions)
+
+
+def compute_statistics(question_set: QuestionSet) -> DatasetStatistics:
+    """One pass over the set; a text that several questions share is tokenized once."""
+    lengths: dict[str, int] = {}
+    question_words = candidate_words = positives = answerable = both = 0
+    for question in question_set:
+        question_words += len(split_words(question.text))
+        answers = 0
+        for candidate in question.candidates:
+            length = lengths.get(candidate.text)
+            if length is None:
+                length = lengths[candidate.text] = len(split_words(candidate.text))
+            candidate_words += length
+            answers += candidate.is_answer
+        positives += answers
+        answerable += answers > 0
+        both += 0 < answers < len(question.candidates)
+    return DatasetStatistics(
+        name=question_set.name,
+        questions=len(question_set),
+        candidates=question_set.candidate_count,
+        answerable=answerable,
+        both=both,
+        positives=positives,
+        question_words=_ratio(question_words, len(question_set)),
+        candidate_words=_ratio(candidate_words, question_set.candidate_count),
+    )
+
+
+def _ratio(part: float, whole: int) -> float:
+    return part / whole if whole else 0.0

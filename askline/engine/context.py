@@ -23,13 +23,11 @@ from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
 from .adapter import merged_layers
-from .batches import equal_length_batches
 from .layerwise import NO_STATES, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
-from .sequences import Windows
+from .sequences import TokenSpan, Windows, best_span
 from .sessions import SessionCache
-from .spans import TokenSpan, best_span
-from .threads import WorkerThreads
+from .threads import WorkerThreads, equal_length_batches
 from .tokenizer import WordPiece
 
 __all__ = ["ContextEncoder", "ContextRun"]

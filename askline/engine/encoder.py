@@ -26,15 +26,13 @@ from ..models.folder import ModelFolder
 from ..models.mapped_tensors import release_pages
 from ..types import Passage, Span
 from . import graphs
-from .batches import equal_length_batches
 from .context import ContextEncoder
 from .graph_cache import GraphCache
 from .layerwise import NO_STATES, LayerwiseEncoder, LayerwiseRun, PassageRun, StateCache
 from .numpy_ops import FloatArray, IntArray
-from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences
+from .sequences import READER_MAX_SEQUENCE_LENGTH, TokenSequences, TokenSpan, best_span
 from .sessions import SessionCache
-from .spans import TokenSpan, best_span
-from .threads import WorkerThreads
+from .threads import WorkerThreads, equal_length_batches
 from .tokenizer import WordPiece
 
 __all__ = [

@@ -1,5 +1,5 @@
 """
-Token sequences: pairs of a question and a candidate, passages as windows, and their batches.
+Token sequences: pairs of a question and a candidate, passages as windows, and spans of tokens.
 
 A pair becomes `[CLS] question [SEP] candidate [SEP]`. A candidate that does not fit into the
 maximum sequence length becomes several overlapping sequences; it is never truncated. A candidate of
@@ -11,6 +11,8 @@ front of each sentence. A passage that does not fit into one window becomes seve
 sentence with each neighbor. A sentence that does not fit alone becomes several overlapping pieces,
 each in a window of its own. Nothing of a sentence is left out, except of one that is longer than
 `MAX_CANDIDATE_TOKENS`.
+
+The span reader's start and end logits for a sequence become the most probable answer span.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from itertools import count
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..models.cascade_config import ContextConfig
 from ..types import Passage
@@ -33,7 +36,9 @@ __all__ = [
     "READER_MAX_SEQUENCE_LENGTH",
     "Piece",
     "TokenSequences",
+    "TokenSpan",
     "Windows",
+    "best_span",
     "best_windows",
     "window_starts",
 ]
@@ -325,3 +330,41 @@ def _pieces(
         starts = best_windows(question_ids, ids, starts, length, most)
     for start in starts:
         yield [(number, start, start + length)]
+
+
+_MAX_SPAN_TOKENS = 30  # 99.9 % of SQuAD's answers are shorter
+
+
+class TokenSpan(NamedTuple):
+    """The first and last token of a span, and the log probabilities as in `askline.types.Span`."""
+
+    start: int
+    end: int
+    score: float
+    no_answer: float
+
+    def shifted(self, by: int) -> TokenSpan:
+        """The same span, with tokens counted from another one."""
+        return self._replace(start=self.start + by, end=self.end + by)
+
+
+def best_span(logits: NDArray[np.float32], begin: int) -> TokenSpan | None:
+    """
+    The most probable span of a candidate whose tokens go from `begin` to the last but one.
+
+    `logits` is (tokens, 2): start and end. The first token means "no answer here". Only it and the
+    candidate's tokens share the probability. None if the candidate has no tokens.
+    """
+    allowed = np.concatenate([logits[:1], logits[begin:-1]]).astype(np.float64)
+    count = len(allowed) - 1
+    if count < 1:
+        return None
+    log_probabilities = allowed - np.logaddexp.reduce(allowed, axis=0)
+    starts, ends = log_probabilities[1:, 0], log_probabilities[1:, 1]
+    scores = starts[:, None] + ends[None, :]  # (first, last)
+    place = np.arange(count)
+    length = place[None, :] - place[:, None]
+    scores[(length < 0) | (length >= _MAX_SPAN_TOKENS)] = -np.inf
+    first, last = divmod(int(scores.argmax()), count)
+    no_answer = float(log_probabilities[0].sum())
+    return TokenSpan(begin + first, begin + last, float(scores[first, last]), no_answer)

@@ -1,4 +1,8 @@
-"""The number of CPU threads, and the worker threads that run batches side by side."""
+"""
+The number of CPU threads, the batches for them, and worker threads that run batches side by side.
+
+All sequences of a batch have the same length, so that nothing is padded.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,15 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-__all__ = [
-    "WorkerThreads",
-    "available_cores",
-]
+if TYPE_CHECKING:
+    from .numpy_ops import IntArray
 
+__all__ = ["WorkerThreads", "available_cores", "equal_length_batches"]
+
+_MAX_BATCH_TOKENS = 384  # larger batches are no faster, and a deadline waits for one batch
+_MIN_BATCH_TOKENS = 64  # in smaller batches the overhead of starting a batch begins to count
 _Batch = TypeVar("_Batch")
 
 
@@ -70,6 +76,33 @@ class WorkerThreads:
             for future in futures:
                 if not future.cancel():  # a helper that has not started yet is not waited for
                     future.result()
+
+
+def equal_length_batches(
+    sequences: IntArray, lengths: IntArray, levels: IntArray, *, threads: int
+) -> list[IntArray]:
+    """
+    Split sequences into batches of equal length and equal level, enough for all threads.
+
+    The longest sequences come first: the last batches are then short, and all threads finish at
+    about the same time.
+    """
+    import numpy as np  # the web process, which needs the number of cores, does not load it
+
+    if not len(sequences):
+        return []
+    budget = max(_MIN_BATCH_TOKENS, min(_MAX_BATCH_TOKENS, int(lengths.sum()) // (2 * threads)))
+    groups = dict[tuple[int, int], list[int]]()  # in lists of Python: most of them are short
+    for sequence, length, level in zip(
+        sequences.tolist(), lengths.tolist(), levels.tolist(), strict=True
+    ):
+        groups.setdefault((-length, level), []).append(sequence)
+    batches: list[IntArray] = []
+    for (length, _), group in sorted(groups.items()):
+        parts = -(-len(group) // max(1, budget // -length))
+        members = np.array(group, np.int64)
+        batches += np.array_split(members, parts) if parts > 1 else [members]
+    return batches
 
 
 def available_cores() -> int:

@@ -9,7 +9,7 @@ Everything is checked when it is read, and pickles are never read.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from os import PathLike
@@ -29,6 +29,7 @@ from .word_vectors import SHIPPED, WordVectors
 
 __all__ = [
     "SHIPPED_LANGUAGES",
+    "ModelCard",
     "ModelFolder",
     "check_shapes",
     "pickle_hint",
@@ -160,6 +161,38 @@ def write_folder(
     text = json.dumps(entries, indent=2, ensure_ascii=False) + "\n"
     _write_file(folder / _CONFIG, text.encode())
     return folder
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What the README.md of a model folder says, in order."""
+
+    title: str
+    facts: Sequence[str] = ()
+    """List items; an indented one belongs to the item before."""
+    text: str = ""
+    command: str = ""
+    """The command that trains the same weights again."""
+    table: Sequence[Sequence[str]] = ()
+    """Measures; the first row is the header."""
+
+    def to_markdown(self) -> str:
+        """The card as Markdown."""
+        lines = [f"# {self.title}", "", *map(_card_item, self.facts), ""]
+        if self.text:
+            lines += [self.text, ""]
+        if self.command:
+            lines += ["```", self.command, "```", ""]
+        if self.table:
+            header, *rows = self.table
+            every = [header, ["---"] * len(header), *rows]
+            lines += [*(f"| {' | '.join(row)} |" for row in every), ""]
+        return "\n".join(lines)
+
+
+def _card_item(fact: str) -> str:
+    indent = len(fact) - len(fact.lstrip())
+    return f"{' ' * indent}- {fact.lstrip()}"
 
 
 def pickle_hint(folder: Path) -> str:

@@ -28,15 +28,13 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from ..engine.batches import equal_length_batches
 from ..engine.numpy_ops import IntArray
 from ..engine.quantization import int4_shapes, quantize_rows
-from ..engine.threads import WorkerThreads
+from ..engine.threads import WorkerThreads, equal_length_batches
 from ..errors import ModelError
 from ..models.encoder_config import EncoderConfig, check_encoder_tensors, dense_shapes
 from ..models.folder import ModelFolder, shipped_model_folder, write_folder
-from .extraction import Decoding, decode_spans
-from .phrase_encoder import KeyValueCache, PhraseEncoder, PhraseHeads
+from .phrase_encoder import Decoding, KeyValueCache, PhraseEncoder, PhraseHeads, decode_spans
 from .tokenization import (
     MAX_PHRASE_TOKENS,
     TokenWindow,

@@ -13,7 +13,6 @@ from ..lazy_imports import lazy_imports
 if TYPE_CHECKING:
     from .base import Cut, FunctionRanker, Pipeline, Ranker, WithDeadline
     from .cascade import Cascade
-    from .compare_aggregate import CompareAggregate
     from .cosinet import Cosinet
     from .lexical import (
         BM25,
@@ -25,13 +24,12 @@ if TYPE_CHECKING:
         WordOverlap,
         WordOverlapThenOrder,
     )
-    from .relational_cnn import RelationalCNN
+    from .paper_networks import CompareAggregate, RelationalCNN
     from .requests import sort_by_score
 
 _MODULES = {
     "base": ("Cut", "FunctionRanker", "Pipeline", "Ranker", "WithDeadline"),
     "cascade": ("Cascade",),
-    "compare_aggregate": ("CompareAggregate",),
     "cosinet": ("Cosinet",),
     "lexical": (
         "BM25",
@@ -43,7 +41,7 @@ _MODULES = {
         "WordOverlap",
         "WordOverlapThenOrder",
     ),
-    "relational_cnn": ("RelationalCNN",),
+    "paper_networks": ("CompareAggregate", "RelationalCNN"),
     "requests": ("sort_by_score",),
 }
 

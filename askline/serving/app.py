@@ -16,11 +16,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .. import __version__
-from .access_log import AccessLogMiddleware
 from .auth import AuthMiddleware
 from .http_errors import InternalError, ServiceError, ShuttingDownError, error_response
 from .limits import BodyLimitMiddleware
-from .metrics import Metrics
+from .monitoring import AccessLogMiddleware, Metrics
 from .routes import ROUTERS
 from .service import Service, WriteQueue
 from .settings import Settings

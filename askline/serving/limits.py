@@ -2,7 +2,7 @@
 The limits of one request: type, size and time of the body, number of entries, deadline header.
 
 The number of tokens is checked in the worker (`job_handler`), the length of the queue and the time
-of a job in `worker_pool`, connections and headers in `connections`.
+of a job in `worker_pool`, connections and headers in `server`.
 """
 
 from __future__ import annotations

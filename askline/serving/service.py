@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from .access_log import add_log_fields
 from .http_errors import (
     ClientDisconnectedError,
     NoWorkerFreeError,
@@ -22,7 +21,7 @@ from .http_errors import (
 )
 from .limits import effective_deadline_ms
 from .messages import Job
-from .metrics import Metrics
+from .monitoring import Metrics, add_log_fields
 from .settings import Settings
 from .worker_pool import CompletedJob, WorkerPool
 

@@ -51,7 +51,7 @@ from .messages import (
     encode,
     receive_message,
 )
-from .metrics import Metrics
+from .monitoring import Metrics
 from .settings import Settings
 
 __all__ = ["CompletedJob", "WorkerPool"]

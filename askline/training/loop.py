@@ -25,8 +25,7 @@ from torch import Tensor, nn
 
 from ..errors import InputError
 from .checkpoint import Checkpoint, Epoch
-from .distributed import Distributed
-from .optimizer import Optimizer, slanted_triangular
+from .optimizer import Distributed, Optimizer, slanted_triangular
 
 __all__ = [
     "SeededOnceTask",

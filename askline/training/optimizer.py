@@ -1,18 +1,21 @@
 """
-Optimizers and the learning-rate schedule.
+Optimizers, the learning-rate schedule, and steps that several processes or threads share.
 
 `AdamW` accumulates gradients over the parts of a step, one after the other. `ThreadedAdam` computes
 the gradients of two parts on two CPU threads, for networks whose operations are too small for torch
-to run one of them on several threads.
+to run one of them on several threads. `Distributed` sums the gradients of several processes with
+one GPU each, which Accelerate starts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -21,12 +24,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
-from .distributed import Distributed
+from ..errors import require_extra
 
 __all__ = [
     "Adam",
     "AdamW",
     "CpuThreads",
+    "Distributed",
     "Optimizer",
     "ParameterGroup",
     "ThreadedAdam",
@@ -271,3 +275,53 @@ def split_in_halves(rows: NDArray[np.int64], work: NDArray[np.int64]) -> list[ND
         parts[lighter].append(row)
         done[lighter] += 1 + int(work[row])
     return [np.array(part) for part in parts]
+
+
+def _unchanged(tensor: Tensor) -> Tensor:
+    return tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Distributed:
+    """
+    One process of several. They start with the same weights, divide each step and sum gradients.
+
+    Every process then takes the same optimizer step, so the weights stay equal and are never sent.
+    """
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device | None = None
+    """The device of this process; None leaves the choice to the caller."""
+    sum: Callable[[Tensor], Tensor] = _unchanged
+    """Sums a tensor over all processes."""
+
+    @classmethod
+    def from_environment(cls) -> Distributed:
+        """The processes that `accelerate launch` or torchrun started; else a single process."""
+        if "WORLD_SIZE" not in os.environ:
+            return cls()
+        library = require_extra("accelerate", purpose="Training on several GPUs", extra="train")
+        worker = library.Accelerator()
+        total = partial(worker.reduce, reduction="sum")
+        return cls(worker.process_index, worker.num_processes, worker.device, total)
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process writes files and prints."""
+        return self.rank == 0
+
+    def own_share(self, batch: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The part of a batch that this process computes."""
+        return batch[self.rank :: self.size]
+
+    def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
+        """Sum in one message. A process without a part of the step contributes zeros."""
+        if self.size == 1:
+            return
+        trained = [p for p in parameters if p.requires_grad]
+        own = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+        flat = self.sum(torch.cat([gradient.flatten() for gradient in own]))
+        parts = torch.split(flat, [p.numel() for p in trained])
+        for parameter, part in zip(trained, parts, strict=True):
+            parameter.grad = part.view_as(parameter)

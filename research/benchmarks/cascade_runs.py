@@ -39,6 +39,7 @@ from askline.evaluation import Run, make_qrels, score_phrases, score_run
 from askline.models.cascade_config import Adapter
 from askline.models.huggingface import CascadeCheckpoint
 from askline.rankers.requests import sort_by_score
+from askline.training.cascade.adapter_networks import AdapterReader
 from askline.training.cascade.cascade_examples import load_transfer_sets
 from askline.training.cascade.cascade_network import (
     CascadeDevSet,
@@ -55,7 +56,6 @@ from askline.training.cascade.cascade_training import (
     anchored,
     train_cascade,
 )
-from askline.training.cascade.reader_network import AdapterReader
 from askline.training.cascade.reader_training import (
     ReaderRecipe,
     WordPieceTokenizer,

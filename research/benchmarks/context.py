@@ -39,13 +39,13 @@ from askline.models.cascade_config import CascadeConfig
 from askline.models.folder import ModelFolder
 from askline.rankers.base import Ranker
 from askline.rankers.cascade import Cascade, shipped_folder
+from askline.training.cascade.adapter_networks import ContextNetwork, WindowFormat
 from askline.training.cascade.context_examples import (
     ContextExamples,
     PassageQuestion,
     TrainingPassage,
     paragraph_passages,
 )
-from askline.training.cascade.context_network import ContextNetwork, WindowFormat
 from askline.training.cascade.context_training import score_passages
 from askline.training.cascade.question_variants import add_unanswerable
 from askline.types import Passage

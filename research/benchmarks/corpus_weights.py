@@ -23,7 +23,7 @@ from askline import data, load
 from askline.corpus import Corpus, RetrievedSentence, Retriever, answer, sentence_ranking
 from askline.corpus.ask import DEFAULT_BLEND
 from askline.corpus.passages import MAX_SENTENCE_CHARACTERS
-from askline.corpus.title_context import SentenceInContext, add_title_context
+from askline.corpus.sentence_ranking import SentenceInContext, add_title_context
 from askline.evaluation import markdown_table
 from askline.rankers.base import Ranker
 from askline.rankers.registry import DEFAULT_SPEC

@@ -21,7 +21,7 @@ import numpy as np
 import askline
 from askline import data
 from askline.rankers.base import Ranker
-from askline.rankers.compare_aggregate import CompareAggregate
+from askline.rankers.paper_networks import CompareAggregate
 from askline.types import Question, QuestionSet
 
 from . import common

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import get_args
 
 from askline.data.squad import Paragraph, read_paragraphs
-from askline.phrases.extraction import Decoding
+from askline.phrases.phrase_encoder import Decoding
 from askline.phrases.tokenization import load_tokenizer
 from askline.training.loop import TrainingProgress
-from askline.training.phrases.phrase_extractor import SpanEnds
+from askline.training.phrases.phrase_networks import SpanEnds
 from askline.training.phrases.phrase_training import PhraseRecipe
 from askline.training.phrases.phrase_workflow import PhraseRun, build_extractor, candidate_recall
 

@@ -125,7 +125,7 @@ def main() -> None:
     options = parser.parse_args()
     rankers: dict[str, Ranker] = {name: askline.load(name) for name in FIRST}
     if options.ca:
-        from askline.rankers.compare_aggregate import CompareAggregate
+        from askline.rankers.paper_networks import CompareAggregate
 
         rankers["compare-aggregate"] = CompareAggregate.load(options.ca)
     if options.time:

@@ -34,13 +34,14 @@ from askline import Corpus, data, load
 from askline.corpus.results import RetrievedSentence
 from askline.corpus.retrieval import HasPassages
 from askline.corpus.sentence_ranking import (
+    add_title_context,
     most_promising,
     passage_key,
     sentence_key,
     standard_by_score,
+    title_path,
     whole_passage,
 )
-from askline.corpus.title_context import add_title_context, title_path
 from askline.evaluation.calibration import PlattScaling
 from askline.rankers.base import Ranker
 from askline.rankers.cascade import Cascade

@@ -35,19 +35,19 @@ from askline.engine.adapter import float_tensors
 from askline.engine.tokenizer import WordPiece
 from askline.models.cascade_config import CascadeConfig
 from askline.models.folder import ModelFolder
-from askline.training.cascade.context_examples import (
-    ContextExamples,
-    paragraph_passages,
-    read_passages,
-)
-from askline.training.cascade.context_export import write_context
-from askline.training.cascade.context_network import (
+from askline.training.cascade.adapter_networks import (
     ContextNetwork,
     ContextOutput,
     SentenceClassifier,
     WindowBatch,
     WindowFormat,
 )
+from askline.training.cascade.context_examples import (
+    ContextExamples,
+    paragraph_passages,
+    read_passages,
+)
+from askline.training.cascade.context_export import write_context
 from askline.training.cascade.context_training import (
     ContextRecipe,
     measure_context,

@@ -53,8 +53,9 @@ from askline.phrases.tokenization import (
 from askline.training.loop import SeededOnceTask, TrainingRecipe, run_training
 from askline.training.optimizer import AdamW, Optimizer, ParameterGroup
 from askline.training.phrases.phrase_export import add_document_encoder, bert_encoder, layer_inputs
-from askline.training.phrases.phrase_extractor import MASKED, Extractor
-from askline.training.phrases.phrase_network import (
+from askline.training.phrases.phrase_networks import (
+    MASKED,
+    Extractor,
     PhraseNetwork,
     QuestionCodes,
     attend_within_blocks,

@@ -18,7 +18,6 @@ import torch
 from numpy.typing import NDArray
 
 from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
-from askline.engine.spans import Span
 from askline.errors import InputError, ModelError
 from askline.training.cascade.cascade_network import CascadeNetwork, load_cascade
 from askline.training.cascade.span_reading import best_spans, text_windows
@@ -31,6 +30,7 @@ from askline.training.packing import (
     is_bert,
     pack,
 )
+from askline.types import Span
 
 from .frozen_layers import FrozenClassifier, FrozenEmbedding, FrozenLayer, means
 from .packed_states import StateBatch, StateBatches

@@ -57,3 +57,17 @@ def test_eval_writes_a_run_and_qrels(run: Run, questions: Path, tmp_path: Path) 
 def test_eval_names_the_deadline(run: Run, questions: Path) -> None:
     result = run("eval", "wo+rr % 1 >> rr", "--on", str(questions), "--deadline-ms", "5000")
     assert "wo+rr % 1 >> rr within 5000 ms" in result.stdout
+
+
+def test_compare_json_has_the_difference_and_the_wins(run: Run, questions: Path) -> None:
+    result = run("compare", "wo+rr", "rr", "--on", str(questions), "--measures", "MAP", "--json")
+    record = json.loads(result.stdout)
+    assert record["difference"] == pytest.approx(100 / 6)
+    assert (record["wins"], record["ties"], record["losses"]) == (1, 2, 0)
+
+
+def test_compare_prints_a_table_within_80_columns(run: Run, questions: Path) -> None:
+    result = run("compare", "wo+rr", "rr", "--on", str(questions))
+    assert result.exit_code == 0, result.stderr
+    assert all(len(line) <= 80 for line in result.stdout.splitlines())
+    assert "+16.67" in result.stdout

@@ -291,3 +291,51 @@ def test_shards_are_built_asked_and_missed(run: Run, notes: Path) -> None:
 def test_options_of_shards_are_checked(run: Run, notes: Path) -> None:
     for options in (["--shards", "2", "--watch"], ["--processes", "2"], ["--shards", "0"]):
         assert run("index", "notes", *options, "--out", "index").exit_code == 2
+
+
+def test_status_shows_counts_and_unreadable_files(run: Run, notes: Path) -> None:
+    (notes / "image.txt").write_bytes(b"\x89PNG\x00\x01")
+    run("index", "notes", "--out", "index")
+    result = run("status", "index")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["documents   2", "sentences   3"]
+    assert "up to date" in result.stdout
+    assert lines[-4] == "unreadable  1"
+    assert "image.txt: It contains an image and no text." in lines[-3]
+    assert lines[-2:] == ["Not read (1):", "  1  binary data  .txt 1"]
+    record = json.loads(run("status", "index", "--json").stdout)
+    assert (record["documents"], record["searchable"]) == (2, True)
+
+
+def test_status_counts_what_was_not_read(run: Run, notes: Path) -> None:
+    (notes / "a.png").write_bytes(b"\x89PNG")
+    (notes / "b.png").write_bytes(b"\x89PNG")
+    (notes / ".hidden").mkdir()
+    (notes / "empty.md").write_text("")
+    run("index", "notes", "--out", "index")
+    assert run("status", "index").stdout.splitlines()[-4:] == [
+        "Not read (4):",
+        "  2  binary data  .png 2",
+        "  1  no text      .md 1",
+        "  1  hidden       folder 1",
+    ]
+    record = json.loads(run("status", "index", "--json").stdout)
+    assert record["unreadable"] == []
+    assert record["not_read"][0] == {
+        "reason": "binary",
+        "kind": ".png",
+        "count": 2,
+        "example": str(notes / "a.png"),
+    }
+    (notes / "a.png").unlink()
+    (notes / "empty.md").write_text("Now it has text.")
+    run("index", "notes", "--out", "index")
+    assert "1  binary data  .png 1" in run("status", "index").stdout
+    assert "no text" not in run("status", "index").stdout
+
+
+def test_status_of_a_missing_index_is_an_error(run: Run) -> None:
+    result = run("status", "nowhere")
+    assert result.exit_code == 1
+    assert "No index in nowhere." in result.stderr

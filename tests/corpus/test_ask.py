@@ -21,9 +21,9 @@ from askline.corpus import (
     answer,
 )
 from askline.corpus.sentence_ranking import in_document_order
-from askline.engine.spans import Span
 from askline.errors import InputError
 from askline.rankers.base import Ranker
+from askline.types import Span
 
 
 def _found(

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from askline.data import data_files as files
+from askline.data import read_selqa
 from askline.data.data_files import DataFile
 from askline.data.jsonl_questions import read_jsonl
-from askline.data.selqa import read_selqa
 from askline.errors import InputError
 
 from .samples import problems, write

@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 
 import askline.data as data
-from askline.data import dataset_names, load_dataset, load_paragraphs
+from askline.data import (
+    DatasetStatistics,
+    compute_statistics,
+    dataset_names,
+    load_dataset,
+    load_paragraphs,
+    read_selqa,
+    read_wikiqa,
+)
 from askline.errors import DataError, InputError, UnknownNameError
+from askline.types import QuestionSet
 
-from .samples import write, write_json
+from .samples import labels, make_set, problems, write, write_json
 
 QUESTION = '{"question": "Who?", "candidates": ["No.", "Ann."], "labels": [0, 1]}'
 PAIRS = ['{"question": "Who?", "sentence": "Ann."}']
@@ -226,3 +235,163 @@ def test_other_formats_have_no_paragraphs(name: str) -> None:
 def test_load_paragraphs_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="which squad1:train is read from"):
         load_paragraphs("squad1:train", root=tmp_path)
+
+
+SELQA_ROW = {"question": "Who?", "candidates": ["", "Ann.", "Bob."], "answers": [1]}
+
+
+def test_selqa_empty_negatives_are_kept_by_default(tmp_path: Path) -> None:
+    path = write_json(tmp_path / "s.json", [SELQA_ROW, SELQA_ROW])
+    found = read_selqa(path)
+    assert [question.id for question in found] == ["Q1", "Q2"]
+    assert found.questions[0].texts == ["", "Ann.", "Bob."]
+    assert labels(found.questions[0]) == [False, True, False]
+    dropped = read_selqa(path, keep_empty=False).questions[1]
+    assert (dropped.texts, labels(dropped)) == (["Ann.", "Bob."], [True, False])
+    assert [candidate.id for candidate in dropped.candidates] == ["Q2-1", "Q2-2"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"answers": [3]}, "'answers' must be indexes from 0 to 2, got 3."),
+        ({"answers": [-1]}, "'answers' must be indexes from 0 to 2, got -1."),
+        ({"answers": ["1"]}, "'answers' must be indexes from 0 to 2, got '1'."),
+        ({"answers": [0]}, "'candidates'[0] is an answer but empty. Fill it in."),
+        (
+            {"candidates": []},
+            "'candidates' is an empty list. Add an entry, or remove the row.",
+        ),
+        ({"question": ""}, "'question' is empty. Fill it in, or remove it."),
+    ],
+)
+def test_selqa_bad_entry_is_reported_with_its_position(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    path = write_json(tmp_path / "s.json", [SELQA_ROW, SELQA_ROW | changes, 5])
+    assert problems(read_selqa, path) == [
+        (0, f"[1]: {message}"),
+        (0, "[2]: The entry must be a JSON object {…}, got a number."),
+    ]
+
+
+def test_selqa_document_of_another_structure_is_refused(tmp_path: Path) -> None:
+    assert problems(read_selqa, write_json(tmp_path / "s.json", {"data": []})) == [
+        (0, "Expected a JSON list of questions, got an object.")
+    ]
+    [(_, message)] = problems(read_selqa, write_json(tmp_path / "s.json", []))
+    assert message.startswith("The file has no questions.")
+
+
+WIKIQA_HEADER = "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel"
+WIKIQA_FIRST = "Q1\twhat is a loom?\tD1\tLoom\tD1-0\tA loom weaves cloth .\t1"
+WIKIQA_SECOND = 'Q1\twhat is a loom?\tD1\tLoom\tD1-1\tOne says "loom" of it.\t0'
+WIKIQA_OTHER = "Q2\twhat is tin?\tD2\tTin\tD2-0\tTin is a metal.\t0"
+
+
+def test_wikiqa_rows_become_questions_in_order(tmp_path: Path) -> None:
+    found = read_wikiqa(
+        write(tmp_path / "dev.tsv", WIKIQA_HEADER, WIKIQA_FIRST, WIKIQA_OTHER, WIKIQA_SECOND),
+        name="w",
+    )
+    assert found.name == "w"
+    assert [question.id for question in found] == ["Q1", "Q2"]
+    loom = found.questions[0]
+    assert loom.text == "what is a loom?"
+    assert [candidate.id for candidate in loom.candidates] == ["D1-0", "D1-1"]
+    assert loom.texts[1] == 'One says "loom" of it.'
+    assert labels(loom) == [True, False]
+
+
+def test_wikiqa_quotation_marks_do_not_join_rows(tmp_path: Path) -> None:
+    opened = 'Q1\twhat?\tD1\tT\tD1-0\t"An open quotation\t0'
+    found = read_wikiqa(write(tmp_path / "dev.tsv", WIKIQA_HEADER, opened, WIKIQA_OTHER))
+    assert len(found) == 2
+    assert found.questions[0].texts == ['"An open quotation']
+
+
+def test_wikiqa_columns_are_found_by_name(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.tsv",
+        "Label\tSentence\tSentenceID\tQuestion\tQuestionID",
+        "1\tTin is a metal.\tD2-0\twhat is tin?\tQ2",
+    )
+    [question] = read_wikiqa(path)
+    assert (question.id, question.texts, labels(question)) == ("Q2", ["Tin is a metal."], [True])
+
+
+def test_wikiqa_missing_column_is_reported(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tsv", WIKIQA_HEADER.replace("\tSentence\tLabel", ""), WIKIQA_FIRST)
+    [(line, message)] = problems(read_wikiqa, path)
+    assert line == 1
+    assert message.startswith("No column Sentence, Label. Expected QuestionID, Question")
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (
+            WIKIQA_FIRST.rpartition("\t")[0],
+            "Expected 7 tab-separated columns, got 6. Correct or remove the row.",
+        ),
+        (WIKIQA_OTHER[:-1] + "yes", "Label must be 0 or 1, got 'yes'."),
+        (
+            WIKIQA_OTHER.replace("Tin is a metal.", " "),
+            "Sentence is empty. Fill it in, or remove it.",
+        ),
+        (WIKIQA_OTHER.replace("what is tin?", ""), "Question is empty. Fill it in, or remove it."),
+        (WIKIQA_OTHER.replace("Q2", ""), "QuestionID is empty. Fill it in, or remove it."),
+        (WIKIQA_OTHER.replace("D2-0", ""), "SentenceID is empty. Fill it in, or remove it."),
+        (
+            WIKIQA_FIRST,
+            "The sentence id 'Q1 D1-0' is already used by line 2. Give each its own id.",
+        ),
+        (
+            WIKIQA_FIRST.replace("loom?", "shuttle?"),
+            "Q1 has a different question text in an earlier row. Correct it.",
+        ),
+    ],
+    ids=["columns", "label", "sentence", "question", "id", "sentence-id", "twice", "two-texts"],
+)
+def test_wikiqa_bad_row_is_reported(tmp_path: Path, bad: str, message: str) -> None:
+    path = write(tmp_path / "x.tsv", WIKIQA_HEADER, WIKIQA_FIRST, WIKIQA_SECOND, bad)
+    assert problems(read_wikiqa, path) == [(4, message)]
+
+
+def test_wikiqa_header_without_rows_or_broken_header_is_one_problem(tmp_path: Path) -> None:
+    [(line, message)] = problems(read_wikiqa, write(tmp_path / "x.tsv", WIKIQA_HEADER))
+    assert (line, message[:26]) == (0, "The file has no questions.")
+    (tmp_path / "y.tsv").write_bytes(b"\xff\n" + WIKIQA_FIRST.encode())
+    [(line, message)] = problems(read_wikiqa, tmp_path / "y.tsv")
+    assert (line, message[:20]) == (1, "Byte 0xff at offset ")
+
+
+def test_statistics_of_a_small_set() -> None:
+    found = compute_statistics(
+        make_set(
+            [
+                ("Who came?", {"Ann came.": 1, "Nobody did, they say.": 0, "So what?": 1}),
+                ("What burnt last year?", {"Ann came.": 0}),
+            ]
+        )
+    )
+    assert found == DatasetStatistics(
+        name="tiny",
+        questions=2,
+        candidates=4,
+        answerable=1,
+        both=1,
+        positives=2,
+        question_words=3.0,
+        candidate_words=2.5,
+    )
+    assert found.percent_answerable == 50.0
+    assert found.candidates_per_question == 2.0
+    assert found.positives_per_question == 1.0
+
+
+@pytest.mark.parametrize("question_set", [QuestionSet("x", ()), make_set([("Who?", {})])])
+def test_averages_without_candidates_are_zero(question_set: QuestionSet) -> None:
+    found = compute_statistics(question_set)
+    assert (found.candidates, found.candidate_words, found.percent_answerable) == (0, 0.0, 0.0)
+    assert (found.candidates_per_question, found.positives_per_question) == (0.0, 0.0)

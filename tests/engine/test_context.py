@@ -10,8 +10,7 @@ import pytest
 
 from askline.engine import layerwise
 from askline.engine.encoder import OnnxEncoder, load_encoder
-from askline.engine.sequences import Windows
-from askline.engine.spans import best_span
+from askline.engine.sequences import Windows, best_span
 from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError, ModelError
 from askline.models.cascade_config import CascadeConfig, ContextConfig

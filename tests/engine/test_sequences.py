@@ -6,9 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from askline.engine.batches import equal_length_batches
-from askline.engine.numpy_ops import IntArray
-from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences
+from askline.engine.sequences import MAX_CANDIDATE_TOKENS, TokenSequences, best_span
 from askline.engine.tokenizer import WordPiece
 
 from .tiny_cascades import tokenizer_entries
@@ -71,44 +69,6 @@ def test_an_empty_candidate_has_a_sequence(tokenizer: WordPiece) -> None:
     assert sequences.tokens(2).tolist() == [3, 4]
 
 
-def _batches(
-    lengths: list[int], levels: list[int] | None = None, threads: int = 2
-) -> list[IntArray]:
-    sizes = np.array(lengths, np.int64)
-    known = np.array(levels or [0] * len(lengths), np.int64)
-    return equal_length_batches(np.arange(len(lengths)) + 100, sizes, known, threads=threads)
-
-
-def test_every_sequence_is_in_one_batch_of_its_length_and_level() -> None:
-    random = np.random.default_rng(0)
-    lengths, levels = random.integers(10, 30, 200), random.integers(0, 2, 200)
-    batches = _batches(lengths.tolist(), levels.tolist())
-    assert sorted(np.concatenate(batches).tolist()) == list(range(100, 300))
-    for batch in batches:
-        assert len({(lengths[one - 100], levels[one - 100]) for one in batch}) == 1
-
-
-def test_longest_batches_come_first() -> None:
-    assert [batch.tolist() for batch in _batches([5, 9, 5, 7])] == [[101], [103], [100, 102]]
-
-
-@pytest.mark.parametrize(
-    ("count", "threads", "expected"),
-    [(40, 1, [7, 7, 7, 7, 6, 6]), (8, 2, [2, 2, 2, 2]), (1, 8, [1])],
-    ids=["no larger than the budget", "work for all threads", "one"],
-)
-def test_batch_sizes(count: int, threads: int, expected: list[int]) -> None:
-    assert [len(batch) for batch in _batches([50] * count, threads=threads)] == expected
-
-
-def test_a_sequence_over_the_budget_has_a_batch_of_its_own() -> None:
-    assert [len(batch) for batch in _batches([5000, 5000])] == [1, 1]
-
-
-def test_no_sequences_give_no_batches() -> None:
-    assert _batches([]) == []
-
-
 def test_a_very_long_candidate_keeps_the_windows_with_words_of_the_question(
     tokenizer: WordPiece,
 ) -> None:
@@ -131,3 +91,37 @@ def test_a_very_long_candidate_without_words_of_the_question_keeps_its_first_win
     sequences = TokenSequences.for_question(tokenizer, "who", ["it " * 50_000], positions=256)
     assert sequences.tokens(1)[0] == MAX_CANDIDATE_TOKENS
     assert sequences.start[:3].tolist() == [0, 188, 376]
+
+
+def _logits(
+    starts: list[float], ends: list[float]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    return np.stack([starts, ends], axis=1).astype(np.float32)
+
+
+def test_the_most_probable_span_starts_before_it_ends() -> None:
+    #                  cls  q  sep   candidate       sep
+    logits = _logits([0.0, 9, 9, 0.0, 5.0, 0.0, 1.0, 9], [0.0, 9, 9, 6.0, 0.0, 4.0, 1.0, 9])
+    found = best_span(logits, 3)
+    assert found is not None
+    assert (found.start, found.end) == (4, 5)
+    assert found.score > found.no_answer
+
+
+def test_scores_are_log_probabilities() -> None:
+    found = best_span(_logits([0, 0, 0, 0, 9], [0, 0, 0, 0, 9]), 2)
+    assert found is not None
+    assert found.score == pytest.approx(2 * np.log(1 / 3))
+    assert found.no_answer == pytest.approx(2 * np.log(1 / 3))
+
+
+def test_a_span_has_at_most_thirty_tokens() -> None:
+    starts, ends = [0.0] * 60, [0.0] * 60
+    starts[5], ends[50] = 9.0, 9.0
+    found = best_span(_logits(starts, ends), 3)
+    assert found is not None
+    assert found.end - found.start < 30
+
+
+def test_a_candidate_without_tokens_has_no_span() -> None:
+    assert best_span(_logits([1, 2, 3, 4], [1, 2, 3, 4]), 3) is None

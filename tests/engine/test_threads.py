@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from askline.engine.numpy_ops import IntArray
-from askline.engine.threads import WorkerThreads
+from askline.engine.threads import WorkerThreads, equal_length_batches
 
 
 def _run_all(batches: int, threads: int, stop: Callable[[], bool] | None = None) -> list[int]:
@@ -78,3 +78,41 @@ def test_no_batch_is_begun_after_the_caller_is_interrupted() -> None:
         WorkerThreads(2).run_all([np.array([one]) for one in range(200)], work)
     assert time.monotonic() - start < 1
     assert len(begun) < 10
+
+
+def _batches(
+    lengths: list[int], levels: list[int] | None = None, threads: int = 2
+) -> list[IntArray]:
+    sizes = np.array(lengths, np.int64)
+    known = np.array(levels or [0] * len(lengths), np.int64)
+    return equal_length_batches(np.arange(len(lengths)) + 100, sizes, known, threads=threads)
+
+
+def test_every_sequence_is_in_one_batch_of_its_length_and_level() -> None:
+    random = np.random.default_rng(0)
+    lengths, levels = random.integers(10, 30, 200), random.integers(0, 2, 200)
+    batches = _batches(lengths.tolist(), levels.tolist())
+    assert sorted(np.concatenate(batches).tolist()) == list(range(100, 300))
+    for batch in batches:
+        assert len({(lengths[one - 100], levels[one - 100]) for one in batch}) == 1
+
+
+def test_longest_batches_come_first() -> None:
+    assert [batch.tolist() for batch in _batches([5, 9, 5, 7])] == [[101], [103], [100, 102]]
+
+
+@pytest.mark.parametrize(
+    ("count", "threads", "expected"),
+    [(40, 1, [7, 7, 7, 7, 6, 6]), (8, 2, [2, 2, 2, 2]), (1, 8, [1])],
+    ids=["no larger than the budget", "work for all threads", "one"],
+)
+def test_batch_sizes(count: int, threads: int, expected: list[int]) -> None:
+    assert [len(batch) for batch in _batches([50] * count, threads=threads)] == expected
+
+
+def test_a_sequence_over_the_budget_has_a_batch_of_its_own() -> None:
+    assert [len(batch) for batch in _batches([5000, 5000])] == [1, 1]
+
+
+def test_no_sequences_give_no_batches() -> None:
+    assert _batches([]) == []

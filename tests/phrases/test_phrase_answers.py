@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from askline.engine.spans import Span
 from askline.errors import InputError
 from askline.phrases.phrase_index import PhraseIndex, nearest_phrases, ranked_phrases
 from askline.phrases.phrase_model import PhraseModel
 from askline.rankers import WordOverlap
+from askline.types import Span
 
 TEXTS = {
     "austen": "Jane Austen wrote Emma. Emma is a novel.",

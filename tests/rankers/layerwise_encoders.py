@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from askline.engine.layerwise import LayerwiseEncoder, LayerwiseRun
-from askline.engine.spans import Span
 from askline.text.words import split_words
+from askline.types import Span
 
 IntArray = NDArray[np.int64]
 

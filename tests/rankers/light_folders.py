@@ -9,7 +9,7 @@ import numpy as np
 from askline.models.folder import write_folder
 from askline.models.light_config import CompareAggregateConfig, ListLayerKind, RelationalCNNConfig
 from askline.models.word_vectors import WordVectors
-from askline.rankers import compare_aggregate, relational_cnn
+from askline.rankers.paper_networks import compare_aggregate_shapes, relational_cnn_shapes
 
 WORDS = ("the", "rock", "lighthouse", "was", "lit", "in", "first", "storm", "keepers", "coast")
 
@@ -23,12 +23,12 @@ def compare_aggregate_folder(path: Path, list_layer: ListLayerKind = "none") -> 
     layout = CompareAggregateConfig(
         dimensions=6, filters=4, gate=5, list_layer=list_layer, list_hidden=4
     )
-    return _write(path, layout, compare_aggregate.shapes(layout))
+    return _write(path, layout, compare_aggregate_shapes(layout))
 
 
 def relational_cnn_folder(path: Path) -> Path:
     layout = RelationalCNNConfig(dimensions=6, filters=4, mark=2)
-    return _write(path, layout, relational_cnn.shapes(layout))
+    return _write(path, layout, relational_cnn_shapes(layout))
 
 
 def _write(

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.engine.spans import Span
 from askline.errors import InputError, ModelError, RankerError
 from askline.rankers import Cascade, OriginalOrder, WordOverlapThenOrder
 from askline.rankers.base import Ranker
@@ -26,7 +25,7 @@ from askline.rankers.schedule import (
     TunedSchedule,
 )
 from askline.testing import CHECKS
-from askline.types import Hit
+from askline.types import Hit, Span
 
 from .layerwise_encoders import WordEncoder, WordRun
 

@@ -13,8 +13,7 @@ import askline
 from askline.engine import lexical_matches as pairs
 from askline.errors import ModelError, SpecError
 from askline.rankers.base import Ranker
-from askline.rankers.compare_aggregate import CompareAggregate
-from askline.rankers.relational_cnn import RelationalCNN
+from askline.rankers.paper_networks import CompareAggregate, RelationalCNN
 from askline.testing import CHECKS
 
 from .light_folders import compare_aggregate_folder, relational_cnn_folder

@@ -12,12 +12,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from askline.engine.spans import Span
 from askline.rankers.base import Ranker
 from askline.rankers.deadline import Stop
 from askline.rankers.requests import Request, ScoreArray
 from askline.text.words import split_words
-from askline.types import Ranking
+from askline.types import Ranking, Span
 
 ENTRY_POINTS = """[askline.rankers]
 slow = tests.serving.misbehaving_rankers:Slow

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, Phase, settings
 
 from askline.serving.app import create_app
-from askline.serving.metrics import Metrics
+from askline.serving.monitoring import Metrics
 from askline.serving.settings import Settings
 from askline.serving.worker_pool import WorkerPool
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from askline.serving.openapi_reference import as_html, as_markdown
+from askline.serving.routes.page import as_html, as_markdown
 
 API = {
     "paths": {

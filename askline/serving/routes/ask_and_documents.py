@@ -15,7 +15,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.requests import Request
 
-from ..access_log import add_log_fields
 from ..common_schemas import ErrorSchema
 from ..corpus_schemas import (
     AddRequest,
@@ -33,6 +32,7 @@ from ..corpus_schemas import (
 from ..http_errors import COMMON_ERRORS, ServiceError, error_responses
 from ..limits import JsonRoute, check_entry_count
 from ..messages import AddJob, AskJob, ListJob, RemoveJob, ShowJob
+from ..monitoring import add_log_fields
 from ..service import NdjsonResponse, service_of
 
 __all__ = ["router"]

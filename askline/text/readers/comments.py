@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from .formulas import plain_formula
-from .markup import LineSpan
+from .markup import LineSpan, plain_formula
 from .records import Piece
 
 __all__ = [

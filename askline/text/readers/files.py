@@ -51,7 +51,7 @@ _STREAM_CHUNK_BYTES = 2**20
 _BYTE_FORMATS = ("pdf", "mail")
 _PACKED_FORMATS = ("docx", "pptx", "epub")
 _PACKED_TABLES = ("xlsx", "opendocument")
-_MODULES: dict[FileKind, str] = {"log": "logs", "source": "source_code"}
+_MODULES: dict[FileKind, str] = {"log": "plain_text", "source": "source_code"}
 _FUNCTIONS: dict[FileKind, str] = {"source": "source_code"}
 
 

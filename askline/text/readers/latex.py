@@ -14,8 +14,8 @@ import re
 import unicodedata
 
 from .document import Blocks, Content
-from .formulas import plain_formula
 from .kinds import BlockKind
+from .markup import plain_formula
 from .offsets import TextBuilder, line_starts
 
 __all__ = [

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 
 from .document import Blocks, Content
 from .kinds import QUESTION_LEVEL, BlockKind
-from .markdown_inline import LineSpan, is_link_list, join_lines, normalize_label, visible_pieces
+from .markdown_inline import is_link_list, join_lines, normalize_label, visible_pieces
+from .markup import LineSpan
 from .offsets import TextBuilder, line_starts
 
 __all__ = [

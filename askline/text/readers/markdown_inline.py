@@ -13,22 +13,16 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from html import unescape
 from typing import NamedTuple
 
-from .formulas import plain_formula
+from .markup import LineSpan, Replacement, plain_formula
 from .offsets import TextBuilder
 
 __all__ = [
-    "LineSpan",
     "MarkdownBlock",
     "is_link_list",
     "join_lines",
     "normalize_label",
     "visible_pieces",
 ]
-
-LineSpan = tuple[int, int]
-"""Start and end in the source, without the line end."""
-Replacement = tuple[int, int, str]
-"""Start, end, and the text to show instead."""
 
 # The pattern starts with a character set, because `re` then skips all other characters quickly.
 # The number of repetitions of a group is limited, because `re` keeps each in memory.

@@ -1,5 +1,5 @@
 """
-Read plain text: the text itself, with underlined lines as headings.
+Read plain text: the text itself, with underlined lines as headings; and log files.
 
     Installation
     ============
@@ -13,6 +13,9 @@ A line break ends a block if the text was not wrapped there: between records, su
 or lines with a date, between rows of columns, and where the next word would have fitted into the
 line. Everything else is left to the sentence splitter, which handles lists, rules and wrapped
 lines.
+
+In a log file every line is a unit of its own. Lines that are indented, as stack traces are, belong
+to the line above and are code.
 """
 
 from __future__ import annotations
@@ -25,9 +28,7 @@ from .document import Blocks, Content
 from .kinds import BlockKind
 from .offsets import TextBuilder, line_starts
 
-__all__ = [
-    "read_plain_text",
-]
+__all__ = ["read_log", "read_plain_text"]
 
 # The pattern starts with a line break, because `re` then skips all other characters quickly.
 _RULE = re.compile(r"\n[ \t]*(?P<mark>[=\-~*^#+])(?P=mark)+[ \t]*(?=\r?\n|\Z)")
@@ -84,6 +85,8 @@ _FIRST_LINE = re.compile(r"\s*(?P<title>[^\W\d_][^\n]{1,78}[^\s])[ \t]*\r?\n[ \t
 _WORD_IN_CAPITALS = re.compile(r"[A-Z]{4}")
 _NUMBERED = re.compile(r"(?:\d{1,2}\.){1,5}\d{0,2}[ \t\xa0]")
 _TITLE_ENDS = (".", ",", ";", ":", "!")
+_LOG_LINE = re.compile(r"[^\r\n]+")
+_LOG_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")  # of terminals, such as colors
 
 
 def read_plain_text(source: str) -> Content:
@@ -109,6 +112,33 @@ def read_plain_text(source: str) -> Content:
     if not tables:
         return Content(source, blocks, "line", line_starts(source))
     builder, blocks = _with_tables(source, blocks, tables)
+    return Content(builder.text(), blocks, "line", line_starts(source), segments=builder.segments)
+
+
+def read_log(source: str) -> Content:
+    """The lines of a log file and its blocks, with the offsets of the source."""
+    builder = TextBuilder()
+    blocks = Blocks()
+    code_start = -1
+    for line in _LOG_LINE.finditer(source):
+        start, end = line.span()
+        is_code = source[start].isspace()
+        if not is_code and code_start >= 0:
+            blocks.add(code_start, builder.length - 1, "code")
+            code_start = -1
+        begin = builder.length
+        if is_code and code_start < 0:
+            code_start = begin
+        position = start
+        for escape in _LOG_ESCAPE.finditer(source, start, end):
+            builder.add(source[position : escape.start()], position, escape.start())
+            position = escape.end()
+        builder.add(source[position:end], position, end)
+        if not is_code:
+            blocks.add(begin, builder.length, "text")
+        builder.insert("\n", end)
+    if code_start >= 0:
+        blocks.add(code_start, builder.length - 1, "code")
     return Content(builder.text(), blocks, "line", line_starts(source), segments=builder.segments)
 
 

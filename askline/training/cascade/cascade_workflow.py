@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from ... import data
+from ...data.datasets import data_license
 from ...errors import InputError
+from ...models.folder import ModelCard
 from ..checkpoint import Epoch, average_weights, interpolate_weights
 from ..loop import TrainingProgress
-from ..model_card import ModelCard, data_license
 from ..packing import is_bert
 from ..transformer.cross_encoder_folder import load_tokenizer
 from ..transformer.pair_network import encoder_layers, read_encoder

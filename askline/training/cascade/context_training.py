@@ -26,8 +26,8 @@ from ..loop import TrainingRecipe, TrainingStep, TrainingTask, check_positive, r
 from ..losses import segment_log_softmax
 from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import Rows
+from .adapter_networks import ContextNetwork, ContextOutput, WindowBatch, WindowFormat
 from .context_examples import ContextExamples, Window
-from .context_network import ContextNetwork, ContextOutput, WindowBatch, WindowFormat
 from .span_reading import span_distillation_loss, span_loss
 
 __all__ = [

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from ... import data
+from ...data.datasets import data_license
 from ...engine.adapter import float_tensors
 from ...engine.tokenizer import WordPiece
 from ...errors import InputError
@@ -24,7 +25,7 @@ from ...models.cascade_config import Adapter, CascadeConfig, ContextConfig
 from ...models.folder import ModelFolder
 from ...types import Passage
 from ..loop import TrainingProgress
-from ..model_card import data_license
+from .adapter_networks import ContextNetwork, WindowFormat, widen_adapter
 from .context_examples import (
     ContextExamples,
     PassageQuestion,
@@ -33,7 +34,6 @@ from .context_examples import (
     read_passages,
 )
 from .context_export import write_context
-from .context_network import ContextNetwork, WindowFormat, widen_adapter
 from .context_training import ContextRecipe, train_context
 from .question_variants import add_unanswerable, add_variants
 from .reader_training import average_readers, seed_checkpoint

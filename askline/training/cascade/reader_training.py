@@ -21,6 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from ... import data
+from ...data.datasets import data_license
 from ...data.squad import Paragraph
 from ...engine.adapter import float_tensors
 from ...engine.quantization import refit_input_quantization
@@ -38,12 +39,11 @@ from ..loop import (
     check_positive,
     run_training,
 )
-from ..model_card import data_license
 from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import PairTemplate, pack
 from ..post_training_quantization import Pair, activation_statistics, quantize_adapter
+from .adapter_networks import AdapterReader
 from .cascade_examples import span_examples
-from .reader_network import AdapterReader
 from .span_reading import SpanBatch, SpanExamples, span_distillation_loss, span_loss
 
 __all__ = [

@@ -18,11 +18,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from ...data.datasets import data_license
 from ...engine.numpy_ops import IntArray
 from ...errors import InputError, ModelError, UnknownNameError
 from ...evaluation import Run, make_qrels, score_run
 from ...evaluation.measures import FloatArray
-from ...models.folder import write_folder
+from ...models.folder import ModelCard, write_folder
 from ...models.light_config import (
     CompareAggregateConfig,
     CosinetConfig,
@@ -36,7 +37,6 @@ from ...types import QuestionSet
 from ..checkpoint import Epoch
 from ..loop import TrainingRecipe, TrainingStep, TrainingTask, run_training
 from ..losses import LOSSES, Loss, list_loss, point_loss
-from ..model_card import ModelCard, data_license
 from ..optimizer import CpuThreads, Optimizer, ThreadedAdam, cpu_threads, split_in_halves
 from .encoded_questions import EncodedQuestions
 from .light_networks import build_network, parameter_count

@@ -17,8 +17,7 @@ from torch.nn import functional
 
 from ...phrases.tokenization import TokenWindow
 from ..checkpoint import Epoch
-from .phrase_extractor import MASKED, Candidates
-from .phrase_network import PhraseCodes, PhraseNetwork, QuestionCodes
+from .phrase_networks import MASKED, Candidates, PhraseCodes, PhraseNetwork, QuestionCodes
 from .phrase_teacher import TeacherInput, TeacherTables
 from .phrase_training import (
     AnswerWindow,

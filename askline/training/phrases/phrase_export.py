@@ -40,8 +40,7 @@ from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantize_layer
 from ..transformer.pair_network import import_transformers, read_encoder
-from .phrase_extractor import SPAN_ENDS, Extractor
-from .phrase_network import PhraseNetwork, first_position
+from .phrase_networks import SPAN_ENDS, Extractor, PhraseNetwork, first_position
 
 __all__ = [
     "add_document_encoder",

@@ -24,8 +24,7 @@ from ...data.squad import Paragraph
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow, tokenize_question
 from ..checkpoint import Epoch
 from ..transformer.pair_network import autocast
-from .phrase_extractor import MASKED
-from .phrase_network import accepted_inputs, second_token_type
+from .phrase_networks import MASKED, accepted_inputs, second_token_type
 from .phrase_training import (
     AnswerWindow,
     PhraseRecipe,

@@ -41,8 +41,15 @@ from .contrastive_training import (
     train_phrases,
 )
 from .phrase_export import freeze_words
-from .phrase_extractor import Candidates, Extractor, SpanEnds, train_extractor
-from .phrase_network import PhraseForm, PhraseNetwork, check_window
+from .phrase_networks import (
+    Candidates,
+    Extractor,
+    PhraseForm,
+    PhraseNetwork,
+    SpanEnds,
+    check_window,
+    train_extractor,
+)
 from .phrase_teacher import (
     PairText,
     PhraseTeacher,

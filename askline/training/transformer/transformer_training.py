@@ -22,10 +22,9 @@ from ...data import filter_questions
 from ...errors import InputError
 from ...types import QuestionSet
 from ..checkpoint import Epoch, interpolate_weights
-from ..distributed import Distributed
 from ..loop import TrainingRecipe, TrainingTask, check_not_negative, run_training
 from ..losses import Objective
-from ..optimizer import AdamW, Optimizer, ParameterGroup
+from ..optimizer import AdamW, Distributed, Optimizer, ParameterGroup
 from ..training_log import StepRecord, StepRecorder
 from .pair_network import SCORING_TOKENS, PairNetwork, measure, pair_scores
 from .pair_sets import PairSet, encode_pairs

@@ -60,8 +60,7 @@ from askline.training.phrases.contrastive_training import (
     train_phrases,
 )
 from askline.training.phrases.phrase_export import bert_encoder, export_phrases
-from askline.training.phrases.phrase_extractor import Extractor, train_extractor
-from askline.training.phrases.phrase_network import PhraseNetwork
+from askline.training.phrases.phrase_networks import Extractor, PhraseNetwork, train_extractor
 from askline.training.phrases.phrase_teacher import (
     PairText,
     PhraseTeacher,

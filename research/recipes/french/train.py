@@ -39,8 +39,8 @@ from askline.engine.adapter import float_tensors, merged_weight
 from askline.models.encoder_config import DENSE_INPUTS
 from askline.models.folder import ModelFolder
 from askline.rankers.cascade import shipped_folder
+from askline.training.cascade.adapter_networks import WindowBatch, WindowFormat
 from askline.training.cascade.context_examples import ContextExamples, Window
-from askline.training.cascade.context_network import WindowBatch, WindowFormat
 from askline.training.cascade.context_training import fit_window
 from askline.training.cascade.span_reading import span_loss
 from askline.training.losses import segment_log_softmax

@@ -20,6 +20,13 @@ from askline.engine.tokenizer import WordPiece
 from askline.errors import DataError, InputError
 from askline.models.cascade_config import Adapter
 from askline.models.folder import ModelFolder
+from askline.training.cascade.adapter_networks import (
+    ContextNetwork,
+    ContextOutput,
+    WindowBatch,
+    WindowFormat,
+    widen_adapter,
+)
 from askline.training.cascade.context_examples import (
     ContextExamples,
     PassageQuestion,
@@ -27,13 +34,6 @@ from askline.training.cascade.context_examples import (
     Window,
     paragraph_passages,
     read_passages,
-)
-from askline.training.cascade.context_network import (
-    ContextNetwork,
-    ContextOutput,
-    WindowBatch,
-    WindowFormat,
-    widen_adapter,
 )
 from askline.training.cascade.context_training import (
     ContextRecipe,

@@ -12,12 +12,12 @@ import torch
 
 from askline.engine.adapter import float_tensors
 from askline.engine.encoder import load_encoder
-from askline.engine.spans import best_span
+from askline.engine.sequences import best_span
 from askline.engine.tokenizer import WordPiece
 from askline.errors import InputError
 from askline.models.cascade_config import Adapter, CascadeConfig
 from askline.models.folder import ModelFolder
-from askline.training.cascade.reader_network import AdapterReader
+from askline.training.cascade.adapter_networks import AdapterReader
 from askline.training.cascade.reader_training import (
     ReaderPlan,
     ReaderRecipe,

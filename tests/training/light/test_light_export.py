@@ -19,9 +19,8 @@ from askline.models.light_config import (
 )
 from askline.models.word_vectors import WordVectors
 from askline.rankers.base import Ranker
-from askline.rankers.compare_aggregate import CompareAggregate
 from askline.rankers.cosinet import Cosinet
-from askline.rankers.relational_cnn import RelationalCNN
+from askline.rankers.paper_networks import CompareAggregate, RelationalCNN
 from askline.training.light.encoded_questions import encode_questions
 from askline.training.light.light_training import (
     LightRecipe,

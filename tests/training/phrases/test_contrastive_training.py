@@ -21,8 +21,7 @@ from askline.training.phrases.contrastive_training import (
     train_phrases,
 )
 from askline.training.phrases.phrase_export import export_phrases
-from askline.training.phrases.phrase_extractor import Extractor
-from askline.training.phrases.phrase_network import PhraseForm, PhraseNetwork
+from askline.training.phrases.phrase_networks import Extractor, PhraseForm, PhraseNetwork
 from askline.training.phrases.phrase_training import PhraseRecipe, answer_windows
 from askline.training.phrases.phrase_workflow import answer_within
 from askline.training.transformer.pair_network import read_encoder

@@ -10,7 +10,7 @@ import torch
 
 from askline.engine.quantization import pack_int4, unpack_int4
 from askline.training.phrases.phrase_export import freeze_words, prune_positions, prune_words
-from askline.training.phrases.phrase_network import PhraseNetwork
+from askline.training.phrases.phrase_networks import PhraseNetwork
 from askline.training.transformer.pair_network import read_encoder
 
 WORDS = "embeddings.word_embeddings.weight"

@@ -11,7 +11,7 @@ from askline.data.squad import Paragraph
 from askline.errors import ModelError, UnknownNameError
 from askline.phrases.phrase_model import minor_tokens
 from askline.training.phrases.phrase_export import load_extractor, save_extractor
-from askline.training.phrases.phrase_extractor import Extractor, SpanHead, train_extractor
+from askline.training.phrases.phrase_networks import Extractor, SpanHead, train_extractor
 from askline.training.phrases.phrase_training import PhraseRecipe, answer_windows
 from askline.training.phrases.phrase_workflow import candidate_recall
 from askline.training.transformer.pair_network import read_encoder
