@@ -200,7 +200,9 @@ def _plain_warnings() -> Iterator[None]:
             message: Warning | str, category: type[Warning], *place: Any, **options: Any
         ) -> None:
             if issubclass(category, LanguageWarning):
-                click.echo(str(message), err=True)
+                from .output import print_wrapped
+
+                print_wrapped(str(message))
             else:
                 show(message, category, *place, **options)
 

@@ -40,6 +40,7 @@ from .output import (
     describe_not_read,
     print_missing_shards,
     print_problems,
+    print_wrapped,
 )
 from .prompt import Prompt
 from .terminal import color_option, uses_color
@@ -187,6 +188,8 @@ def ask(
     if sum(map(bool, (paths, folder, url))) > 1:
         raise click.UsageError("Give either PATHs to read, --index DIR or --retriever URL.")
     if not (paths or folder or url):
+        if question is not None and _looks_like_path(question):
+            raise InputError(f"No file or folder {question}. Check the path.")
         if question is None or sys.stdin.isatty():
             raise click.UsageError(
                 "Give PATHs to read, --index DIR or --retriever URL, or set `index` in "
@@ -266,7 +269,7 @@ def ask(
 
 def _print_not_read(session: AskSession) -> None:
     if session.not_read:
-        click.echo(f"Not read: {describe_not_read(session.not_read)}.", err=True)
+        print_wrapped(f"Not read: {describe_not_read(session.not_read)}.")
 
 
 def _split_arguments(arguments: Sequence[str]) -> tuple[str | None, tuple[str, ...]]:
@@ -277,6 +280,14 @@ def _split_arguments(arguments: Sequence[str]) -> tuple[str | None, tuple[str, .
     if first == "-" or os.path.exists(first):
         return None, tuple(arguments)
     return first, tuple(others)
+
+
+def _looks_like_path(question: str) -> bool:
+    """Whether the only argument is a path that does not exist rather than a question."""
+    from ..text.readers import file_kind
+
+    is_word = len(question.split()) == 1 and not question.endswith("?")
+    return is_word and (os.sep in question or "/" in question or file_kind(question) is not None)
 
 
 def _check_paths(question: str | None, paths: Sequence[str]) -> None:

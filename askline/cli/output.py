@@ -128,13 +128,22 @@ def _stage_name(stage: StageReport) -> str:
     return f"{stage.ranker} in context" if stage.in_context else stage.ranker
 
 
+def print_wrapped(text: str, *, margin: int = 0, err: bool = True) -> None:
+    """Print a message; on a terminal, long lines are wrapped and indented by `margin` + 2."""
+    stream = sys.stderr if err else sys.stdout
+    lines, indent = [text], " " * margin
+    if stream.isatty():
+        lines = wrap(text, max(_LEAST_TEXT_WIDTH, shutil.get_terminal_size().columns - margin - 2))
+    click.echo(f"\n{indent}  ".join([indent + lines[0], *lines[1:]]), err=err)
+
+
 def print_problems(problems: Sequence[Problem], *, most: int = _MOST_PROBLEMS) -> None:
     """Print the first problems to stderr, one per line."""
     if not problems:
         return
     click.echo(f"Could not read ({len(problems):,}):", err=True)
     for problem in problems[:most]:
-        click.echo(f"  {relative_place(str(problem))}", err=True)
+        print_wrapped(relative_place(str(problem)), margin=2)
     if len(problems) > most:
         click.echo(f"  … and {len(problems) - most:,} more.", err=True)
 
@@ -142,7 +151,7 @@ def print_problems(problems: Sequence[Problem], *, most: int = _MOST_PROBLEMS) -
 def print_missing_shards(shards: Sequence[MissingShard], *, err: bool = True) -> None:
     """Print which shards of an index are not searched, and why."""
     for shard in shards:
-        click.echo(replace_controls(f"Not searched: {shard.name}. {shard.problem}"), err=err)
+        print_wrapped(replace_controls(f"Not searched: {shard.name}. {shard.problem}"), err=err)
 
 
 def print_not_read(files: Sequence[NotReadFiles], *, err: bool = True) -> None:

@@ -41,7 +41,7 @@ _MAYBE = """
 # Names that contain a mark: `Yahoo! Mail`.
 _NAME = "yahoo jeopardy"
 # Ordinary words that are abbreviations only before a number.
-_NUMBER = "no nos art arts fig figs vol vols sec par vers op nr mar sept tome"
+_NUMBER = "est no nos art arts fig figs vol vols sec par vers op nr mar sept tome"
 
 ABBREVIATIONS: dict[str, AbbreviationKind] = {
     **dict.fromkeys(_NEVER.split(), "never"),

@@ -302,6 +302,13 @@ def test_ask_without_a_question_needs_a_source(run: Run) -> None:
     assert "PATH must not be -" in result.stderr
 
 
+@pytest.mark.parametrize("path", ["missing.txt", "notes/missing", "missing.pdf"])
+def test_a_path_that_does_not_exist_is_not_a_question(run: Run, path: str) -> None:
+    result = run("ask", path, stdin=QUESTION)
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: No file or folder {path}. Check the path.\n"
+
+
 @pytest.mark.slow
 def test_ask_answers_when_some_files_cannot_be_read(run: Run, notes: Path) -> None:
     (notes / "broken.pdf").write_bytes(b"\x00\x01\x02\x03")

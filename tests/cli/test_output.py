@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from askline.cli.output import display_width, print_stages, replace_controls, wrap
+from askline.cli.output import display_width, print_stages, print_wrapped, replace_controls, wrap
 from askline.types import StageReport
 
 
@@ -34,6 +34,20 @@ def test_wrap_keeps_all_text_and_the_width(text: str, width: int) -> None:
     lines = wrap(text, width)
     assert all(display_width(line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_messages_are_wrapped_on_a_terminal_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = "notes/lamp.bin: It contains binary data and no text. Leave it out or convert it."
+    print_wrapped(message, margin=2)
+    assert capsys.readouterr().err == f"  {message}\n"
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    print_wrapped(message, margin=2)
+    assert capsys.readouterr().err == (
+        "  notes/lamp.bin: It contains binary data and no text.\n    Leave it out or convert it.\n"
+    )
 
 
 def test_replace_controls_keeps_offsets() -> None:
