@@ -12,7 +12,10 @@ in the best sentence. `no_answer`: how well the best probability of a paragraph 
 answerable questions of SQuAD v2.0 dev from the others, with thresholds from WikiQA dev and from
 held-out SQuADShifts questions with unanswerable variants. `corpora`: `Corpus.ask` over all
 paragraphs of SQuAD v1.1 dev and all documents of WikiQA, in context and one by one in turn:
-accuracy, exact match and F1 of the phrase, token-layers and milliseconds. `precision`: MAP and P@1
+accuracy, exact match and F1 of the phrase, token-layers and milliseconds; and the share of first
+answers that are right or have the words of an annotated answer, in the right document and in any:
+SQuAD's file marks the first occurrence of an answer in its paragraph, which can be in another
+sentence. `precision`: MAP and P@1
 of `paragraphs` in int8 on the engine, and with the stored weights in float32 in torch. Writes
 research/results/context_PART.json.
 """
@@ -20,6 +23,7 @@ research/results/context_PART.json.
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -258,6 +262,7 @@ def corpora(folder: str, most: int | None) -> dict[str, Any]:
 def corpus_figures(on: str, ways: Mapping[str, Ranker], most: int | None) -> dict[str, Any]:
     asking = library(on, most)
     judgements = {name: list[Asked]() for name in ways}
+    with_words = {name: list[tuple[bool, bool]]() for name in ways}
     layers = {name: list[float]() for name in ways}
     with Corpus.in_memory() as corpus:
         corpus.add(asking.documents)
@@ -270,6 +275,12 @@ def corpus_figures(on: str, ways: Mapping[str, Ranker], most: int | None) -> dic
                 phrase = found.best.phrase if found.best else None
                 reply = Reply(found.answers, phrase.text if phrase else None, found.seconds)
                 judgements[name].append(judged(question, reply, ranker))
+                has_words = found.best is not None and has_answer(found.best.text, question.phrases)
+                is_right = judgements[name][-1].place == 1
+                known = found.best is not None and any(
+                    found.best.document == place.document for place in question.places
+                )
+                with_words[name].append((is_right or (has_words and known), is_right or has_words))
                 costs = [own.cost.token_layers for own in found.stages if own.cost]
                 layers[name].append(sum(costs))
     figures: dict[str, Any] = {"questions": len(asking.questions)}
@@ -279,8 +290,17 @@ def corpus_figures(on: str, ways: Mapping[str, Ranker], most: int | None) -> dic
             **phrase_means(own),
             **milliseconds([each.seconds for each in own]),
             "token-layers": round(float(np.mean(layers[name]))),
+            "first answer right or with the words of an answer, in the right document": _percent(
+                [own for own, _ in with_words[name]]
+            ),
+            "the same in any document": _percent([own for _, own in with_words[name]]),
         }
     return figures
+
+
+def has_answer(text: str, phrases: Sequence[str]) -> bool:
+    """Whether a text contains one of the phrases as whole words."""
+    return any(re.search(rf"(?<!\w){re.escape(phrase)}(?!\w)", text) for phrase in phrases)
 
 
 def _abstaining(
