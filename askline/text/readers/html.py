@@ -19,6 +19,7 @@ from .document import Blocks, Content
 from .html_furniture import FURNITURE_ELEMENTS, is_furniture, is_furniture_text
 from .kinds import QUESTION_LEVEL, BlockKind
 from .offsets import TextBuilder, line_starts
+from .plain_text import add_lines
 
 __all__ = [
     "read_html",
@@ -73,9 +74,15 @@ def read_html(source: str) -> Content:
     if page.in_furniture or not page.blocks:
         # An element is not closed, or the names of its classes mean something else on this site.
         page = _read_page(source, keep_furniture=True)
-    builder = page.builder
-    starts = line_starts(source)
-    return Content(builder.text(), page.blocks, "line", starts, page.title, builder.segments)
+    text, blocks = page.builder.text(), page.blocks
+    if page.has_breaks:
+        blocks = Blocks()
+        for start, end, kind, level in page.blocks:
+            if kind == "text":
+                add_lines(blocks, text, start, end)
+            else:
+                blocks.add(start, end, kind, level)
+    return Content(text, blocks, "line", line_starts(source), page.title, page.builder.segments)
 
 
 def _read_page(source: str, *, keep_furniture: bool) -> _Page:
@@ -187,6 +194,7 @@ class _Page:
         self._inside = 0  # which of _LINK, _BOLD and _CODE are open
         self._outside = 0  # in which of them not all words of the block are
         self._links = False  # whether the block has links
+        self.has_breaks = False  # line breaks inside blocks
         self._breaks = 0  # line breaks of the block
         self._statements = 0  # lines before them that end like one of a program
         self._last = ""  # the last visible character
@@ -337,6 +345,7 @@ class _Page:
         elif name == "br":
             self.builder.insert("\n", token.start())
             self._after_space = True
+            self.has_breaks = True
             self._breaks += 1
             self._statements += self._last in _STATEMENT_ENDS
             self._short_text += " " if self._short_text else ""

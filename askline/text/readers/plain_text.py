@@ -28,7 +28,7 @@ from .document import Blocks, Content
 from .kinds import BlockKind
 from .offsets import TextBuilder, line_starts
 
-__all__ = ["read_log", "read_plain_text"]
+__all__ = ["add_lines", "read_log", "read_plain_text"]
 
 # The pattern starts with a line break, because `re` then skips all other characters quickly.
 _RULE = re.compile(r"\n[ \t]*(?P<mark>[=\-~*^#+])(?P=mark)+[ \t]*(?=\r?\n|\Z)")
@@ -220,12 +220,12 @@ def _add_text(
     """Add blocks of text, without the spans that are left out."""
     while left_out and left_out[0][0] < end:
         first, last = left_out.pop(0)
-        _add_lines(blocks, source, start, first)
+        add_lines(blocks, source, start, first)
         start = max(start, last)
-    _add_lines(blocks, source, start, end)
+    add_lines(blocks, source, start, end)
 
 
-def _add_lines(blocks: Blocks, source: str, start: int, end: int) -> None:
+def add_lines(blocks: Blocks, source: str, start: int, end: int) -> None:
     """Add a block of text, or several if there are line breaks that end one."""
     position, lines = start, list[str]()  # of the paragraph
     for line in [*source[start:end].split("\n"), ""]:

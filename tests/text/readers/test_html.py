@@ -227,3 +227,17 @@ def test_items_and_questions_have_their_context(tmp_path: Path) -> None:
     assert found["End."].headings == ("FAQ", "Why is it slow?")
     assert found["Yes."].headings == ("FAQ", "Is it free?")
     assert found["Is it free?"].kind == "heading"
+
+
+def test_lines_that_breaks_separate_are_sentences(tmp_path: Path) -> None:
+    page = (
+        "<p>Phone: 12345<br>Fax: 98765<br/>Room: 12</p><p>The lamp was lit in the<br>year 1850 and "
+        "burns<br>ever since.</p><ul><li>One<br>two</ul>"
+    )
+    document = read(tmp_path, "a.html", page)
+    assert [text for _, text in shown(document)] == [
+        *("Phone: 12345", "Fax: 98765", "Room: 12"),
+        "The lamp was lit in the\nyear 1850 and burns\never since.",
+        "One\ntwo",
+    ]
+    check(document)
