@@ -13,13 +13,14 @@ See research/decisions/reading-files.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .document import Blocks, Content
 from .kinds import QUESTION_LEVEL, BlockKind
 from .markdown_inline import is_link_list, join_lines, normalize_label, visible_pieces
 from .markup import LineSpan
 from .offsets import TextBuilder, line_starts
+from .plain_text import add_lines
 
 __all__ = [
     "read_markdown",
@@ -423,11 +424,25 @@ class _MarkdownReader:
             pieces = [*term, (f"{colon} ", terms[-1][1], terms[-1][1]), *pieces]
         for piece in pieces:
             self.builder.add(*piece)
-        self.blocks.add(start, self.builder.length, kind, level)
+        if kind == "text" and self._has_hard_breaks(lines):
+            text, parts = "".join(piece for piece, _, _ in pieces), Blocks()
+            add_lines(parts, text, 0, len(text))
+            for begin, end, _, _ in parts:
+                self.blocks.add(start + begin, start + end, kind, level)
+        else:
+            self.blocks.add(start, self.builder.length, kind, level)
         if kind == "heading" and not self.title:
             self.title = " ".join("".join(piece for piece, _, _ in pieces).split())
         if self.builder.length > start:
             self.builder.insert("\n", last)
+
+    def _has_hard_breaks(self, lines: Sequence[LineSpan]) -> bool:
+        """Whether all lines but the last end with two spaces or a backslash."""
+        ends = (self.source.find("\n", last) for _, last in lines[:-1])
+        return len(lines) > 1 and all(
+            self.source[first:end].rstrip("\r").endswith(("  ", "\\"))
+            for (first, _), end in zip(lines, ends, strict=False)
+        )
 
 
 def _bracket_depth(line: str) -> int:

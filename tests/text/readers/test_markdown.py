@@ -233,3 +233,17 @@ def test_items_and_questions_have_their_context(tmp_path: Path) -> None:
     assert found["twice"].lead_in == "It reads files:"
     assert (found["x"].kind, found["x"].lead_in) == ("code", "Run this:")
     assert found["Not of the code"].lead_in == ""
+
+
+def test_lines_with_hard_breaks_are_sentences(tmp_path: Path) -> None:
+    source = (
+        "Jane Doe  \n12 Harbour *Street*  \nPort Ellis\n\n"
+        "Open daily\\\nFrom nine to five\\\nShut in May\n\nA wrapped line\nof text.\n"
+    )
+    document = read(tmp_path, "a.md", source)
+    assert [text for _, text in shown(document)] == [
+        *("Jane Doe", "12 Harbour Street", "Port Ellis"),
+        *("Open daily", "From nine to five", "Shut in May"),
+        "A wrapped line\nof text.",
+    ]
+    check(document)

@@ -320,7 +320,7 @@ def test_a_label_in_bold_type_is_not_a_heading(tmp_path: Path, name: str, source
             '"""Text here.\n\n.. [1] Ann (2019), the first.\n.. [2] Bob, the other.\n"""\n',
             ["Text here.", "[1] Ann (2019), the first.", "[2] Bob, the other."],
         ),
-        ("a.md", "oil: 5\\\nThe oil.\n", ["oil: 5\nThe oil."]),
+        ("a.md", "oil: 5\\\nThe oil.\n", ["oil: 5", "The oil."]),
         ("a.py", "# (LAMP, 'oil') : (\n# The lamp is lit.\n", ["The lamp is lit."]),
         (
             "a.1",
