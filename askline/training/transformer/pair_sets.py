@@ -40,8 +40,6 @@ class PairSet:
     offsets: NDArray[np.int64]
     """The pairs of question i are those from offsets[i] up to offsets[i + 1]."""
     padding: int
-    teacher_scores: NDArray[np.float32] | None = None
-    """Scores of a teacher for each pair, if there is one."""
 
     def __len__(self) -> int:
         """The number of questions."""
@@ -63,7 +61,6 @@ class PairSet:
             segments=self.segments and tuple(self.segments[row] for row in rows),
             labels=self.labels[rows],
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            teacher_scores=None if self.teacher_scores is None else self.teacher_scores[rows],
         )
 
     def draw(self, chosen: NDArray[np.int64], *_: object) -> PairSet:

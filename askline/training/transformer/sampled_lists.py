@@ -6,8 +6,6 @@ it lost seven points of MAP on lists padded to 400 candidates (research/notes/tr
 Negatives from other paragraphs are mined once, by BM25 over all sentences and by article, and saved
 in a file. Most random negatives are too easy, so the network scores some of them in each step and
 is trained on those that it scores highest.
-
-For distillation, `DistillationLists` adds scores of a teacher, which may have another tokenizer.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from typing import Any, NamedTuple, Protocol, cast
 from zipfile import BadZipFile
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ...errors import InputError
@@ -31,13 +28,11 @@ from ...rankers.base import Ranker
 from ...text.atomic_write import atomic_write
 from ...text.words import split_words
 from ...types import Question
-from .pair_network import SCORING_TOKENS, PairNetwork, pair_scores
 from .pair_sets import PairSet, TextTable
 
 __all__ = [
     "CONVERSATION_PLAN",
     "REFERENCE_PLAN",
-    "DistillationLists",
     "DrawnList",
     "ListSource",
     "NegativePool",
@@ -49,7 +44,6 @@ __all__ = [
     "is_conversation",
     "mine_negatives",
     "sentence_pool",
-    "teacher_scorer",
 ]
 
 _MIN_WORDS = 4  # shorter sentences are mostly headings and fragments
@@ -359,20 +353,10 @@ class SampledLists:
         self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
     ) -> PairSet:
         """Answers are first in every list: these networks do not see the order."""
-        return self.pairs(self.whole(chosen, random, score))
-
-    def whole(
-        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
-    ) -> list[DrawnList]:
-        """The lists of these questions with the negatives that the network chose."""
         drawn = [self.one(int(place), random) for place in chosen]
         for own, added in zip(drawn, self._hardest(drawn, score), strict=True):
             own.candidates.extend(added)
             own.labels.extend([0.0] * len(added))
-        return drawn
-
-    def pairs(self, drawn: Sequence[DrawnList]) -> PairSet:
-        """Complete lists in the tokens of this table."""
         rows = [(own.question, own.candidates) for own in drawn]
         return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
 
@@ -437,42 +421,3 @@ def _some(
     source: Sequence[int] | NDArray[np.int32], size: int, random: np.random.Generator
 ) -> Sequence[int] | NDArray[np.int32]:
     return source if len(source) <= size else random.choice(source, size, replace=False)
-
-
-class DistillationLists:
-    """A `ListSource`: the lists of the student with the scores of a teacher."""
-
-    def __init__(self, lists: SampledLists, teachers: SampledLists, teacher: Scorer) -> None:
-        """`teachers` are the same lists in the teacher's tokens."""
-        if len(lists.texts) != len(teachers.texts) or len(lists) != len(teachers):
-            raise InputError(
-                f"Expected the same lists for teacher and student, got {len(teachers)} with "
-                f"{len(teachers.texts)} texts and {len(lists)} with {len(lists.texts)}."
-            )
-        self.name = f"{lists.name}, with teacher scores"
-        self._lists, self._teachers, self._teacher = lists, teachers, teacher
-
-    def __len__(self) -> int:
-        return len(self._lists)
-
-    def draw(
-        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
-    ) -> PairSet:
-        """The lists that the student would get without a teacher, with the teacher's scores."""
-        drawn = self._lists.whole(chosen, random, score)
-        scores = self._teacher(self._teachers.pairs(drawn))
-        return replace(self._lists.pairs(drawn), teacher_scores=np.asarray(scores, np.float32))
-
-
-def teacher_scorer(network: PairNetwork) -> Scorer:
-    """Scores by a trained network, without gradients."""
-    network.eval()
-
-    def score(pairs: PairSet) -> NDArray[np.float32]:
-        with torch.inference_mode():
-            rows = np.arange(len(pairs.tokens))
-            found = pair_scores(network, pairs, rows, max_tokens=SCORING_TOKENS)
-        values: NDArray[np.float32] = found.float().cpu().numpy()
-        return values
-
-    return score
