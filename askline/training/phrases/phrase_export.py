@@ -18,8 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from ...engine import graphs
 from ...engine.quantization import pack_int4, unpack_int4
@@ -39,7 +38,7 @@ from ...phrases.phrase_model import (
 from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantize_layer
-from ..transformer.pair_network import import_transformers, read_encoder
+from ..transformer.pair_network import import_transformers, load_head, read_encoder
 from .phrase_extractor import SPAN_ENDS, Extractor
 from .phrase_network import PhraseNetwork, first_position
 
@@ -244,12 +243,7 @@ def load_extractor(folder: str | PathLike[str]) -> Extractor:
     if ends not in SPAN_ENDS:
         raise ModelError(f"{path} must name its ends as {' or '.join(SPAN_ENDS)}, got {ends!r}.")
     network = Extractor(read_encoder(path, plain=False)[0], ends)
-    try:
-        network.spans.load_state_dict(load_file(path / _HEAD))
-    except (SafetensorError, RuntimeError) as error:
-        raise ModelError(
-            f"{path / _HEAD} is damaged or belongs to another network: {error}"
-        ) from error
+    load_head(network.spans, path / _HEAD)
     return network.eval()
 
 
