@@ -32,8 +32,8 @@ from .train_common import (
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
     from ..evaluation.measures import Language
+    from ..phrases.phrase_model import PhraseForm
     from ..training.phrases.phrase_extractor import SpanEnds
-    from ..training.phrases.phrase_network import PhraseForm
     from ..training.phrases.phrase_teacher import PairText
     from ..training.phrases.phrase_training import PhraseRecipe
     from ..training.phrases.phrase_workflow import PhraseRun

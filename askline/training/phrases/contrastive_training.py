@@ -288,7 +288,7 @@ def phrase_loss(network: PhraseNetwork, batch: PhraseBatch, weights: PhraseLoss)
             total = total + weights.teacher_scores * weights.dense * _divergence(
                 dense, batch, weights.temperature
             )
-    if weights.spans and network.spans is not None and phrases.states is not None:
+    if weights.spans:
         found = network.spans.loss(phrases.states, batch.windows, batch.answers)
         total = total + weights.spans * found
     return total

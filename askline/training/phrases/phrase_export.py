@@ -259,14 +259,12 @@ def export_phrases(
     articles: Sequence[str] = (),
 ) -> Path:
     """
-    The torch-free folder. Only encoders built like BERT can be written, and no `pair` form.
+    The torch-free folder. Only encoders built like BERT can be written.
 
     With `texts`, some paragraphs and questions of the kind to be read, in int8; else in float.
     `bits` are those of a word's embedding in int8 folders. Words and positions that no text can
     reach are left out. Candidates that differ only by `articles` at their ends count as one.
     """
-    if network.form == "pair":
-        raise ModelError("The pair form encodes a text once for each phrase; it is not exported.")
     shape = runtime_config(network.encoder)
     window = min(384, shape.positions - shape.first_position)
     state = {
