@@ -125,11 +125,6 @@ class ShardedStore:
         self._stores[shard] = None
 
     @property
-    def present(self) -> list[int]:
-        """The numbers of the shards that are read."""
-        return [number for number, store in enumerate(self._stores) if store is not None]
-
-    @property
     def identity(self) -> str:
         """The identities of all stores."""
         return "+".join(store.identity for _, store in self._present())

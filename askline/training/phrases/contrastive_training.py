@@ -19,7 +19,7 @@ from ...phrases.tokenization import TokenWindow
 from ..checkpoint import Epoch
 from .phrase_extractor import MASKED, Candidates
 from .phrase_network import PhraseCodes, PhraseNetwork, QuestionCodes
-from .phrase_teacher import TeacherInput, TeacherTables
+from .phrase_teacher import TeacherTables
 from .phrase_training import (
     AnswerWindow,
     PhraseRecipe,
@@ -59,10 +59,6 @@ class PhraseExample:
     """The words of the answer at another position: neither correct nor wrong."""
     teacher_scores: NDArray[np.float32] | None
     """Scores of a teacher."""
-
-    def readings(self) -> list[TeacherInput]:
-        """The inputs of a teacher for this window."""
-        return [TeacherInput(asked.tokens, self.window, asked.spans) for asked in self.questions]
 
 
 def make_example(
