@@ -13,8 +13,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -24,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...rankers.base import Ranker
 from ...text.atomic_write import atomic_write
 from ...text.words import split_words
 from ...types import Question
@@ -48,6 +46,7 @@ __all__ = [
 
 _MIN_WORDS = 4  # shorter sentences are mostly headings and fragments
 _SEARCH_RESULTS = 40
+_HARD, _NEAR = 12, 8  # negatives kept per question
 _MAX_FREQUENCY = 0.1  # words in a larger share of the sentences are not searched for
 _ARTICLE = re.compile(r"(.+)#\d+")  # the id of a paragraph: article, #, number
 
@@ -96,35 +95,28 @@ class Negatives:
         return found
 
 
-def mine_negatives(
-    questions: Sequence[Question],
-    *,
-    hard: int = 12,
-    near: int = 8,
-    seed: int = 0,
-    ranker: Ranker | None = None,
-) -> Negatives:
+def mine_negatives(questions: Sequence[Question]) -> Negatives:
     """
     Negatives of every question from the sentences of all questions.
 
     Sentences that are candidates of the question or contain one of its gold phrases are left out:
-    they may be answers. A `ranker` reorders the forty sentences that BM25 finds.
+    they may be answers.
     """
     pool = sentence_pool(questions)
     plain = [_plain(text) for text in pool]
     articles = _by_article(questions, {text: place for place, text in enumerate(pool)})
-    draw = random.Random(seed)
+    draw = random.Random(0)
     rows: list[list[list[int]]] = [[], []]
-    for question, found in zip(questions, _hard(pool, questions, ranker), strict=True):
+    for question, found in zip(questions, _search(pool, questions), strict=True):
         possible_answers = _PossibleAnswers(question)
         same = articles.get(_article(question), [])
-        sample = draw.sample(same, min(len(same), 5 * near))
-        for row, places, size in ((rows[0], found, hard), (rows[1], sample, near)):
+        sample = draw.sample(same, min(len(same), 5 * _NEAR))
+        for row, places, size in ((rows[0], found, _HARD), (rows[1], sample, _NEAR)):
             kept = [place for place in places if not possible_answers.include(plain[place])][:size]
             row.append(kept + [-1] * (size - len(kept)))
     return Negatives(
-        np.array(rows[0], np.int32).reshape(-1, hard),
-        np.array(rows[1], np.int32).reshape(-1, near),
+        np.array(rows[0], np.int32).reshape(-1, _HARD),
+        np.array(rows[1], np.int32).reshape(-1, _NEAR),
         _fingerprint(questions),
     )
 
@@ -143,17 +135,6 @@ class _PossibleAnswers:
 def _plain(text: str) -> str:
     """The words with spaces around each, so that `in` finds whole words."""
     return f" {' '.join(split_words(text))} "
-
-
-def _hard(
-    pool: Sequence[str], questions: Sequence[Question], ranker: Ranker | None
-) -> Iterator[list[int]]:
-    """For each question indices into the pool, the most answer-like first."""
-    for question, places in zip(questions, _search(pool, questions), strict=True):
-        if ranker is not None:
-            hits = ranker.rank(question.text, [pool[place] for place in places])
-            places = [places[hit.index] for hit in hits]
-        yield places
 
 
 def _search(pool: Sequence[str], questions: Sequence[Question]) -> Iterator[list[int]]:
@@ -335,15 +316,6 @@ class SampledLists:
 
     def __len__(self) -> int:
         return len(self._lists)
-
-    def with_negatives(self, negatives: Negatives) -> SampledLists:
-        """The same questions and plans with other negatives; the tokens are shared."""
-        other = copy(self)
-        mined = zip(self._lists, negatives.hard, negatives.near, strict=True)
-        other._lists = [
-            replace(own, hard=hard[hard >= 0], near=near[near >= 0]) for own, hard, near in mined
-        ]
-        return other
 
     def one(self, place: int, random: np.random.Generator) -> DrawnList:
         """A list for one question, before the network chooses from its pools."""
