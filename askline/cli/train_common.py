@@ -31,12 +31,14 @@ __all__ = [
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
 
-def epochs_option(
-    default: int, help_text: str = "Passes over the training set."
-) -> Callable[[_Function], _Function]:
+def epochs_option(default: int) -> Callable[[_Function], _Function]:
     """`--epochs`."""
     return click.option(
-        "--epochs", type=POSITIVE_INTEGER, default=default, show_default=True, help=help_text
+        "--epochs",
+        type=POSITIVE_INTEGER,
+        default=default,
+        show_default=True,
+        help="Passes over the training set.",
     )
 
 

@@ -320,11 +320,9 @@ def train_phrases(
     recipe: PhraseRecipe,
     *,
     weights: PhraseLoss | None = None,
-    questions: int = 8,
-    candidates: int = 48,
     callbacks: TrainingCallbacks | None = None,
 ) -> tuple[Epoch, ...]:
-    """Train in place, on at most `questions` and `candidates` of each window in a step."""
+    """Train in place, on at most 8 questions and 48 candidates of each window in a step."""
     loss_weights = weights or PhraseLoss()
     useful = [example for example in examples if example.questions]
     lengths = [len(example.window) for example in useful]
@@ -333,7 +331,7 @@ def train_phrases(
     def batches(rng: np.random.Generator) -> Iterable[PhraseBatch]:
         for places in batches_of_similar_length(lengths, recipe.batch_size, rng):
             some = [useful[place] for place in places]
-            yield collate(some, device, rng=rng, questions=questions, candidates=candidates)
+            yield collate(some, device, rng=rng, questions=8, candidates=48)
 
     def loss(batch: PhraseBatch) -> Tensor:
         return phrase_loss(network, batch, loss_weights)
