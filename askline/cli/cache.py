@@ -45,7 +45,8 @@ def list_(*, as_json: bool) -> None:
     The age is the time since the last question.
     """
     from ..corpus.cache import cached_indexes
-    from ..engine.graph_cache import cached_graphs, user_cache_folder
+    from ..engine.graph_cache import cached_graphs
+    from ..engine.user_folders import user_folder
 
     indexes, graphs = cached_indexes(), cached_graphs()
     found: list[CachedIndex | CachedGraphs] = [*indexes, *graphs]
@@ -55,7 +56,7 @@ def list_(*, as_json: bool) -> None:
         click.echo(json.dumps(records, ensure_ascii=False))
         return
     if not found:
-        click.echo(f"The cache is empty: {user_cache_folder()}")
+        click.echo(f"The cache is empty: {user_folder('cache')}")
         return
     names = [*map(_name, indexes), *(f"graphs of {_name(each)}" for each in graphs)]
     rows = [
@@ -64,7 +65,7 @@ def list_(*, as_json: bool) -> None:
     ]
     print_table(["paths", "size", "age"], rows)
     total = _size(sum(each.size_bytes for each in found))
-    click.secho(f"{total} in {user_cache_folder()}", dim=True, err=True)
+    click.secho(f"{total} in {user_folder('cache')}", dim=True, err=True)
 
 
 @cache.command()

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..engine.graph_cache import last_used, user_cache_folder
+from ..engine.graph_cache import last_used
+from ..engine.user_folders import user_folder
 from ..errors import CorpusError
 from .lock import writer_lock
 
@@ -37,7 +38,7 @@ MAX_CACHE_BYTES = 4 * 2**30
 
 def cache_root() -> Path:
     """The folder that contains the cached indexes, in the cache folder of the user."""
-    return user_cache_folder() / "folders"
+    return user_folder("cache") / "folders"
 
 
 def cached_index_folder(

@@ -31,6 +31,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..text.atomic_write import atomic_write
+from .user_folders import user_folder
 
 __all__ = [
     "MAX_CACHE_BYTES",
@@ -40,7 +41,6 @@ __all__ = [
     "delete_cached_graphs",
     "graph_cache_root",
     "last_used",
-    "user_cache_folder",
 ]
 
 MAX_CACHE_BYTES = 2**29
@@ -58,20 +58,9 @@ _BUILDERS = (
 _MODEL_FILE = "model.json"
 
 
-def user_cache_folder() -> Path:
-    """The cache folder of askline, by the convention of the operating system."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "askline"
-
-
 def graph_cache_root() -> Path:
     """The folder that contains the graphs of all models."""
-    return user_cache_folder() / "graphs"
+    return user_folder("cache") / "graphs"
 
 
 class GraphCache:
