@@ -14,8 +14,7 @@ from .options import POSITIVE_NUMBER, json_option
 from .output import print_table, relative_path, replace_controls
 
 if TYPE_CHECKING:
-    from ..corpus.cache import CachedIndex
-    from ..engine.graph_cache import CachedGraphs
+    from ..engine.user_folders import CachedFolder
 
 __all__ = ["cache"]
 
@@ -49,7 +48,7 @@ def list_(*, as_json: bool) -> None:
     from ..engine.user_folders import user_folder
 
     indexes, graphs = cached_indexes(), cached_graphs()
-    found: list[CachedIndex | CachedGraphs] = [*indexes, *graphs]
+    found = [*indexes, *graphs]
     if as_json:
         records = [asdict(each) | {"kind": "index"} for each in indexes]
         records += [asdict(each) | {"kind": "graphs"} for each in graphs]
@@ -100,7 +99,7 @@ def clear(paths: tuple[str, ...], *, everything: bool, days: float | None) -> No
         raise click.UsageError("Give PATHs, --older-than DAYS or --all.")
     roots = [os.path.abspath(os.path.expanduser(path)) for path in paths]
 
-    def is_chosen(each: CachedIndex | CachedGraphs) -> bool:
+    def is_chosen(each: CachedFolder) -> bool:
         return (not roots or _is_inside(each.paths, roots)) and (
             days is None or each.age_seconds >= days * _DAY
         )
@@ -110,8 +109,7 @@ def clear(paths: tuple[str, ...], *, everything: bool, days: float | None) -> No
     graphs = list(filter(is_chosen, cached_graphs()))
     for each in graphs:
         delete_cached_graphs(each.folder)
-    deleted: list[CachedIndex | CachedGraphs] = [each for each in chosen if each not in in_use]
-    deleted += graphs
+    deleted = [each for each in [*chosen, *graphs] if each not in in_use]
     freed = _size(sum(each.size_bytes for each in deleted))
     click.echo(f"{len(deleted):,} deleted: {freed}")
     for index in in_use:
@@ -128,7 +126,7 @@ def _is_inside(paths: Sequence[str], roots: Sequence[str]) -> bool:
     )
 
 
-def _name(cached: CachedIndex | CachedGraphs) -> str:
+def _name(cached: CachedFolder) -> str:
     names = ", ".join(_short_path(path) for path in cached.paths)
     return replace_controls(names) or f"unknown, in {cached.folder}"
 
