@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..errors import InputError
+from .loop import check_not_negative, check_positive
 
 __all__ = [
     "LOSSES",
@@ -156,11 +157,8 @@ class CascadeObjective:
         for name in ("distil", "teach", "from_teacher"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} must be from 0 to 1, got {getattr(self, name)}.")
-        for name in ("early", "point", "reading", "anchor"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must not be negative, got {getattr(self, name)}.")
-        if not self.temperature > 0:
-            raise InputError(f"temperature must be positive, got {self.temperature}.")
+        check_not_negative(self, "early", "point", "reading", "anchor")
+        check_positive(self, "temperature")
 
     def __call__(self, scores: Tensor, lists: ListLabels) -> Tensor:
         """Scores (depths, pairs) → a scalar."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
@@ -26,6 +26,7 @@ from ...errors import InputError
 from ...text.atomic_write import atomic_write
 from ...text.words import split_words
 from ...types import Question
+from ..loop import check_not_negative
 from .pair_sets import PairSet, TextTable
 
 __all__ = [
@@ -235,9 +236,7 @@ class SamplingPlan:
     """The same for `near`."""
 
     def __post_init__(self) -> None:
-        for name in ("own", "hard", "lone", "near", "elsewhere", "hard_drawn", "near_drawn"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must not be negative, got {getattr(self, name)}.")
+        check_not_negative(self, *(each.name for each in fields(self)))
         if self.drawn < self.elsewhere:
             raise InputError(
                 f"drawn must be at least elsewhere ({self.elsewhere}), got {self.drawn}."
