@@ -301,9 +301,9 @@ def _draw_bins(axes: Axes, found: Sequence[ReliabilityBin], color: str, label: s
     )
 
 
-def _wilson_interval(found: ReliabilityBin, z: float = 1.96) -> tuple[float, float]:
+def _wilson_interval(found: ReliabilityBin) -> tuple[float, float]:
     """The 95 % interval of a frequency; it contains the frequency and stays within 0 and 1."""
-    n, p = found.count, found.frequency
+    n, p, z = found.count, found.frequency, 1.96
     center = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
     return min(p, max(0.0, center - half)), max(p, min(1.0, center + half))

@@ -1,12 +1,10 @@
 """
-Make the screenshots in docs/images.
+Make the screenshots of the web page of the service in docs/images.
 
-    python docs/make_screenshots.py              # all
-    python docs/make_screenshots.py service      # the web page of the service
-    python docs/make_screenshots.py site         # pages of this documentation, from build/site
+    python docs/make_screenshots.py
 
-Needs chromium; `site` needs `make docs-site` first. The screenshots of the service show response
-times, so make them on a machine that is otherwise idle. `make notebook` has that of the notebook.
+Needs chromium. The screenshots show response times, so make them on a machine that is otherwise
+idle. `make notebook` has that of the notebook.
 """
 
 from __future__ import annotations
@@ -36,31 +34,18 @@ Who Emma was is not known.
 The author of Emma was Jane Austen."""
 DESKTOP: ViewportSize = {"width": 900, "height": 700}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-SCREEN: ViewportSize = {"width": 1280, "height": 860}
-SITE = Path(__file__).parent.parent / "build" / "site"
-SITE_PAGES: tuple[tuple[str, str, ViewportSize, Literal["dark", "light"]], ...] = (
-    ("site-first-page", "index.html", SCREEN, "light"),
-    ("site-guide", "guides/migrate.html", SCREEN, "light"),
-    ("site-reference-dark", "reference/ranking.html", SCREEN, "dark"),
-    ("site-phone-dark", "explanation/cascade.html", PHONE, "dark"),
-)
 COLORS = 256
 """Colors per picture: screenshots have few, and the files become a third of their size."""
 
 
 def main() -> None:
-    """Take the pictures of the kinds that are named, or all."""
+    """Take all pictures."""
     IMAGES.mkdir(exist_ok=True)
-    kinds = {"service": _shoot_service, "site": _shoot_site}
-    wanted = sys.argv[1:] or list(kinds)
-    if unknown := set(wanted) - set(kinds):
-        raise SystemExit(f"Expected one of {', '.join(kinds)}, got {', '.join(sorted(unknown))}.")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        for kind in wanted:
-            kinds[kind](chromium)
+        _shoot_service(chromium)
         chromium.close()
 
 
@@ -79,19 +64,6 @@ def _shoot_service(browser: Browser) -> None:
         _shoot_questions(browser, found[0])
         server.terminate()
         server.wait()
-
-
-def _shoot_site(browser: Browser) -> None:
-    """The first page, a guide and a reference, as they look on a screen and on a phone."""
-    for name, path, size, scheme in SITE_PAGES:
-        context = browser.new_context(
-            viewport=size, color_scheme=scheme, is_mobile=size is PHONE, has_touch=size is PHONE
-        )
-        page = context.new_page()
-        page.goto((SITE / path).as_uri())
-        page.wait_for_timeout(500)  # fonts and the table of contents settle
-        _save(page, name, height=size["height"])
-        context.close()
 
 
 def _shoot_questions(browser: Browser, base: str) -> None:

@@ -14,8 +14,7 @@ from .options import POSITIVE_NUMBER, json_option
 from .output import print_table, relative_path, replace_controls
 
 if TYPE_CHECKING:
-    from ..corpus.cache import CachedIndex
-    from ..engine.graph_cache import CachedGraphs
+    from ..engine.user_folders import CachedFolder
 
 __all__ = ["cache"]
 
@@ -45,17 +44,18 @@ def list_(*, as_json: bool) -> None:
     The age is the time since the last question.
     """
     from ..corpus.cache import cached_indexes
-    from ..engine.graph_cache import cached_graphs, user_cache_folder
+    from ..engine.graph_cache import cached_graphs
+    from ..engine.user_folders import user_folder
 
     indexes, graphs = cached_indexes(), cached_graphs()
-    found: list[CachedIndex | CachedGraphs] = [*indexes, *graphs]
+    found = [*indexes, *graphs]
     if as_json:
         records = [asdict(each) | {"kind": "index"} for each in indexes]
         records += [asdict(each) | {"kind": "graphs"} for each in graphs]
         click.echo(json.dumps(records, ensure_ascii=False))
         return
     if not found:
-        click.echo(f"The cache is empty: {user_cache_folder()}")
+        click.echo(f"The cache is empty: {user_folder('cache')}")
         return
     names = [*map(_name, indexes), *(f"graphs of {_name(each)}" for each in graphs)]
     rows = [
@@ -64,7 +64,7 @@ def list_(*, as_json: bool) -> None:
     ]
     print_table(["paths", "size", "age"], rows)
     total = _size(sum(each.size_bytes for each in found))
-    click.secho(f"{total} in {user_cache_folder()}", dim=True, err=True)
+    click.secho(f"{total} in {user_folder('cache')}", dim=True, err=True)
 
 
 @cache.command()
@@ -99,7 +99,7 @@ def clear(paths: tuple[str, ...], *, everything: bool, days: float | None) -> No
         raise click.UsageError("Give PATHs, --older-than DAYS or --all.")
     roots = [os.path.abspath(os.path.expanduser(path)) for path in paths]
 
-    def is_chosen(each: CachedIndex | CachedGraphs) -> bool:
+    def is_chosen(each: CachedFolder) -> bool:
         return (not roots or _is_inside(each.paths, roots)) and (
             days is None or each.age_seconds >= days * _DAY
         )
@@ -109,8 +109,7 @@ def clear(paths: tuple[str, ...], *, everything: bool, days: float | None) -> No
     graphs = list(filter(is_chosen, cached_graphs()))
     for each in graphs:
         delete_cached_graphs(each.folder)
-    deleted: list[CachedIndex | CachedGraphs] = [each for each in chosen if each not in in_use]
-    deleted += graphs
+    deleted = [each for each in [*chosen, *graphs] if each not in in_use]
     freed = _size(sum(each.size_bytes for each in deleted))
     click.echo(f"{len(deleted):,} deleted: {freed}")
     for index in in_use:
@@ -127,7 +126,7 @@ def _is_inside(paths: Sequence[str], roots: Sequence[str]) -> bool:
     )
 
 
-def _name(cached: CachedIndex | CachedGraphs) -> str:
+def _name(cached: CachedFolder) -> str:
     names = ", ".join(_short_path(path) for path in cached.paths)
     return replace_controls(names) or f"unknown, in {cached.folder}"
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from ..engine.user_folders import user_folder
 from ..errors import DataError, Problem, unknown_name_message
 from .terminal import COLOR_CHOICES, DEFAULT_LINK, Color
 
@@ -49,15 +50,11 @@ class Config:
     """The form of links, with {host}, {path} and {line}; empty for no links."""
 
 
-def config_path(environment: Mapping[str, str] = os.environ) -> Path:
+def config_path() -> Path:
     """Where the file is, whether it exists or not."""
-    if named := environment.get("ASKLINE_CONFIG"):
+    if named := os.environ.get("ASKLINE_CONFIG"):
         return Path(named).expanduser()
-    if sys.platform == "win32":
-        base = environment.get("APPDATA") or "~/AppData/Roaming"
-    else:
-        base = environment.get("XDG_CONFIG_HOME") or "~/.config"
-    return Path(base).expanduser() / "askline" / "config.toml"
+    return user_folder("config") / "config.toml"
 
 
 def read_config(path: Path) -> Config:

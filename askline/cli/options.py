@@ -21,6 +21,7 @@ __all__ = [
     "POSITIVE_INTEGER",
     "POSITIVE_NUMBER",
     "PROBABILITY",
+    "Function",
     "ReadingOptions",
     "adapt_option",
     "allow_partial_option",
@@ -44,7 +45,7 @@ __all__ = [
     "transfer_option",
 ]
 
-_Function = TypeVar("_Function", bound=Callable[..., object])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 _DEFAULT_MEASURES = "MAP,MRR,P@1,nDCG@10"
 
@@ -226,7 +227,7 @@ measures_option = click.option(
 )
 
 
-def question_set_options(function: _Function) -> _Function:
+def question_set_options(function: Function) -> Function:
     """Add `--on`, `--data`, `--filter`, `--pad-to`, `--pad-seed`, for `load_question_set`."""
     options = [
         click.option(
@@ -277,7 +278,7 @@ class ReadingOptions(TypedDict):
     read_megabytes: int
 
 
-def precision_option(what: str) -> Callable[[_Function], _Function]:
+def precision_option(what: str) -> Callable[[Function], Function]:
     """`--precision` of the weights that a command writes."""
     return click.option(
         "--precision",

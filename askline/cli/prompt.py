@@ -7,9 +7,8 @@ history is kept in the user's state folder. Ctrl-C cancels a line or an answer; 
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..engine.user_folders import user_folder
 from ..errors import AsklineError
 from .answer_output import print_answers, print_total
 from .ask_session import AskOptions, AskSession
@@ -42,15 +42,9 @@ _HELP = """\
 :quit           leave, as Ctrl-D does"""
 
 
-def history_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """The file with earlier questions, by the convention of the operating system."""
-    if sys.platform == "win32":
-        base = environment.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Application Support"
-    else:
-        base = environment.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "askline" / "history"
+def history_path() -> Path:
+    """The file with earlier questions."""
+    return user_folder("state") / "history"
 
 
 class Prompt:

@@ -24,6 +24,7 @@ from .options import (
 )
 from .train_common import (
     batch_size_option,
+    checkpoint_beside,
     command_line,
     epochs_option,
     learning_rate_option,
@@ -177,8 +178,7 @@ def cascade(
     sets = CascadeData(transfer, adapt, dev, root, mined)
     if exports:
         check_exportable(init)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint = out.with_name(f"{out.name}.checkpoint")
+    checkpoint = checkpoint_beside(out)
     trained = build_cascade(
         init,
         plan,
@@ -363,8 +363,7 @@ def reader(
         batch_size=batch_size,
         max_seconds=60 * minutes if minutes else math.inf,
     )
-    checkpoint = out.with_name(f"{out.name}.checkpoint")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint = checkpoint_beside(out)
     build_reader(
         model or shipped_folder(),
         ReaderPlan(Adapter(from_layer - 1, rank), recipe, seeds),
@@ -483,8 +482,7 @@ def context(
         nearest=nearest,
         max_seconds=60 * minutes if minutes else math.inf,
     )
-    checkpoint = out.with_name(f"{out.name}.checkpoint")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    checkpoint = checkpoint_beside(out)
     build_context(
         model or shipped_folder(),
         ContextPlan(Adapter(0, rank), parse_depths(depths), recipe, seeds),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from .options import POSITIVE_INTEGER, POSITIVE_NUMBER
+from .options import POSITIVE_INTEGER, POSITIVE_NUMBER, Function
 from .progress import step_logger
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "batch_size_option",
+    "checkpoint_beside",
     "command_line",
     "epochs_option",
     "learning_rate_option",
@@ -28,19 +30,19 @@ __all__ = [
     "share_option",
 ]
 
-_Function = TypeVar("_Function", bound=Callable[..., object])
 
-
-def epochs_option(
-    default: int, help_text: str = "Passes over the training set."
-) -> Callable[[_Function], _Function]:
+def epochs_option(default: int) -> Callable[[Function], Function]:
     """`--epochs`."""
     return click.option(
-        "--epochs", type=POSITIVE_INTEGER, default=default, show_default=True, help=help_text
+        "--epochs",
+        type=POSITIVE_INTEGER,
+        default=default,
+        show_default=True,
+        help="Passes over the training set.",
     )
 
 
-def learning_rate_option(default: float | None) -> Callable[[_Function], _Function]:
+def learning_rate_option(default: float | None) -> Callable[[Function], Function]:
     """`--learning-rate`; None chooses by network."""
     text = "Peak of the learning rate." + ("  [default: by network]" if default is None else "")
     return click.option(
@@ -52,7 +54,7 @@ def learning_rate_option(default: float | None) -> Callable[[_Function], _Functi
     )
 
 
-def batch_size_option(default: int | None, unit: str) -> Callable[[_Function], _Function]:
+def batch_size_option(default: int | None, unit: str) -> Callable[[Function], Function]:
     """`--batch-size`; None chooses by network."""
     text = f"{unit} per step." + ("  [default: by network]" if default is None else "")
     return click.option(
@@ -64,7 +66,7 @@ def batch_size_option(default: int | None, unit: str) -> Callable[[_Function], _
     )
 
 
-def minutes_option(help_text: str) -> Callable[[_Function], _Function]:
+def minutes_option(help_text: str) -> Callable[[Function], Function]:
     """`--minutes`."""
     return click.option("--minutes", type=POSITIVE_NUMBER, help=help_text)
 
@@ -88,6 +90,12 @@ seeds_option = click.option(
     show_default=True,
     help="Random seed. Repeatable: the result is the mean of the trained weights.",
 )
+
+
+def checkpoint_beside(out: Path, suffix: str = "") -> Path:
+    """The checkpoint of a training, beside --out, in a folder that is created if it is missing."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    return out.with_name(f"{out.name}.checkpoint{suffix}")
 
 
 def command_line() -> str:

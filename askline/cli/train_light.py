@@ -25,6 +25,7 @@ from .options import (
 from .progress import progress_bar
 from .train_common import (
     batch_size_option,
+    checkpoint_beside,
     command_line,
     epochs_option,
     learning_rate_option,
@@ -194,7 +195,7 @@ def _train(options: _LightOptions) -> None:
     from ..training.light.light_training import export_light_ranker
 
     start = options.start
-    checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
+    checkpoint = checkpoint_beside(out, ".pt")
     if start is not None and start.config["kind"] == FirstStageConfig.kind:
         trained, vectors = _fine_tune_first_stage(start, options, checkpoint)
     else:
@@ -219,7 +220,6 @@ def _train_network(
     questions = _questions(options.on, options.root)
     encoded = encode_questions(questions, vectors, config, device=options.device)
     dev = _dev_set(options, vectors, config)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     with _progress(options, len(questions), recipe) as count_step:
         trained = train_light_ranker(
             config,
@@ -263,7 +263,6 @@ def _fine_tune_first_stage(
     dev = None if options.dev is None else _questions(options.dev, options.root)
     lists = list(first_stage_examples([questions], vectors, vocabulary, seed=options.seed))
     recipe = _with_options(FINE_TUNING, options)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     with _progress(options, len(lists), recipe) as count_step:
         trained = train_first_stage(
             lists,

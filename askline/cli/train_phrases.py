@@ -23,6 +23,7 @@ from .options import (
 )
 from .train_common import (
     batch_size_option,
+    checkpoint_beside,
     command_line,
     epochs_option,
     learning_rate_option,
@@ -32,7 +33,8 @@ from .train_common import (
 if TYPE_CHECKING:
     from ..data.squad import Paragraph
     from ..evaluation.measures import Language
-    from ..training.phrases.phrase_networks import PhraseForm, SpanEnds
+    from ..phrases.phrase_model import PhraseForm
+    from ..training.phrases.phrase_networks import SpanEnds
     from ..training.phrases.phrase_teacher import PairText
     from ..training.phrases.phrase_training import PhraseRecipe
     from ..training.phrases.phrase_workflow import PhraseRun
@@ -66,11 +68,6 @@ class _PhraseOptions:
             batch_size=self.batch_size,
             seed=self.seed,
         )
-
-    @property
-    def checkpoint(self) -> Path:
-        """Beside --out; each training of the command adds its name."""
-        return self.out.with_name(f"{self.out.name}.checkpoint")
 
     def find(self, file: Path) -> Path:
         """A file here, else under --data."""
@@ -280,14 +277,13 @@ def _run(init: str | Path, options: _PhraseOptions) -> tuple[PhraseRun, str]:
         tokenizer = load_from_hub(init).backend_tokenizer
         tokenizer.no_truncation()
         tokenizer.no_padding()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     run = PhraseRun(
         tokenizer,
         options.device,
         options.language,
         options.window,
         progress=print_progress(epochs_to_stderr=True),
-        checkpoint=options.checkpoint,
+        checkpoint=checkpoint_beside(options.out),
     )
     return run, tokenizer.to_str()
 
@@ -342,7 +338,8 @@ def _card(name: str, init: str, options: _PhraseOptions, measured: Mapping[str, 
 
 def _finish(options: _PhraseOptions, measured: Mapping[str, float]) -> None:
     """Remove the checkpoints and print the measures."""
-    for file in options.out.parent.glob(f"{options.checkpoint.name}.*.pt"):
+    checkpoint = checkpoint_beside(options.out)
+    for file in checkpoint.parent.glob(f"{checkpoint.name}.*.pt"):
         file.unlink()
     if measured:
         click.echo("  ".join(f"{name} {value:.2f}" for name, value in measured.items()))

@@ -20,7 +20,7 @@ from .options import (
     seed_option,
     transfer_option,
 )
-from .train_common import command_line, print_epoch, share_option
+from .train_common import checkpoint_beside, command_line, print_epoch, share_option
 
 if TYPE_CHECKING:
     from ..training.checkpoint import Epoch
@@ -133,8 +133,7 @@ def transformer(
     torch.manual_seed(seed)  # a new head is drawn from it
     network = PairNetwork.start(init, head=head, depth=depth)
     tokenizer = load_tokenizer(init)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    checkpoint = out.with_name(f"{out.name}.checkpoint.pt")
+    checkpoint = checkpoint_beside(out, ".pt")
     log = TrainingLog(out.with_name(f"{out.name}.jsonl"))
 
     def on_epoch(epoch: Epoch) -> None:

@@ -12,23 +12,19 @@ import hashlib
 import json
 import os
 import shutil
-import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 
-from ..engine.graph_cache import last_used, user_cache_folder
+from ..engine.user_folders import CachedFolder, cached_folders, delete_oldest, user_folder
 from ..errors import CorpusError
 from .lock import writer_lock
 
 __all__ = [
     "MAX_CACHE_BYTES",
-    "CachedIndex",
     "cache_root",
     "cached_index_folder",
     "cached_indexes",
     "delete_cached_index",
-    "limit_cache_size",
 ]
 
 MAX_CACHE_BYTES = 4 * 2**30
@@ -37,7 +33,7 @@ MAX_CACHE_BYTES = 4 * 2**30
 
 def cache_root() -> Path:
     """The folder that contains the cached indexes, in the cache folder of the user."""
-    return user_cache_folder() / "folders"
+    return user_folder("cache") / "folders"
 
 
 def cached_index_folder(
@@ -62,43 +58,13 @@ def cached_index_folder(
             _paths_file(folder).write_text(json.dumps({"paths": names}), encoding="ascii")
     except OSError as error:
         raise CorpusError(f"{folder} cannot be created: {error.strerror or error}.") from error
-    limit_cache_size(MAX_CACHE_BYTES, keep=folder)
+    delete_oldest(MAX_CACHE_BYTES, keep=folder, delete=delete_cached_index)
     return folder
 
 
-def limit_cache_size(limit: int, *, keep: Path) -> None:
-    """Delete the least recently used folders, but not `keep`, until all fit into `limit` bytes."""
-    others = [folder for folder in _folders(keep.parent) if folder != keep]
-    total = _size_bytes(keep)
-    for folder in sorted(others, key=last_used, reverse=True):
-        total += _size_bytes(folder)
-        if total > limit:
-            delete_cached_index(folder)
-
-
-@dataclass(frozen=True, slots=True)
-class CachedIndex:
-    """An index of the cache."""
-
-    folder: str
-    paths: tuple[str, ...]
-    """The files and folders that it was made from; empty if they are not recorded."""
-    size_bytes: int
-    age_seconds: float
-    """Seconds since the last question."""
-
-
-def cached_indexes() -> list[CachedIndex]:
+def cached_indexes() -> list[CachedFolder]:
     """All indexes of the cache, the last used first."""
-    root = cache_root()
-    folders = list(_folders(root)) if root.is_dir() else []
-    now = time.time()
-    return [
-        CachedIndex(
-            str(folder), _recorded_paths(folder), _size_bytes(folder), now - last_used(folder)
-        )
-        for folder in sorted(folders, key=last_used, reverse=True)
-    ]
+    return cached_folders(cache_root(), _recorded_paths)
 
 
 def delete_cached_index(folder: str | os.PathLike[str]) -> bool:
@@ -121,19 +87,3 @@ def _recorded_paths(folder: Path) -> tuple[str, ...]:
         return tuple(map(str, json.loads(_paths_file(folder).read_bytes())["paths"]))
     except (OSError, ValueError, KeyError, TypeError):
         return ()
-
-
-def _folders(root: Path) -> Iterator[Path]:
-    with os.scandir(root) as entries:
-        yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
-
-
-def _size_bytes(folder: Path) -> int:
-    total = 0
-    for parent, _, files in os.walk(folder):
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(parent, name)).st_size
-            except OSError:
-                continue  # it was deleted in the meantime
-    return total

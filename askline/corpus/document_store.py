@@ -85,7 +85,8 @@ class DocumentReader(Protocol):
 
     def documents(self, document_ids: Iterable[int]) -> dict[int, DocumentHeader]:
         """The headers of documents by id, without those that have been removed; checked."""
-        ...
+        headers = {document_id: self.document(document_id) for document_id in document_ids}
+        return {document_id: header for document_id, header in headers.items() if header}
 
     def document_id(self, name: str) -> int | None:
         """The id of the document of that name."""
@@ -103,7 +104,7 @@ class DocumentReader(Protocol):
         self, places: Sequence[tuple[int, int, int]]
     ) -> list[list[SentenceRecord]]:
         """The unchecked sentences of passages, each given by document, first and last sentence."""
-        ...
+        return [self.unchecked_sentences(*place) for place in places]
 
     def row_at(self, document_id: int, offset: int) -> RowRecord | None:
         """The csv or jsonl row that contains a character of the original; None in other files."""
@@ -148,7 +149,7 @@ class CorpusReader(DocumentReader, Protocol):
         ...
 
 
-class DocumentStore(ABC):
+class DocumentStore(CorpusReader, ABC):
     """
     The tables of a corpus. Several threads may use it.
 
@@ -289,11 +290,6 @@ class DocumentStore(ABC):
             return None
         return self._checked_header(document_id, *row)
 
-    def documents(self, document_ids: Iterable[int]) -> dict[int, DocumentHeader]:
-        """The headers of documents by id, without those that have been removed; checked."""
-        headers = {document_id: self.document(document_id) for document_id in document_ids}
-        return {document_id: header for document_id, header in headers.items() if header}
-
     def document_id(self, name: str) -> int | None:
         """The id of the document of that name."""
         row = self._one("SELECT id FROM documents WHERE name = ?", name)
@@ -331,12 +327,6 @@ class DocumentStore(ABC):
         """
         rows = self._all(_SELECT_UNCHECKED, document_id, first, last)
         return [SentenceRecord(*row) for row in rows]
-
-    def passage_sentences(
-        self, places: Sequence[tuple[int, int, int]]
-    ) -> list[list[SentenceRecord]]:
-        """The unchecked sentences of passages, each given by document, first and last sentence."""
-        return [self.unchecked_sentences(*place) for place in places]
 
     def iter_sentences(self, document_id: int, first: int = 0) -> Iterator[SentenceRecord]:
         """The sentences of a document in order, unchecked, read in parts to save memory."""

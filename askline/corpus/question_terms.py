@@ -129,9 +129,9 @@ class _Search:
         self.idf: dict[str, float] = {}
         self._index, self._own = index, own
 
-    def add_own(self, terms: Iterable[str], factor: float = 1.0) -> None:
+    def add_own(self, terms: Iterable[str]) -> None:
         """Terms of the question, in their order."""
-        self._add({term: factor for term in terms if term and term not in self.factors})
+        self._add({term: 1.0 for term in terms if term and term not in self.factors})
 
     def add_derived(self, words: Sequence[SimilarWord], weight: float, limit: float) -> None:
         """A few of the most similar words; each weighs at most a part of the weight `limit`."""

@@ -210,7 +210,7 @@ class _ContextRanking:
     ) -> None:
         assert ranker.context is not None
         self._question, self._retriever, self._ranker = question, retriever, ranker
-        self._settings, self._ask = ranker.context, ranker.context.ask
+        self._ask = ranker.context.ask
         self._stages = [report]
         standard = standard_by_score([each.score for each in retrieved])
         # A sentence that was not retrieved counts as the worst one that was.

@@ -13,7 +13,7 @@ import heapq
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import CorpusError, NotReadReason
 from .corpus_phrases import CorpusPhrases, PhraseIndexStatus, choose_language
-from .document_store import DocumentStore
+from .document_store import CorpusReader, DocumentStore
 from .merged_search import MergedSearch
 from .results import MissingShard, VerifyReport
 from .schema import DocumentHeader, FileState, RowRecord, SentenceRecord, SkippedRecord
@@ -105,7 +105,7 @@ class Manifest:
 _BUILD_AGAIN = "Build the shards again."
 
 
-class ShardedStore:
+class ShardedStore(CorpusReader):
     """
     The stores of all shards, read as one. It has the reading methods of `Store`.
 
@@ -123,11 +123,6 @@ class ShardedStore:
     def drop(self, shard: int) -> None:
         """Read without a shard from now on."""
         self._stores[shard] = None
-
-    @property
-    def present(self) -> list[int]:
-        """The numbers of the shards that are read."""
-        return [number for number, store in enumerate(self._stores) if store is not None]
 
     @property
     def identity(self) -> str:
@@ -156,17 +151,6 @@ class ShardedStore:
         """The header of a document; None if it has been removed. Its checksum is checked."""
         store, own = self._of(document_id)
         return store.document(own)
-
-    def documents(self, document_ids: Iterable[int]) -> dict[int, DocumentHeader]:
-        """The headers of documents by id, without those that have been removed; checked."""
-        headers = {document_id: self.document(document_id) for document_id in document_ids}
-        return {document_id: header for document_id, header in headers.items() if header}
-
-    def passage_sentences(
-        self, places: Sequence[tuple[int, int, int]]
-    ) -> list[list[SentenceRecord]]:
-        """The unchecked sentences of passages, each given by document, first and last sentence."""
-        return [self.unchecked_sentences(*place) for place in places]
 
     def sentences(self, document_id: int, first: int, last: int) -> list[SentenceRecord]:
         """The sentences `first` to `last` of a document, both included."""

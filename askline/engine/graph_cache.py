@@ -20,10 +20,7 @@ import os
 import platform
 import shutil
 import sys
-import time
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -31,17 +28,15 @@ from typing import Any
 
 from ..errors import InputError
 from ..text.atomic_write import atomic_write
+from .user_folders import CachedFolder, cached_folders, delete_oldest, subfolders, user_folder
 
 __all__ = [
     "MAX_CACHE_BYTES",
-    "CachedGraphs",
     "GraphCache",
     "cached_graphs",
     "delete_cached_graphs",
     "graph_cache_root",
-    "last_used",
     "onnx_runtime",
-    "user_cache_folder",
 ]
 
 MAX_CACHE_BYTES = 2**29
@@ -59,20 +54,9 @@ _BUILDERS = (
 _MODEL_FILE = "model.json"
 
 
-def user_cache_folder() -> Path:
-    """The cache folder of askline, by the convention of the operating system."""
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
-        base = "~/Library/Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "askline"
-
-
 def graph_cache_root() -> Path:
     """The folder that contains the graphs of all models."""
-    return user_cache_folder() / "graphs"
+    return user_folder("cache") / "graphs"
 
 
 class GraphCache:
@@ -94,7 +78,7 @@ class GraphCache:
                 folder.mkdir(mode=0o700, exist_ok=True)
                 with atomic_write(folder / _MODEL_FILE) as stream:
                     stream.write(json.dumps({"model": str(model.absolute())}).encode())
-                _limit_size(root, keep=folder)
+                delete_oldest(MAX_CACHE_BYTES, keep=folder, delete=_delete)
             os.utime(folder)  # the folder that was used last is deleted last
         except (OSError, RuntimeError, InputError):  # RuntimeError: there is no home folder
             return None
@@ -115,33 +99,20 @@ class GraphCache:
             self.path(name).unlink()
 
 
-@dataclass(frozen=True, slots=True)
-class CachedGraphs:
-    """The graphs of one model in the cache."""
-
-    folder: str
-    paths: tuple[str, ...]
-    """The model folder that they were made from; empty if it is not recorded."""
-    size_bytes: int
-    age_seconds: float
-    """Seconds since they were used."""
-
-
-def cached_graphs() -> list[CachedGraphs]:
+def cached_graphs() -> list[CachedFolder]:
     """The graphs of all models, the last used first."""
-    now = time.time()
-    found = sorted(_folders(graph_cache_root()), key=last_used, reverse=True)
-    return [
-        CachedGraphs(str(one), _recorded_paths(one), _size_bytes(one), now - last_used(one))
-        for one in found
-    ]
+    return cached_folders(graph_cache_root(), _recorded_paths)
 
 
 def delete_cached_graphs(folder: str | os.PathLike[str]) -> None:
     """Delete the graphs of a model. A process that uses them has its own copy in memory."""
+    _delete(folder)
+    if not subfolders(graph_cache_root()):
+        _delete(graph_cache_root())  # with the recorded digests
+
+
+def _delete(folder: str | os.PathLike[str]) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    if not any(_folders(graph_cache_root())):
-        shutil.rmtree(graph_cache_root(), ignore_errors=True)  # with the recorded digests
 
 
 def _model_digest(model: Path, root: Path) -> str:
@@ -221,39 +192,8 @@ def _is_private(folder: Path) -> bool:
     return state.st_uid == os.getuid() and not state.st_mode & 0o022
 
 
-def _limit_size(root: Path, *, keep: Path) -> None:
-    """Delete the least recently used folders until all fit into the limit."""
-    total = 0
-    for folder in sorted(_folders(root), key=last_used, reverse=True):
-        total += _size_bytes(folder)
-        if total > MAX_CACHE_BYTES and folder != keep:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _folders(root: Path) -> Iterator[Path]:
-    with suppress(OSError), os.scandir(root) as entries:
-        yield from [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
 def _recorded_paths(folder: Path) -> tuple[str, ...]:
     try:
         return (str(json.loads((folder / _MODEL_FILE).read_bytes())["model"]),)
     except (OSError, ValueError, KeyError, TypeError):
         return ()
-
-
-def last_used(folder: Path) -> float:
-    """When a folder of a cache was used, as `time.time`; 0 if it is gone."""
-    try:
-        return folder.stat().st_mtime
-    except OSError:
-        return 0.0
-
-
-def _size_bytes(folder: Path) -> int:
-    total = 0
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            with suppress(OSError):  # deleted in the meantime
-                total += entry.stat(follow_symlinks=False).st_size
-    return total

@@ -71,11 +71,6 @@ class SessionCache:
     def _file(self, key: _Part) -> str:
         return "-".join(map(str, (self._name, *key)))
 
-    @property
-    def parts(self) -> list[tuple[str, int, int]]:
-        """The keys of the sessions created so far, sorted."""
-        return sorted(self._sessions)
-
 
 @cache
 def _register_arena() -> None:

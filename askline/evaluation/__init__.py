@@ -33,7 +33,7 @@ from .measures import (
     score_phrases,
     score_run,
 )
-from .ranker_evaluation import Evaluation, evaluate, evaluation_rows, markdown_table
+from .ranker_evaluation import Evaluation, evaluate, markdown_table
 from .runs import Qrels, RankedList, Run, make_qrels, read_qrels, read_run, write_qrels, write_run
 from .significance import (
     Comparison,
@@ -63,7 +63,6 @@ __all__ = [
     "choose_threshold",
     "compare",
     "evaluate",
-    "evaluation_rows",
     "exact_match",
     "expected_calibration_error",
     "f1",

@@ -1,5 +1,5 @@
 """
-Evaluate a ranker on a labeled question set, and show evaluations as a Markdown table.
+Evaluate a ranker on a labeled question set, and format values as a Markdown table.
 
 The columns of the table are also aligned as plain text.
 """
@@ -23,7 +23,6 @@ __all__ = [
     "Cell",
     "Evaluation",
     "evaluate",
-    "evaluation_rows",
     "markdown_table",
 ]
 
@@ -133,31 +132,7 @@ Cell: TypeAlias = str | int | float | None
 """A text, a count, a value, or None for an unknown value."""
 
 
-def evaluation_rows(
-    evaluations: Sequence[Evaluation],
-) -> tuple[tuple[str, ...], list[tuple[Cell, ...]]]:
-    """A header and one row per evaluation; measures in percent, None if not evaluated."""
-    names = list(dict.fromkeys(name for evaluation in evaluations for name in evaluation.values))
-    header = ("ranker", "set", *names, "questions", "ms p50", "ms p95")
-    rows: list[tuple[Cell, ...]] = []
-    for evaluation in evaluations:
-        percent, ms = evaluation.percent, evaluation.ms_per_question
-        rows.append(
-            (
-                evaluation.ranker,
-                evaluation.question_set,
-                *(percent.get(name) for name in names),
-                len(evaluation.seconds),
-                ms["p50"],
-                ms["p95"],
-            )
-        )
-    return header, rows
-
-
-def markdown_table(
-    header: Sequence[str], rows: Sequence[Sequence[Cell]], *, digits: int = 2
-) -> str:
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
     """Numeric columns are aligned to the right; None is a dash. There is no newline at the end."""
     for number, row in enumerate(rows, start=1):
         if len(row) != len(header):
@@ -170,8 +145,8 @@ def markdown_table(
         for column in range(len(header))
     ]
     lines = [
-        [_format_cell(cell, digits) for cell in header],
-        *([_format_cell(cell, digits) for cell in row] for row in rows),
+        [_format_cell(cell) for cell in header],
+        *([_format_cell(cell) for cell in row] for row in rows),
     ]
     widths = [max(3, *(len(line[column]) for line in lines)) for column in range(len(header))]
     rule = [
@@ -181,11 +156,11 @@ def markdown_table(
     return "\n".join(_format_row(line, widths, numeric) for line in lines)
 
 
-def _format_cell(cell: Cell, digits: int) -> str:
+def _format_cell(cell: Cell) -> str:
     if cell is None:
         return "–"
     if isinstance(cell, float):
-        return f"{cell:.{digits}f}"
+        return f"{cell:.2f}"
     return " ".join(str(cell).replace("|", "\\|").split())
 
 

@@ -58,7 +58,6 @@ class CascadeCheckpoint:
     tensors: Mapping[str, NDArray[np.float32]]
     tokenizer: bytes
     """The content of `tokenizer.json`."""
-    is_cross_encoder: bool
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> CascadeCheckpoint:
@@ -70,8 +69,7 @@ class CascadeCheckpoint:
             raise ModelError(f"No tokenizer.json in {folder}. Copy the folder again.")
         encoder = _encoder_config(entries, folder)
         weights = _read_tensors(folder / "model.safetensors")
-        is_cross_encoder = "askline_cascade" not in entries
-        if is_cross_encoder:
+        if "askline_cascade" not in entries:
             config = CascadeConfig(encoder, (encoder.layers,))
             heads = _cross_encoder_head(weights, encoder.layers, folder)
         else:
@@ -79,7 +77,7 @@ class CascadeCheckpoint:
             heads = _read_tensors(folder / "cascade.safetensors")
         tensors = from_huggingface_names(weights, encoder.layers) | heads
         check_cascade_tensors(config, tensors, path=folder)
-        return cls(folder, config, tensors, tokenizer.read_bytes(), is_cross_encoder)
+        return cls(folder, config, tensors, tokenizer.read_bytes())
 
     def up_to(self, depth: int) -> CascadeCheckpoint:
         """The checkpoint without the classifiers after that depth."""

@@ -10,21 +10,18 @@ in word2vec's binary format.
 from __future__ import annotations
 
 import gzip
-import shutil
-import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, Problem
 from ..text.words import normalize
-from .word_vectors import UnknownRule, WordVectors, rarity_by_rank
+from .word_vectors import WordVectors
 
 __all__ = [
     "read_vectors",
@@ -35,85 +32,46 @@ _MAX_WORD_BYTES = 1_000
 _Row = NDArray[np.float32]
 
 
-def read_vectors(
-    path: str | PathLike[str],
-    *,
-    vocabulary: Collection[str] | None = None,
-    language: str = "en",
-    unknown: UnknownRule = "hashed",
-    cache: str | PathLike[str] | None = None,
-) -> WordVectors:
+def read_vectors(path: str | PathLike[str]) -> WordVectors:
     """
-    Read the vectors of all words in a file, or of those in `vocabulary`.
+    Read the vectors of all words in a file.
 
     Words are normalized. If several words have one normal form, the word that is written in that
-    form is used, otherwise the first. `cache` is a folder for a converted copy of the file, which
-    is memory-mapped from the second call on. If lines are malformed, DataError reports all of them.
+    form is used, otherwise the first. If lines are malformed, DataError reports all of them.
     """
     file = Path(path).expanduser()
-    if cache is None:
-        collected = _read_file(file, language, vocabulary)
-        rarity = _rarity(list(collected.forms), collected.rows)
-        words, rows = collected.result()
-    else:
-        words, rows = _read_cached(
-            file, Path(cache).expanduser(), lambda: _read_file(file, language).result(), language
-        )
-        rarity = _rarity(words, words)
-    found = WordVectors.from_rows(words, rows, rarity=rarity, unknown=unknown, name=file.name)
-    if cache is None or vocabulary is None:
-        return found
-    part = replace(found.restricted(vocabulary), name=file.name)
-    return part if len(part) else _no_words(file)
-
-
-def _rarity(words: list[str], kept: Iterable[str]) -> NDArray[np.float32]:
-    """The rarity of the kept words, by their rank among all words of the file."""
+    words, rows = _read_file(file)
+    rarity = None
     if len(words) > 1 and words == sorted(words):  # sorted by name, not by frequency
-        return np.ones(sum(1 for _ in kept), np.float32)
-    rank = {word: row for row, word in enumerate(words)}
-    return rarity_by_rank(len(words))[[rank[word] for word in kept]]
+        rarity = np.ones(len(words), np.float32)
+    return WordVectors.from_rows(words, rows, rarity=rarity, name=file.name)
 
 
 @dataclass(slots=True)
 class _Collected:
     """The rows read so far, one per normal form."""
 
-    language: str
-    vocabulary: Collection[str] | None
-    forms: dict[str, None] = field(default_factory=dict)
-    """The normal forms of all words, also outside the vocabulary, in order of appearance."""
     rows: dict[str, _Row] = field(default_factory=dict)
     as_written: set[str] = field(default_factory=set)
 
     def add(self, written: str, row: _Row) -> None:
         """Keep the row if its form has none yet, or only one of a word written differently."""
-        word = self._in_language(written)
-        if word is None:
-            return
+        word = written
+        if written.startswith("/c/"):
+            _, _, language, *rest = written.split("/")
+            if language != "en":
+                return
+            word = "/".join(rest)
         form = normalize(word)
-        self.forms.setdefault(form)
-        if self.vocabulary is not None and form not in self.vocabulary:
-            return
         if form not in self.rows or (form == word and form not in self.as_written):
             self.rows[form] = row
         if form == word:
             self.as_written.add(form)
 
-    def _in_language(self, written: str) -> str | None:
-        if not written.startswith("/c/"):
-            return written
-        _, _, language, *rest = written.split("/")
-        return "/".join(rest) if language == self.language else None
 
-    def result(self) -> tuple[list[str], _Row]:
-        """The words in order of appearance, and their rows."""
-        rows = np.stack(list(self.rows.values())) if self.rows else np.zeros((0, 1), np.float32)
-        return list(self.rows), rows
-
-
-def _read_file(file: Path, language: str, vocabulary: Collection[str] | None = None) -> _Collected:
-    collected = _Collected(language, None if vocabulary is None else frozenset(vocabulary))
+def _read_file(file: Path) -> tuple[list[str], _Row]:
+    """The words in order of appearance, and their rows."""
+    collected = _Collected()
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
     try:
         with _open(file) as stream:
@@ -122,11 +80,10 @@ def _read_file(file: Path, language: str, vocabulary: Collection[str] | None = N
                 collected.add(word, row)
     except (OSError, EOFError) as error:
         raise DataError([Problem(str(file), 0, f"cannot be read: {error}")]) from error
-    return collected if collected.rows else _no_words(file)
-
-
-def _no_words(file: Path) -> NoReturn:
-    raise DataError([Problem(str(file), 0, "has none of the words in the vocabulary.")])
+    if not collected.rows:
+        message = "has no words. Of a Numberbatch file, only the English words are read."
+        raise DataError([Problem(str(file), 0, message)])
+    return list(collected.rows), np.stack(list(collected.rows.values()))
 
 
 def _open(file: Path) -> IO[bytes]:
@@ -196,42 +153,3 @@ def _read_word(stream: IO[bytes]) -> str | None:
             return None
         characters += character
     return characters.lstrip(b"\n").decode("utf-8", "replace")
-
-
-def _read_cached(
-    file: Path, folder: Path, read: Callable[[], tuple[list[str], _Row]], language: str
-) -> tuple[list[str], _Row]:
-    """
-    The result of `read`, stored in the folder for the next call.
-
-    An entry is identified by the file's full path, size and time of modification, so a changed file
-    is read again. Entries are never removed.
-    """
-    entry = folder / f"{file.name}-{_file_id(file, language)}"
-    if not entry.is_dir():
-        _store(entry, *read())
-    words = (entry / "words.txt").read_text(encoding="utf-8").split("\n")
-    return words, np.load(entry / "rows.npy", mmap_mode="r", allow_pickle=False)
-
-
-def _file_id(file: Path, language: str) -> str:
-    state = file.stat() if file.exists() else None
-    parts = [str(file.resolve()), language]
-    if state is not None:
-        parts += [str(state.st_size), str(state.st_mtime_ns)]
-    return sha256("\0".join(parts).encode()).hexdigest()[:16]
-
-
-def _store(entry: Path, words: list[str], rows: _Row) -> None:
-    """Write a temporary folder and rename it: of two processes, the first one wins."""
-    entry.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=entry.parent, prefix=".draft-"))
-    try:
-        (draft / "words.txt").write_text("\n".join(words), encoding="utf-8")
-        np.save(draft / "rows.npy", rows, allow_pickle=False)
-        draft.rename(entry)
-    except OSError:
-        if not entry.is_dir():
-            raise
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)

@@ -7,7 +7,7 @@ askline; their model card describes them. `word_vector_formats` reads word2vec a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import shake_128
@@ -131,13 +131,6 @@ class WordVectors:
 
     def _rows(self, words: Sequence[str]) -> NDArray[np.int64]:
         return np.fromiter(map(self.row_of.get, words, repeat(-1)), np.int64, len(words))
-
-    def restricted(self, words: Iterable[str]) -> WordVectors:
-        """The table of these words alone, in the order of this table and without its name."""
-        rows = sorted({self.row_of[word] for word in words if word in self.row_of})
-        kept = tuple(self.words[row] for row in rows)
-        parts = (self.rows[rows], self.scales[rows], self.rarity[rows])
-        return WordVectors(kept, *parts, self.unknown)
 
     def quantized(self) -> WordVectors:
         """The table in int8: a quarter of the size, cosines change by about 0.001."""

@@ -85,7 +85,7 @@ def faiss_installed() -> bool:
     return find_spec("faiss") is not None
 
 
-def build_lists(folder: Path, vectors: NDArray[np.int8], scale: Floats, *, seed: int = 0) -> None:
+def build_lists(folder: Path, vectors: NDArray[np.int8], scale: Floats) -> None:
     """Write the lists of a segment, with about one byte per seven numbers of a vector."""
     faiss = _import_faiss()
     count, size = vectors.shape
@@ -93,9 +93,9 @@ def build_lists(folder: Path, vectors: NDArray[np.int8], scale: Floats, *, seed:
     lists = int(max(16, min(4096, 4 * np.sqrt(count))))
     # "np": without the sorted polysemous codes, which are not used and take half a minute.
     index = faiss.index_factory(size, f"IVF{lists},PQ{parts}np", faiss.METRIC_INNER_PRODUCT)
-    index.cp.seed = index.pq.cp.seed = seed
+    index.cp.seed = index.pq.cp.seed = 0
     index.cp.niter = index.pq.cp.niter = 12  # later iterations change little
-    sample = np.random.default_rng(seed).permutation(count)[: max(_TRAINING_ROWS, 40 * lists)]
+    sample = np.random.default_rng(0).permutation(count)[: max(_TRAINING_ROWS, 40 * lists)]
     index.train(vectors[np.sort(sample)].astype(np.float32) * scale)
     for at in range(0, count, _BLOCK_ROWS):
         index.add(vectors[at : at + _BLOCK_ROWS].astype(np.float32) * scale)

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from ..errors import InputError
+from .loop import check_not_negative, check_positive
 
 __all__ = [
     "LOSSES",
@@ -26,7 +27,6 @@ __all__ = [
     "pair_loss",
     "point_loss",
     "segment_log_softmax",
-    "teacher_loss",
 ]
 
 Loss = Literal["list", "point"]
@@ -68,25 +68,6 @@ def pair_loss(scores: Tensor, labels: Tensor, sizes: Sequence[int]) -> Tensor:
     return torch.stack(losses).mean()
 
 
-def teacher_loss(
-    scores: Tensor, teacher_scores: Tensor, sizes: Sequence[int], *, temperature: float
-) -> Tensor:
-    """
-    KL divergence of the softmax over a question's candidates from that of the teacher.
-
-    The mean over questions, times the square of the temperature: the size of the gradients then
-    does not depend on the temperature (Hinton, Vinyals and Dean, 2015).
-    """
-    lengths = torch.tensor(sizes)
-    inside = (torch.arange(max(sizes)) < lengths[:, None]).to(scores.device)  # (questions, longest)
-    empty = torch.full(inside.shape, -torch.inf, device=scores.device)
-    own, theirs = (
-        empty.masked_scatter(inside, each / temperature).log_softmax(1).masked_fill(~inside, 0.0)
-        for each in (scores, teacher_scores)
-    )
-    return temperature**2 * (theirs.exp() * (theirs - own)).sum() / len(sizes)
-
-
 @dataclass(frozen=True, slots=True)
 class Objective:
     """
@@ -99,37 +80,14 @@ class Objective:
     point: float = 0.3
     list: float = 1.0
     pair: float = 0.0
-    distillation: float = 0.0
-    """The share of the teacher in the whole loss; the rest is that of the labels."""
-    temperature: float = 2.0
-    """Divides the scores of teacher and student before they are compared."""
 
     def __post_init__(self) -> None:
         weights = (self.point, self.list, self.pair)
         if min(weights) < 0 or not sum(weights):
             raise InputError(f"Loss weights must not be negative nor all 0, got {weights}.")
-        if not 0 <= self.distillation <= 1:
-            raise InputError(f"distillation must be from 0 to 1, got {self.distillation}.")
-        if not self.temperature > 0:
-            raise InputError(f"temperature must be positive, got {self.temperature}.")
 
-    def __call__(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        sizes: Sequence[int],
-        teacher_scores: Tensor | None = None,
-    ) -> Tensor:
+    def __call__(self, scores: Tensor, labels: Tensor, sizes: Sequence[int]) -> Tensor:
         """Scores and labels are (pairs,); `sizes` has the number of candidates per question."""
-        own = self._label_loss(scores, labels, sizes)
-        if not self.distillation:
-            return own
-        if teacher_scores is None:
-            raise InputError("Distillation needs lists with teacher scores: `DistillationLists`.")
-        theirs = teacher_loss(scores, teacher_scores, sizes, temperature=self.temperature)
-        return (1 - self.distillation) * own + self.distillation * theirs
-
-    def _label_loss(self, scores: Tensor, labels: Tensor, sizes: Sequence[int]) -> Tensor:
         total = scores.new_zeros(())
         if self.point:
             total = total + self.point * point_loss(scores, labels)
@@ -199,11 +157,8 @@ class CascadeObjective:
         for name in ("distil", "teach", "from_teacher"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} must be from 0 to 1, got {getattr(self, name)}.")
-        for name in ("early", "point", "reading", "anchor"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must not be negative, got {getattr(self, name)}.")
-        if not self.temperature > 0:
-            raise InputError(f"temperature must be positive, got {self.temperature}.")
+        check_not_negative(self, "early", "point", "reading", "anchor")
+        check_positive(self, "temperature")
 
     def __call__(self, scores: Tensor, lists: ListLabels) -> Tensor:
         """Scores (depths, pairs) → a scalar."""

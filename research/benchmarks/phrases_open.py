@@ -143,7 +143,7 @@ def _row(
 
 
 def _encoding(folder: str | None, paragraphs: Sequence[Paragraph]) -> dict[str, float]:
-    """One thread; the pair form is measured on the first paragraphs only."""
+    """One thread; one pass per phrase is measured on the first paragraphs only."""
     model = PhraseModel.load(folder, threads=1)
     texts = [paragraph.text for paragraph in drawn(paragraphs, 100)]
     model.encode(texts[0])

@@ -61,9 +61,9 @@ from askline.training.cascade.context_workflow import (
 from askline.training.cascade.reader_training import average_readers
 from askline.training.loop import TrainingStep
 
-__all__ = ["MPNetTeacher"]
+from .general import SETS
 
-SETS = ("squadshifts:train", "squad1:train", "squad-pairs:train")
+__all__ = ["MPNetTeacher"]
 
 _SHIFT = 4
 _DROPOUT = 0.1

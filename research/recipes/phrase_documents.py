@@ -310,7 +310,6 @@ class DocumentNetwork(PhraseNetwork):
 
     def score_spans(self, states: Tensor, batch: Batch, starts: Tensor) -> tuple[Tensor, Tensor]:
         """Log P(start) (windows, tokens), and log P(end | start) for starts (windows, starts)."""
-        assert self.spans is not None
         rows = torch.arange(len(starts), device=starts.device).repeat_interleave(starts.shape[1])
         ends = self.spans.score_ends(states, batch.closes, rows, starts.flatten())
         return self.spans.score_starts(states, batch.opens), ends.view(*starts.shape, -1)
@@ -427,7 +426,7 @@ class Distillation(SeededOnceTask[Batch]):
             goals = [every[layer] for layer in self._layers]
             if not self._variances:
                 self._variances = [one[batch.mask].var(0).clamp(min=1e-4) for one in goals]
-            opens = self._teacher.spans.score_starts(goals[-1], batch.opens)  # type: ignore[union-attr]
+            opens = self._teacher.spans.score_starts(goals[-1], batch.opens)
             top = opens.topk(min(STARTS, opens.shape[1]), -1).indices  # (windows, starts)
             goal_starts, goal_ends = self._teacher.score_spans(goals[-1], batch, top)
             log = goal_starts.gather(1, top)[..., None] + goal_ends
@@ -533,7 +532,7 @@ def train(given: argparse.Namespace) -> None:
     windows = PhraseRun(tokenizer, window=config.window).windows(dev)
 
     def measure(network: DocumentNetwork = student) -> dict[str, float]:
-        extractor = Extractor.sharing(network.encoder, network.spans)  # type: ignore[arg-type]
+        extractor = Extractor.sharing(network.encoder, network.spans)
         found = extractor.extract([one.window for one in windows])
         figures = {
             "nearest": answer_within(network, windows, found, dev, tokenizer).percent,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from askline.corpus.cache import cache_root, cached_index_folder, limit_cache_size
+from askline.corpus.cache import cache_root, cached_index_folder, delete_cached_index
 from askline.corpus.lock import writer_lock
+from askline.engine.user_folders import delete_oldest
 
 
 @pytest.fixture(autouse=True)
@@ -52,14 +53,14 @@ def test_the_least_recently_used_folders_are_deleted_first() -> None:
     old, newer, newest = (
         _filled(name, 100, age=age) for name, age in (("o", 9), ("n", 5), ("w", 1))
     )
-    limit_cache_size(250, keep=newest)
+    delete_oldest(250, keep=newest, delete=delete_cached_index)
     assert [folder.exists() for folder in (old, newer, newest)] == [False, True, True]
-    limit_cache_size(10, keep=newest)
+    delete_oldest(10, keep=newest, delete=delete_cached_index)
     assert [folder.exists() for folder in (newer, newest)] == [False, True]
 
 
 def test_a_folder_in_use_is_kept() -> None:
     used, spare = _filled("used", 100, age=9), _filled("spare", 100, age=1)
     with writer_lock(used):
-        limit_cache_size(150, keep=spare)
+        delete_oldest(150, keep=spare, delete=delete_cached_index)
     assert used.exists()

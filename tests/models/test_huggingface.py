@@ -22,7 +22,6 @@ def folder(tmp_path: Path) -> Path:
 def test_a_cascade_is_read_with_the_names_of_a_model_folder(folder: Path) -> None:
     source = CascadeCheckpoint.read(folder)
     assert source.config == tiny_config()
-    assert not source.is_cross_encoder
     expected = tensors(tiny_config())
     assert source.tensors.keys() == expected.keys()
     for name, value in expected.items():
@@ -31,7 +30,6 @@ def test_a_cascade_is_read_with_the_names_of_a_model_folder(folder: Path) -> Non
 
 def test_a_cross_encoder_is_a_cascade_with_one_classifier(tmp_path: Path) -> None:
     source = CascadeCheckpoint.read(cross_encoder_folder(tmp_path / "cross", tiny_config()))
-    assert source.is_cross_encoder
     assert source.config.depths == (3,)
     assert not source.config.reader
     for part in ("dense.weight", "out.bias"):

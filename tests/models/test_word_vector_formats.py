@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +49,9 @@ def test_words_with_spaces_and_other_languages(tmp_path: Path) -> None:
     assert read_vectors(tmp_path / "glove.txt").words == ("the", "sea", "at sea")
     (tmp_path / "nb.txt").write_text(NUMBERBATCH, encoding="utf-8")
     assert read_vectors(tmp_path / "nb.txt").words == ("at_sea", "sea")
-    assert read_vectors(tmp_path / "nb.txt", language="de").words == ("meer",)
+    (tmp_path / "de.txt").write_text("/c/de/meer 9 9\n", encoding="utf-8")
+    with pytest.raises(DataError, match="only the English words are read"):
+        read_vectors(tmp_path / "de.txt")
 
 
 def test_an_alphabetical_file_gives_no_rarities(tmp_path: Path) -> None:
@@ -62,25 +63,6 @@ def test_a_word_in_its_normal_form_wins(tmp_path: Path) -> None:
     (tmp_path / "v.txt").write_text("Sea 1 1\nsea 2 2\nSEA 3 3\nIsle 4 4\n", encoding="utf-8")
     vectors = read_vectors(tmp_path / "v.txt")
     assert vectors.of(["sea", "isle"]).tolist() == [[2, 2], [4, 4]]
-
-
-def test_vocabulary_restricts(tmp_path: Path) -> None:
-    (tmp_path / "v.txt").write_text(GLOVE, encoding="utf-8")
-    assert read_vectors(tmp_path / "v.txt", vocabulary=["sea", "moon"]).words == ("sea",)
-
-
-@pytest.mark.parametrize("cache", [None, "kept"], ids=["read", "cached"])
-def test_a_vocabulary_keeps_name_and_rarities_of_the_file(
-    tmp_path: Path, cache: str | None
-) -> None:
-    path, kept = tmp_path / "v.txt", tmp_path / cache if cache else None
-    path.write_text("the 1 2\nThe 3 4\nof 5 6\nsea 7 8\nbay 9 9\n", encoding="utf-8")
-    whole, part = read_vectors(path), read_vectors(path, vocabulary=["sea", "of"], cache=kept)
-    assert part.words == ("of", "sea")
-    assert part.name == whole.name == "v.txt"
-    assert np.array_equal(part.idf(["of", "sea"]), whole.idf(["of", "sea"]))
-    with pytest.raises(DataError, match="none of the words in the vocabulary"):
-        read_vectors(path, vocabulary=["moon"], cache=kept)
 
 
 def test_every_malformed_line_is_reported(tmp_path: Path) -> None:
@@ -112,19 +94,4 @@ def test_damaged_files(tmp_path: Path, name: str, content: bytes, message: str) 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"v\.txt: cannot be read"):
-        read_vectors(tmp_path / "v.txt", cache=tmp_path / "kept")
-
-
-def test_the_cache_is_memory_mapped_and_follows_the_file(tmp_path: Path) -> None:
-    path, cache = tmp_path / "v.txt", tmp_path / "kept"
-    path.write_text(GLOVE, encoding="utf-8")
-    first = read_vectors(path, cache=cache)
-    again = read_vectors(path, cache=cache)
-    assert isinstance(again.rows, np.memmap)
-    assert again.words == first.words
-    assert np.array_equal(again.of(first.words), first.of(first.words))
-    assert len(list(cache.iterdir())) == 1
-    path.write_text(GLOVE.replace("1 -2", "7 7"), encoding="utf-8")
-    os.utime(path, ns=(1, 1))
-    assert read_vectors(path, cache=cache, vocabulary=["sea"]).of(["sea"]).tolist() == [[7, 7]]
-    assert len(list(cache.iterdir())) == 2
+        read_vectors(tmp_path / "v.txt")

@@ -47,15 +47,6 @@ def test_rarity_grows_with_the_rank_and_is_1_for_unknown_words(vectors: WordVect
     assert 0 < idf[1] < idf[2] == idf[3] == 1
 
 
-def test_restricted_keeps_order_and_drops_the_name(vectors: WordVectors) -> None:
-    part = vectors.restricted(["tower", "the", "nowhere"])
-    assert part.words == ("the", "tower")
-    assert np.array_equal(part.of(["tower"]), ROWS[2:])
-    assert part.name == ""
-    assert "sea" in vectors
-    assert "sea" not in part
-
-
 def test_quantized_vectors_are_close(vectors: WordVectors) -> None:
     small = vectors.quantized()
     assert small.rows.dtype == np.int8

@@ -299,7 +299,7 @@ _SETTINGS = {
 }
 
 
-def load_passages(store: CorpusReader, url: str, *, client: Any = None) -> int:
+def load_passages(store: CorpusReader, url: str) -> int:
     """
     Write all passages of a store to the index that the URL names; returns their number.
 
@@ -311,7 +311,7 @@ def load_passages(store: CorpusReader, url: str, *, client: Any = None) -> int:
     timeout = server.number_option("timeout", _LOAD_TIMEOUT_SECONDS, minimum=0.1)
     if server.scheme not in ("opensearch", "elasticsearch") or not server.path:
         raise InputError(f"Passages are loaded into opensearch://HOST/INDEX, got {server}.")
-    engine = client or open_engine(server, timeout)
+    engine = open_engine(server, timeout)
     load = secrets.token_hex(8)
     count = 0
     with search_engine_errors(server, timeout), closing(engine):

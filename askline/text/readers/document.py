@@ -359,11 +359,6 @@ class ParsedDocument:
             return None
         return self.segments.span(start, end) if self.segments else (start, end)
 
-    def part(self, offset: int) -> DocumentPart | None:
-        """The row that contains `text[offset]`, or None."""
-        at = bisect_right(self.parts, offset, key=lambda part: part.start) - 1
-        return self.parts[at] if at >= 0 and offset < self.parts[at].end else None
-
 
 class UnreadableError(Exception):
     """Why a file cannot be read. `read_document` turns it into a `DataError` with the path."""

@@ -13,7 +13,7 @@ from ...errors import Problem
 from .document import Content, UnreadableError
 from .jsonl import string_pieces
 from .keyed_values import KeyedWriter
-from .offsets import line_starts
+from .offsets import line_starts, replace_surrogates
 from .records import Piece
 
 __all__ = [
@@ -29,7 +29,6 @@ _TOKEN = re.compile(
     | //[^\r\n]* | /\*[^*]*(?:\*(?!/)[^*]*)*(?:\*/|\Z)""",
     re.DOTALL | re.VERBOSE,
 )
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def read_json(source: str) -> Content:
@@ -79,10 +78,7 @@ def _pieces(source: str, start: int, end: int) -> list[Piece]:
         found = list(string_pieces(source, start, end, 0))
     except ValueError:  # an escape that JSON does not have
         return [(source[start:end], start, end)] if end > start else []
-    return [
-        (piece if piece.isascii() else _SURROGATES.sub("\ufffd", piece), first, last)
-        for piece, first, last in found
-    ]
+    return [(replace_surrogates(piece), first, last) for piece, first, last in found]
 
 
 def _text(source: str, start: int, end: int) -> str:

@@ -71,10 +71,6 @@ class SourceLines:
         line = self.text(number)
         return len(line) - len(line.lstrip())
 
-    def spans(self, first: int, last: int) -> list[LineSpan]:
-        """The spans of the lines `first` to `last - 1`."""
-        return [self.span(number) for number in range(first, last)]
-
     def is_blank(self, number: int) -> bool:
         """Whether a line has only white space."""
         return not self.text(number).strip()

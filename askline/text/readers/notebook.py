@@ -17,7 +17,7 @@ from .document import Blocks, Content, UnreadableError
 from .jsonl import string_pieces
 from .kinds import BlockKind
 from .markdown import read_markdown
-from .offsets import Segments, TextBuilder
+from .offsets import Segments, TextBuilder, replace_surrogates
 
 __all__ = [
     "read_notebook",
@@ -121,7 +121,7 @@ def _cell_content(source: str, cell: _Cell) -> Content | None:
     for start, end in cell.strings:
         try:
             for piece, first, last in string_pieces(source, start, end, 0):
-                text.add(piece if piece.isascii() else _without_surrogates(piece), first, last)
+                text.add(replace_surrogates(piece), first, last)
         except ValueError as error:
             raise UnreadableError(f"A cell is not JSON: {error}. Write the file again.") from error
     if cell.kind in ("markdown", "heading"):
@@ -141,7 +141,3 @@ def _cell_content(source: str, cell: _Cell) -> Content | None:
     kind: BlockKind = "code"
     blocks.add(0, text.length, kind)
     return Content(text.text(), blocks, "cell", array("I"), "", text.segments)
-
-
-def _without_surrogates(piece: str) -> str:
-    return re.sub(r"[\ud800-\udfff]", "\ufffd", piece)

@@ -16,10 +16,12 @@ __all__ = [
     "Segments",
     "TextBuilder",
     "line_starts",
+    "replace_surrogates",
 ]
 
 _PIECES_PER_JOIN = 4096  # joined early to save memory: a short string takes 50 bytes
 _LINE_END = re.compile(r"\n|\r\n?")
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Segments:
@@ -197,3 +199,8 @@ def line_starts(text: str) -> array[int]:
     starts = array("I", (0,))
     starts.extend(match.end() for match in _LINE_END.finditer(text))
     return starts
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, which JSON escapes can name and UTF-8 cannot."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)

@@ -108,7 +108,6 @@ class _BodyHandler(XmlHandler):
         self._slide_start = 0
         self._slides = 0
         self._class = ""
-        self._notes = 0
 
     def content(self, title: str) -> Content:
         """The whole document, once it has been parsed."""

@@ -13,6 +13,7 @@ from .comments import joined_pieces
 from .document import Content
 from .keyed_values import KeyedWriter, comment_pieces
 from .markup import LineSpan, SourceLines
+from .offsets import replace_surrogates
 from .records import Piece
 
 __all__ = [
@@ -82,10 +83,9 @@ def unquoted_pieces(
 
 def _unescape(escape: str) -> str:
     try:
-        text = str(json.loads(f'"{escape}"'))
+        return replace_surrogates(json.loads(f'"{escape}"'))
     except ValueError:
         return escape[1:]
-    return "\ufffd" if "\ud800" <= text <= "\udfff" else text
 
 
 def _add_comments(writer: KeyedWriter, lines: SourceLines, at: int) -> int:

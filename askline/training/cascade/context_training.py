@@ -9,7 +9,7 @@ candidates rank as before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..optimizer import AdamW, Optimizer, ParameterGroup, slanted_triangular
 from ..packing import Rows
 from .adapter_networks import ContextNetwork, ContextOutput, WindowBatch, WindowFormat
 from .context_examples import ContextExamples, Window
-from .span_reading import span_distillation_loss, span_loss
+from .span_reading import LONGEST_ANSWER, span_distillation_loss, span_loss
 
 __all__ = [
     "ContextRecipe",
@@ -42,6 +42,7 @@ __all__ = [
 Teacher = Callable[[WindowBatch], ContextOutput]
 _WHOLE, _RUN = 0.5, 0.35  # shares of windows that are whole passages, and runs of sentences
 _SCORING_TOKENS = 65_536
+_MEASURED = 3_000  # examples, for the figures of a dev set
 _UNMARKED, _UNANSWERED = 0.05, 0.4
 """Weights of the reader's loss in windows without an answer: other passages, the own passage."""
 
@@ -364,7 +365,6 @@ def train_context(
     recipe: ContextRecipe,
     *,
     teacher: Teacher | None = None,
-    evaluate: Callable[[], Mapping[str, float]] | None = None,
     checkpoint: Path | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _: None,
     on_step: Callable[[TrainingStep], None] = lambda _: None,
@@ -374,7 +374,6 @@ def train_context(
     run_training(
         [_ContextTask(network, examples, form, recipe, teacher)],
         settings=f"{network.adapter}; {network.depths}; {recipe}; {len(examples)} examples",
-        evaluate=evaluate,
         checkpoint=checkpoint,
         on_epoch=on_epoch,
         on_step=on_step,
@@ -401,8 +400,6 @@ def score_passages(
     examples: ContextExamples,
     form: WindowFormat,
     pairs: Sequence[tuple[int, int]],
-    *,
-    longest_span: int = 30,
 ) -> PassageScores:
     """Score whole passages for (example, passage) pairs; long ones are cut at the end."""
     network.eval()
@@ -440,7 +437,7 @@ def score_passages(
             grid = ends[allowed, 0][:, None] + ends[allowed, 1][None, :]
             place = np.arange(len(allowed))
             length = place[None, :] - place[:, None]
-            wrong = (length < 0) | (length >= longest_span) | (own[None, :] != own[:, None])
+            wrong = (length < 0) | (length >= LONGEST_ANSWER) | (own[None, :] != own[:, None])
             grid[wrong] = -np.inf
             start, stop = divmod(int(grid.argmax()), len(allowed))
             sentence = own[start]
@@ -452,14 +449,14 @@ def score_passages(
 
 
 def measure_context(
-    network: ContextNetwork, examples: ContextExamples, form: WindowFormat, *, limit: int = 3000
+    network: ContextNetwork, examples: ContextExamples, form: WindowFormat
 ) -> dict[str, float]:
     """
     P@1 of the sentences of the own passage at every depth, and the reader's exact match.
 
-    At most `limit` examples, at even steps. Exact match is of tokens, over those with a span.
+    At most 3,000 examples, at even steps. Exact match is of tokens, over those with a span.
     """
-    chosen = np.unique(np.linspace(0, len(examples) - 1, min(limit, len(examples))).astype(int))
+    chosen = np.unique(np.linspace(0, len(examples) - 1, min(_MEASURED, len(examples))).astype(int))
     answers, spans = examples.answer_lists(), examples.span_lists()
     rows = [at for at in chosen.tolist() if answers[at]]
     pairs = [(at, int(examples.question_passages[at])) for at in rows]

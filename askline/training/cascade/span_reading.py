@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..losses import segment_log_softmax
 from ..packing import PackedBatch, PairTemplate, Rows, TokenRange, TokenTable, pack
-from .cascade_network import CascadeNetwork, split_by_tokens
+from .cascade_network import SCORING_TOKENS, CascadeNetwork, split_by_tokens
 
 __all__ = [
     "QUESTION_LIMIT",
@@ -218,7 +218,6 @@ def read_spans(
     *,
     limit: int = 384,
     stride: int = 128,
-    max_tokens: int = 32_768,
 ) -> NDArray[np.float64]:
     """
     `best_spans` of every (question, paragraph), with tokens counted from the paragraph's start.
@@ -233,7 +232,7 @@ def read_spans(
     )
     found = np.empty((len(owners), 4))
     sizes = lengths + np.minimum(table.lengths(questions[owners]), QUESTION_LIMIT)
-    for part in split_by_tokens(sizes, max_tokens):
+    for part in split_by_tokens(sizes, SCORING_TOKENS):
         rows = owners[part]
         window = TokenRange(starts[part], lengths[part])
         batch = pack(

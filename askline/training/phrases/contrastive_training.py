@@ -18,7 +18,7 @@ from torch.nn import functional
 from ...phrases.tokenization import TokenWindow
 from ..checkpoint import Epoch
 from .phrase_networks import MASKED, Candidates, PhraseCodes, PhraseNetwork, QuestionCodes
-from .phrase_teacher import TeacherInput, TeacherTables
+from .phrase_teacher import TeacherTables
 from .phrase_training import (
     AnswerWindow,
     PhraseRecipe,
@@ -58,10 +58,6 @@ class PhraseExample:
     """The words of the answer at another position: neither correct nor wrong."""
     teacher_scores: NDArray[np.float32] | None
     """Scores of a teacher."""
-
-    def readings(self) -> list[TeacherInput]:
-        """The inputs of a teacher for this window."""
-        return [TeacherInput(asked.tokens, self.window, asked.spans) for asked in self.questions]
 
 
 def make_example(
@@ -287,7 +283,7 @@ def phrase_loss(network: PhraseNetwork, batch: PhraseBatch, weights: PhraseLoss)
             total = total + weights.teacher_scores * weights.dense * _divergence(
                 dense, batch, weights.temperature
             )
-    if weights.spans and network.spans is not None and phrases.states is not None:
+    if weights.spans:
         found = network.spans.loss(phrases.states, batch.windows, batch.answers)
         total = total + weights.spans * found
     return total
@@ -323,11 +319,9 @@ def train_phrases(
     recipe: PhraseRecipe,
     *,
     weights: PhraseLoss | None = None,
-    questions: int = 8,
-    candidates: int = 48,
     callbacks: TrainingCallbacks | None = None,
 ) -> tuple[Epoch, ...]:
-    """Train in place, on at most `questions` and `candidates` of each window in a step."""
+    """Train in place, on at most 8 questions and 48 candidates of each window in a step."""
     loss_weights = weights or PhraseLoss()
     useful = [example for example in examples if example.questions]
     lengths = [len(example.window) for example in useful]
@@ -336,7 +330,7 @@ def train_phrases(
     def batches(rng: np.random.Generator) -> Iterable[PhraseBatch]:
         for places in batches_of_similar_length(lengths, recipe.batch_size, rng):
             some = [useful[place] for place in places]
-            yield collate(some, device, rng=rng, questions=questions, candidates=candidates)
+            yield collate(some, device, rng=rng, questions=8, candidates=48)
 
     def loss(batch: PhraseBatch) -> Tensor:
         return phrase_loss(network, batch, loss_weights)

@@ -18,8 +18,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from ...engine import graphs
 from ...engine.quantization import pack_int4, unpack_int4
@@ -39,7 +38,7 @@ from ...phrases.phrase_model import (
 from ...phrases.tokenization import default_overlap, load_tokenizer
 from ...text.atomic_write import atomic_write
 from ..post_training_quantization import quantize_layer
-from ..transformer.pair_network import import_transformers, read_encoder
+from ..transformer.pair_network import import_transformers, load_head, read_encoder
 from .phrase_networks import SPAN_ENDS, Extractor, PhraseNetwork, first_position
 
 __all__ = [
@@ -243,12 +242,7 @@ def load_extractor(folder: str | PathLike[str]) -> Extractor:
     if ends not in SPAN_ENDS:
         raise ModelError(f"{path} must name its ends as {' or '.join(SPAN_ENDS)}, got {ends!r}.")
     network = Extractor(read_encoder(path, plain=False)[0], ends)
-    try:
-        network.spans.load_state_dict(load_file(path / _HEAD))
-    except (SafetensorError, RuntimeError) as error:
-        raise ModelError(
-            f"{path / _HEAD} is damaged or belongs to another network: {error}"
-        ) from error
+    load_head(network.spans, path / _HEAD)
     return network.eval()
 
 
@@ -264,14 +258,12 @@ def export_phrases(
     articles: Sequence[str] = (),
 ) -> Path:
     """
-    The torch-free folder. Only encoders built like BERT can be written, and no `pair` form.
+    The torch-free folder. Only encoders built like BERT can be written.
 
     With `texts`, some paragraphs and questions of the kind to be read, in int8; else in float.
     `bits` are those of a word's embedding in int8 folders. Words and positions that no text can
     reach are left out. Candidates that differ only by `articles` at their ends count as one.
     """
-    if network.form == "pair":
-        raise ModelError("The pair form encodes a text once for each phrase; it is not exported.")
     shape = runtime_config(network.encoder)
     window = min(384, shape.positions - shape.first_position)
     state = {

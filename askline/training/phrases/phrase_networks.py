@@ -6,10 +6,8 @@ The extractor scores which phrases of a text could be an answer, before there is
 over both would add the same number to every end of a start, so there is a hidden layer. With
 `classic` ends, they are scored alone, as in readers with a question; it is kept for comparison.
 
-The vectors are compared by a dot product. There are three forms of a phrase vector:
+The vectors are compared by a dot product. There are two forms of a phrase vector:
 
-- `pair` (EfficientQA): the encoder reads (paragraph, phrase), and the vector is the mean over all
-  tokens. It takes one pass of the encoder per phrase.
 - `span`: the encodings of the first and last token of the phrase, from one pass over the paragraph.
 - `markers`: one pass as well, but each phrase has two marker tokens of its own, copies of its first
   and last token at their positions. Markers attend to the paragraph and to each other, and nothing
@@ -39,6 +37,7 @@ from torch.nn import functional
 
 from ...errors import InputError, UnknownNameError
 from ...phrases.phrase_encoder import Decoding, decode_spans
+from ...phrases.phrase_model import PhraseForm
 from ...phrases.tokenization import MAX_PHRASE_TOKENS, TokenWindow
 from ..checkpoint import Epoch
 from ..transformer.pair_network import autocast, import_transformers
@@ -60,7 +59,6 @@ __all__ = [
     "Extractor",
     "LexicalHead",
     "PhraseCodes",
-    "PhraseForm",
     "PhraseNetwork",
     "QuestionCodes",
     "SpanEnds",
@@ -355,16 +353,13 @@ def attention_mask(may: Tensor) -> Tensor:
     return may.to(torch.int64)
 
 
-PhraseForm = Literal["pair", "span", "markers"]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PhraseCodes:
     """Encodings of the candidates of windows."""
 
     dense: Tensor  # (windows, candidates, size)
     words: Tensor | None  # (windows, candidates, tokens of the window): weights of the words
-    states: Tensor | None  # (windows, tokens, width): of the text alone; None for `pair`
+    states: Tensor  # (windows, tokens, width): of the text alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -386,20 +381,18 @@ class PhraseNetwork(nn.Module):
         super().__init__()
         width: int = encoder.config.hidden_size
         self.encoder, self.form = encoder, form
-        joined = width if form == "pair" else 2 * width
-        self.phrase = nn.Linear(joined, size)
-        self.question = nn.Linear(joined, size) if form != "pair" else self.phrase
+        self.phrase = nn.Linear(2 * width, size)
+        self.question = nn.Linear(2 * width, size)
         self.trust = nn.Linear(width, 1)
-        self.lexical = LexicalHead(width) if lexical and form != "pair" else None
+        self.lexical = LexicalHead(width) if lexical else None
         # The text is encoded without its phrases, so the extractor can read the same states.
-        self.spans = SpanHead(width) if form != "pair" else None
+        self.spans = SpanHead(width)
 
     def encode_questions(self, tokens: Tensor, mask: Tensor) -> QuestionCodes:
         """Token ids and mask, both (questions, tokens)."""
         states = self._states(tokens, mask)
         mean = _mean(states, mask)
-        joined = mean if self.form == "pair" else torch.cat([states[:, 0], mean], -1)
-        dense = self.question(joined)
+        dense = self.question(torch.cat([states[:, 0], mean], -1))
         trust = self.trust(mean)[:, 0].float()
         if self.lexical is None:
             return QuestionCodes(dense, trust, None, None)
@@ -407,14 +400,12 @@ class PhraseNetwork(nn.Module):
 
     def encode_phrases(self, tokens: Tensor, mask: Tensor, spans: Tensor) -> PhraseCodes:
         """Windows (windows, tokens) and candidates (windows, candidates, 2), padded with 0, 0."""
-        if self.form == "pair":
-            return PhraseCodes(self._pairs(tokens, mask, spans), None, None)
         states, joined = self._marked(tokens, mask, spans)
         words = None if self.lexical is None else self.lexical.phrase(joined, states, mask)
         return PhraseCodes(self.phrase(joined), words, states)
 
-    def _states(self, tokens: Tensor, mask: Tensor, **more: Tensor) -> Tensor:
-        batch = {"input_ids": tokens, "attention_mask": mask.long(), **more}
+    def _states(self, tokens: Tensor, mask: Tensor) -> Tensor:
+        batch = {"input_ids": tokens, "attention_mask": mask.long()}
         states: Tensor = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         return states
 
@@ -437,24 +428,6 @@ class PhraseNetwork(nn.Module):
         states = self.encoder(**accepted_inputs(self.encoder, batch)).last_hidden_state
         markers = states[:, length:]
         return states[:, :length], markers.reshape(count, -1, 2 * markers.shape[-1])
-
-    def _pairs(self, tokens: Tensor, mask: Tensor, spans: Tensor) -> Tensor:
-        """(windows, candidates, size), one encoder pass per phrase."""
-        windows, candidates = spans.shape[:2]
-        length = mask.sum(1)[:, None].expand(-1, candidates).flatten()  # tokens of each window
-        rows = torch.arange(windows, device=tokens.device).repeat_interleave(candidates)
-        first, last = spans.flatten(0, 1).unbind(-1)
-        widths = last - first + 1
-        reach = torch.arange(int((length + widths).max()) + 1, device=tokens.device)
-        behind = reach - length[:, None]  # place in the phrase, below 0 inside the window
-        source = torch.where(behind < 0, reach, first[:, None] + behind)
-        source = torch.where(behind == widths[:, None], length[:, None] - 1, source)  # separator
-        within = behind <= widths[:, None]
-        ids = tokens[rows[:, None], source.clamp(0, tokens.shape[1] - 1)] * within
-        types = (behind >= 0).long() * within * second_token_type(self.encoder)
-        states = self._states(ids, within, token_type_ids=types)
-        vectors: Tensor = self.phrase(_mean(states, within))
-        return vectors.view(windows, candidates, -1)
 
 
 def _mean(states: Tensor, mask: Tensor) -> Tensor:

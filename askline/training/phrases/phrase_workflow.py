@@ -29,6 +29,7 @@ from ...evaluation.measures import (
     normalize_phrase,
     score_phrases,
 )
+from ...phrases.phrase_model import PhraseForm
 from ...phrases.tokenization import default_overlap, tokenize_question
 from ..loop import TrainingProgress
 from ..transformer.pair_network import autocast, read_encoder
@@ -44,7 +45,6 @@ from .phrase_export import freeze_words
 from .phrase_networks import (
     Candidates,
     Extractor,
-    PhraseForm,
     PhraseNetwork,
     SpanEnds,
     check_window,
@@ -283,8 +283,8 @@ def build_phrase_model(
     if not dev:
         return network, {}
     dev_windows = run.windows(dev)
-    if network.spans is not None:  # the exported model finds its own candidates
-        extractor = Extractor.sharing(network.encoder, network.spans)
+    # The exported model finds its own candidates.
+    extractor = Extractor.sharing(network.encoder, network.spans)
     candidates = extractor.extract([one.window for one in dev_windows])
     scores = answer_within(
         network, dev_windows, candidates, dev, run.tokenizer, language=run.language
@@ -317,6 +317,6 @@ def _new_network(plan: PhrasePlan, extractor: Extractor) -> PhraseNetwork:
         return PhraseNetwork(encoder, plan.form, lexical=plan.lexical)
     encoder = deepcopy(extractor.encoder)  # the extractor's own still has to find candidates
     network = PhraseNetwork(encoder, plan.form, lexical=plan.lexical)
-    if network.spans is not None and extractor.spans.ends == network.spans.ends:
+    if extractor.spans.ends == network.spans.ends:
         network.spans.load_state_dict(extractor.spans.state_dict())
     return network

@@ -15,6 +15,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ...errors import InputError, ModelError, UnknownNameError, require_extra
@@ -34,6 +36,7 @@ __all__ = [
     "autocast",
     "import_transformers",
     "list_scores",
+    "load_head",
     "measure",
     "measure_scores",
     "pair_scores",
@@ -212,6 +215,14 @@ def read_encoder(name: str | PathLike[str], *, plain: bool) -> tuple[Any, list[s
     return encoder, sorted(info["missing_keys"])
 
 
+def load_head(head: nn.Module, path: Path) -> None:
+    """Load the weights of the layers that stand on an encoder."""
+    try:
+        head.load_state_dict(load_file(path))
+    except (SafetensorError, RuntimeError) as error:
+        raise ModelError(f"{path} is damaged or belongs to another network: {error}") from error
+
+
 def _misfit(weight: str, found: Sequence[int], expected: Sequence[int]) -> str:
     return f"{weight} has shape {tuple(found)}, expected {tuple(expected)}"
 
@@ -271,13 +282,12 @@ def pair_scores(
     return torch.cat(parts)[torch.from_numpy(back).to(device)]
 
 
-def list_scores(
-    network: PairNetwork, pairs: PairSet, *, max_tokens: float = SCORING_TOKENS
-) -> Iterator[FloatArray]:
+def list_scores(network: PairNetwork, pairs: PairSet) -> Iterator[FloatArray]:
     """The scores of each question's candidates, question after question."""
     network.eval()
     with torch.inference_mode():
-        scores = pair_scores(network, pairs, np.arange(len(pairs.tokens)), max_tokens=max_tokens)
+        rows = np.arange(len(pairs.tokens))
+        scores = pair_scores(network, pairs, rows, max_tokens=SCORING_TOKENS)
     values = scores.double().cpu().numpy()
     for start, end in zip(pairs.offsets, pairs.offsets[1:], strict=False):
         yield values[start:end]

@@ -23,7 +23,6 @@ __all__ = [
     "PairSet",
     "TextTable",
     "encode_pairs",
-    "encode_texts",
     "token_batches",
 ]
 
@@ -40,8 +39,6 @@ class PairSet:
     offsets: NDArray[np.int64]
     """The pairs of question i are those from offsets[i] up to offsets[i + 1]."""
     padding: int
-    teacher_scores: NDArray[np.float32] | None = None
-    """Scores of a teacher for each pair, if there is one."""
 
     def __len__(self) -> int:
         """The number of questions."""
@@ -63,7 +60,6 @@ class PairSet:
             segments=self.segments and tuple(self.segments[row] for row in rows),
             labels=self.labels[rows],
             offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            teacher_scores=None if self.teacher_scores is None else self.teacher_scores[rows],
         )
 
     def draw(self, chosen: NDArray[np.int64], *_: object) -> PairSet:
@@ -107,35 +103,6 @@ class PairSet:
             padding=self.padding,
             has_segments=self.segments is not None,
         )
-
-
-def encode_texts(
-    texts: Sequence[tuple[str, str]],
-    tokenizer: Any,
-    *,
-    sizes: Sequence[int],
-    labels: Sequence[bool] = (),
-    name: str = "",
-    max_length: int = 256,
-) -> PairSet:
-    """Pairs of texts, `sizes` of them for each question."""
-    if not texts:
-        raise InputError(f"Question set {name!r} has no candidates to encode.")
-    found = tokenizer(
-        [question for question, _ in texts],
-        [candidate for _, candidate in texts],
-        truncation="longest_first",
-        max_length=max_length,
-    )
-    segments = found.get("token_type_ids")
-    return PairSet(
-        name=name,
-        tokens=tuple(np.array(row, np.int32) for row in found["input_ids"]),
-        segments=None if segments is None else tuple(np.array(row, np.int8) for row in segments),
-        labels=np.array(labels or [False] * len(texts), np.float32),
-        offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        padding=tokenizer.pad_token_id or 0,
-    )
 
 
 def token_batches(lengths: NDArray[np.int64], max_tokens: float) -> Iterator[NDArray[np.int64]]:

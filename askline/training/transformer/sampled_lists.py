@@ -6,8 +6,6 @@ it lost seven points of MAP on lists padded to 400 candidates (research/notes/tr
 Negatives from other paragraphs are mined once, by BM25 over all sentences and by article, and saved
 in a file. Most random negatives are too easy, so the network scores some of them in each step and
 is trained on those that it scores highest.
-
-For distillation, `DistillationLists` adds scores of a teacher, which may have another tokenizer.
 """
 
 from __future__ import annotations
@@ -15,29 +13,25 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast
 from zipfile import BadZipFile
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ...errors import InputError
-from ...rankers.base import Ranker
 from ...text.atomic_write import atomic_write
 from ...text.words import split_words
 from ...types import Question
-from .pair_network import SCORING_TOKENS, PairNetwork, pair_scores
+from ..loop import check_not_negative
 from .pair_sets import PairSet, TextTable
 
 __all__ = [
     "CONVERSATION_PLAN",
     "REFERENCE_PLAN",
-    "DistillationLists",
     "DrawnList",
     "ListSource",
     "NegativePool",
@@ -49,11 +43,11 @@ __all__ = [
     "is_conversation",
     "mine_negatives",
     "sentence_pool",
-    "teacher_scorer",
 ]
 
 _MIN_WORDS = 4  # shorter sentences are mostly headings and fragments
 _SEARCH_RESULTS = 40
+_HARD, _NEAR = 12, 8  # negatives kept per question
 _MAX_FREQUENCY = 0.1  # words in a larger share of the sentences are not searched for
 _ARTICLE = re.compile(r"(.+)#\d+")  # the id of a paragraph: article, #, number
 
@@ -102,35 +96,28 @@ class Negatives:
         return found
 
 
-def mine_negatives(
-    questions: Sequence[Question],
-    *,
-    hard: int = 12,
-    near: int = 8,
-    seed: int = 0,
-    ranker: Ranker | None = None,
-) -> Negatives:
+def mine_negatives(questions: Sequence[Question]) -> Negatives:
     """
     Negatives of every question from the sentences of all questions.
 
     Sentences that are candidates of the question or contain one of its gold phrases are left out:
-    they may be answers. A `ranker` reorders the forty sentences that BM25 finds.
+    they may be answers.
     """
     pool = sentence_pool(questions)
     plain = [_plain(text) for text in pool]
     articles = _by_article(questions, {text: place for place, text in enumerate(pool)})
-    draw = random.Random(seed)
+    draw = random.Random(0)
     rows: list[list[list[int]]] = [[], []]
-    for question, found in zip(questions, _hard(pool, questions, ranker), strict=True):
+    for question, found in zip(questions, _search(pool, questions), strict=True):
         possible_answers = _PossibleAnswers(question)
         same = articles.get(_article(question), [])
-        sample = draw.sample(same, min(len(same), 5 * near))
-        for row, places, size in ((rows[0], found, hard), (rows[1], sample, near)):
+        sample = draw.sample(same, min(len(same), 5 * _NEAR))
+        for row, places, size in ((rows[0], found, _HARD), (rows[1], sample, _NEAR)):
             kept = [place for place in places if not possible_answers.include(plain[place])][:size]
             row.append(kept + [-1] * (size - len(kept)))
     return Negatives(
-        np.array(rows[0], np.int32).reshape(-1, hard),
-        np.array(rows[1], np.int32).reshape(-1, near),
+        np.array(rows[0], np.int32).reshape(-1, _HARD),
+        np.array(rows[1], np.int32).reshape(-1, _NEAR),
         _fingerprint(questions),
     )
 
@@ -149,17 +136,6 @@ class _PossibleAnswers:
 def _plain(text: str) -> str:
     """The words with spaces around each, so that `in` finds whole words."""
     return f" {' '.join(split_words(text))} "
-
-
-def _hard(
-    pool: Sequence[str], questions: Sequence[Question], ranker: Ranker | None
-) -> Iterator[list[int]]:
-    """For each question indices into the pool, the most answer-like first."""
-    for question, places in zip(questions, _search(pool, questions), strict=True):
-        if ranker is not None:
-            hits = ranker.rank(question.text, [pool[place] for place in places])
-            places = [places[hit.index] for hit in hits]
-        yield places
 
 
 def _search(pool: Sequence[str], questions: Sequence[Question]) -> Iterator[list[int]]:
@@ -260,9 +236,7 @@ class SamplingPlan:
     """The same for `near`."""
 
     def __post_init__(self) -> None:
-        for name in ("own", "hard", "lone", "near", "elsewhere", "hard_drawn", "near_drawn"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} must not be negative, got {getattr(self, name)}.")
+        check_not_negative(self, *(each.name for each in fields(self)))
         if self.drawn < self.elsewhere:
             raise InputError(
                 f"drawn must be at least elsewhere ({self.elsewhere}), got {self.drawn}."
@@ -342,15 +316,6 @@ class SampledLists:
     def __len__(self) -> int:
         return len(self._lists)
 
-    def with_negatives(self, negatives: Negatives) -> SampledLists:
-        """The same questions and plans with other negatives; the tokens are shared."""
-        other = copy(self)
-        mined = zip(self._lists, negatives.hard, negatives.near, strict=True)
-        other._lists = [
-            replace(own, hard=hard[hard >= 0], near=near[near >= 0]) for own, hard, near in mined
-        ]
-        return other
-
     def one(self, place: int, random: np.random.Generator) -> DrawnList:
         """A list for one question, before the network chooses from its pools."""
         return self._lists[place].draw(random)
@@ -359,20 +324,10 @@ class SampledLists:
         self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
     ) -> PairSet:
         """Answers are first in every list: these networks do not see the order."""
-        return self.pairs(self.whole(chosen, random, score))
-
-    def whole(
-        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
-    ) -> list[DrawnList]:
-        """The lists of these questions with the negatives that the network chose."""
         drawn = [self.one(int(place), random) for place in chosen]
         for own, added in zip(drawn, self._hardest(drawn, score), strict=True):
             own.candidates.extend(added)
             own.labels.extend([0.0] * len(added))
-        return drawn
-
-    def pairs(self, drawn: Sequence[DrawnList]) -> PairSet:
-        """Complete lists in the tokens of this table."""
         rows = [(own.question, own.candidates) for own in drawn]
         return self.texts.pairs(rows, [y for own in drawn for y in own.labels], name=self.name)
 
@@ -437,42 +392,3 @@ def _some(
     source: Sequence[int] | NDArray[np.int32], size: int, random: np.random.Generator
 ) -> Sequence[int] | NDArray[np.int32]:
     return source if len(source) <= size else random.choice(source, size, replace=False)
-
-
-class DistillationLists:
-    """A `ListSource`: the lists of the student with the scores of a teacher."""
-
-    def __init__(self, lists: SampledLists, teachers: SampledLists, teacher: Scorer) -> None:
-        """`teachers` are the same lists in the teacher's tokens."""
-        if len(lists.texts) != len(teachers.texts) or len(lists) != len(teachers):
-            raise InputError(
-                f"Expected the same lists for teacher and student, got {len(teachers)} with "
-                f"{len(teachers.texts)} texts and {len(lists)} with {len(lists.texts)}."
-            )
-        self.name = f"{lists.name}, with teacher scores"
-        self._lists, self._teachers, self._teacher = lists, teachers, teacher
-
-    def __len__(self) -> int:
-        return len(self._lists)
-
-    def draw(
-        self, chosen: NDArray[np.int64], random: np.random.Generator, score: Scorer
-    ) -> PairSet:
-        """The lists that the student would get without a teacher, with the teacher's scores."""
-        drawn = self._lists.whole(chosen, random, score)
-        scores = self._teacher(self._teachers.pairs(drawn))
-        return replace(self._lists.pairs(drawn), teacher_scores=np.asarray(scores, np.float32))
-
-
-def teacher_scorer(network: PairNetwork) -> Scorer:
-    """Scores by a trained network, without gradients."""
-    network.eval()
-
-    def score(pairs: PairSet) -> NDArray[np.float32]:
-        with torch.inference_mode():
-            rows = np.arange(len(pairs.tokens))
-            found = pair_scores(network, pairs, rows, max_tokens=SCORING_TOKENS)
-        values: NDArray[np.float32] = found.float().cpu().numpy()
-        return values
-
-    return score

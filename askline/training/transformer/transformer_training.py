@@ -172,9 +172,7 @@ class _TransformerTask(TrainingTask[Rows, _Drawn, _Part]):
         sizes = np.diff(lists.offsets)[part.questions].tolist()
         labels = torch.from_numpy(lists.labels[rows]).to(self._device)
         scores = pair_scores(self.network, lists, rows, max_tokens=part.max_tokens)
-        teacher = lists.teacher_scores
-        known = None if teacher is None else torch.from_numpy(teacher[rows]).to(self._device)
-        return self.recipe.objective(scores, labels, sizes, known) * part.share
+        return self.recipe.objective(scores, labels, sizes) * part.share
 
     def _scores(self, pairs: PairSet, max_tokens: float) -> NDArray[np.float32]:
         """Scores of the network as it is now, without gradients."""

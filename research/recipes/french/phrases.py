@@ -417,7 +417,6 @@ def prepare(
     log(f"{len(examples)} windows an epoch")
     torch.manual_seed(1)  # all seeds have the same new layers, so that they can be averaged
     network = PhraseNetwork(extractor.encoder, "span")
-    assert network.spans is not None
     network.spans.load_state_dict(extractor.spans.state_dict())
     figures["seconds, prepared"] = round(log.seconds)
     folder = material.tokenizer_folder
@@ -502,7 +501,6 @@ def measured(prepared: Prepared, network: PhraseNetwork) -> dict[str, list[float
     """Exact match and F1 on dev, with all candidates and without variants of articles."""
     run, dev = prepared.run(), prepared.dev
     windows = run.windows(dev)
-    assert network.spans is not None
     extractor = Extractor.sharing(network.encoder, network.spans)
     found = _held(run, extractor, dev)
     for name, minor in _merging(run).items():

@@ -49,10 +49,7 @@ def test_jsonl_lines_are_documents(tmp_path: Path) -> None:
         (1, "Bridges"),
         (3, ""),
     ]
-    last = document.part(document.text.index("Second"))
-    assert last is not None
-    assert (last.row, last.id) == (3, "")
-    assert document.part(len(document.text)) is None
+    assert (document.parts[-1].row, document.parts[-1].id) == (3, "")
     check(document)
 
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from askline.data.squad import Paragraph
-from askline.errors import ModelError
-from askline.phrases.phrase_model import PhraseModel
+from askline.phrases.phrase_model import PhraseForm, PhraseModel
 from askline.training.phrases.contrastive_training import (
     PhraseExample,
     PhraseLoss,
@@ -21,7 +20,7 @@ from askline.training.phrases.contrastive_training import (
     train_phrases,
 )
 from askline.training.phrases.phrase_export import export_phrases
-from askline.training.phrases.phrase_networks import Extractor, PhraseForm, PhraseNetwork
+from askline.training.phrases.phrase_networks import Extractor, PhraseNetwork
 from askline.training.phrases.phrase_training import PhraseRecipe, answer_windows
 from askline.training.phrases.phrase_workflow import answer_within
 from askline.training.transformer.pair_network import read_encoder
@@ -84,7 +83,7 @@ def test_the_answers_words_elsewhere_are_neither_right_nor_wrong(
     assert example.ambiguous.tolist() == [[False, True]]
 
 
-@pytest.mark.parametrize("form", ["markers", "span", "pair"])
+@pytest.mark.parametrize("form", ["markers", "span"])
 def test_encodings_do_not_depend_on_the_batch(
     bert_folder: Path, examples: list[PhraseExample], form: PhraseForm
 ) -> None:
@@ -107,7 +106,6 @@ def test_the_text_does_not_see_its_markers(
     with torch.no_grad():
         codes = network.encode_phrases(batch.tokens, batch.mask, batch.spans)
         plain = network.encoder(batch.tokens, batch.mask.long()).last_hidden_state
-    assert codes.states is not None
     assert torch.allclose(codes.states, plain, atol=1e-5)
 
 
@@ -121,15 +119,14 @@ def test_another_family_of_encoders_works_too(roberta: Any, examples: list[Phras
             batch.tokens[:1, :10], torch.ones(1, 10, dtype=torch.bool), batch.spans[:1] * 0 + 3
         )
     assert torch.isfinite(codes.dense).all()
-    assert marked.states is not None
     assert torch.allclose(marked.states, plain, atol=1e-5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "lexical"),
-    [("markers", True), ("markers", False), ("span", True), ("pair", False)],
-    ids=["markers", "markers-dense", "span", "pair"],
+    [("markers", True), ("markers", False), ("span", True)],
+    ids=["markers", "markers-dense", "span"],
 )
 def test_it_learns_which_phrase_answers(
     bert_folder: Path,
@@ -176,7 +173,6 @@ def test_the_runtime_scores_as_training_does(
     coded, asked = model.encode(text, limit=10), model.encode_question(question.text)
     ours = coded.dense @ asked.dense + asked.lexical(coded.words, coded.weights)
     (one,) = answer_windows([paragraphs[0]], tokenizer, size=128, overlap=80)
-    assert network.spans is not None
     found = Extractor.sharing(network.encoder, network.spans)
     candidates = found.extract([one.window], limit=10)[0]
     batch = collate([make_example(one, candidates, text, normalize=str.lower, limit=10)], "cpu")
@@ -200,8 +196,3 @@ def test_the_runtime_scores_as_training_does(
     shared = [(score, other) for score, other in pairs if other is not None]
     assert len(shared) >= 8
     assert [one for one, _ in shared] == pytest.approx([other for _, other in shared], abs=0.5)
-
-
-def test_the_pair_form_is_not_exported(tmp_path: Path, bert_folder: Path) -> None:
-    with pytest.raises(ModelError, match="encodes a text once for each phrase"):
-        export_phrases(_network(bert_folder, "pair"), "{}", tmp_path, card="")

@@ -8,7 +8,6 @@ import torch
 
 from askline.errors import ModelError
 from askline.training.transformer.cross_encoder_folder import (
-    TransformerRanker,
     load_network,
     save_network,
 )
@@ -28,20 +27,6 @@ def test_a_saved_network_scores_as_before(
     batch = pairs.collate(pairs.rows([0, 1, 2]), "cpu")
     with torch.inference_mode():
         assert torch.equal(network(batch), loaded.eval()(batch))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("head", ["plain", "first-token", "mean"])
-def test_a_trained_network_ranks(
-    tmp_path: Path, bert_folder: Path, tokenizer: Any, questions: QuestionSet, head: Any
-) -> None:
-    network = PairNetwork.start(bert_folder, head=head).eval()
-    ranker = TransformerRanker.load(save_network(network, tokenizer, tmp_path / "saved"))
-    pairs = encode_pairs(questions, tokenizer)
-    first = next(iter(questions))
-    with torch.inference_mode():
-        expected = network(pairs.collate(pairs.rows([0]), "cpu"))
-    assert ranker.score(first.text, first.texts) == pytest.approx(expected.tolist(), abs=1e-5)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +7,6 @@ import numpy as np
 import pytest
 
 from askline.errors import InputError
-from askline.rankers.base import Ranker
 from askline.training.transformer.sampled_lists import Negatives, mine_negatives, sentence_pool
 from askline.types import Candidate, Question, Source
 
@@ -59,37 +57,25 @@ def test_the_pool_has_each_sentence_once_and_no_scraps(asked: list[Question]) ->
 
 
 def test_hard_negatives_share_words_and_hold_no_answer(asked: list[Question]) -> None:
-    found = mine_negatives(asked, hard=3, near=2)
+    found = mine_negatives(asked)
     emma = _texts(asked, found.hard[0])
     assert not any("Jane" in text or "jane" in text for text in emma)
     assert {"Emma came out in 1815 in London."} <= set(emma)
 
 
-class _ShortestFirst(Ranker):
-    def score_texts(self, question: str, texts: Sequence[str]) -> list[float]:
-        return [-float(len(text)) for text in texts]
-
-
-def test_a_ranker_reorders_the_search_results(asked: list[Question]) -> None:
-    found = _texts(asked, mine_negatives(asked, hard=12).hard[0])
-    chosen = _texts(asked, mine_negatives(asked, hard=2, ranker=_ShortestFirst()).hard[0])
-    assert chosen == sorted(found, key=len)[:2]
-    assert chosen != found[:2]
-
-
 def test_near_negatives_are_of_the_same_article(asked: list[Question]) -> None:
-    found = mine_negatives(asked, hard=3, near=2)
+    found = mine_negatives(asked)
     assert sorted(_texts(asked, found.near[0])) == [
         "Emma came out in 1815 in London.",
         "The village of Emma is called Highbury.",
     ]
-    assert found.near[4].tolist() == [-1, -1]  # has no article
-    assert found.near[3].tolist() == [-1, -1]  # its article has nothing else
+    assert found.near[4].tolist() == [-1] * 8  # has no article
+    assert found.near[3].tolist() == [-1] * 8  # its article has nothing else
 
 
 def test_a_question_without_search_results_has_no_negatives(asked: list[Question]) -> None:
     odd = replace(asked[0], text="Quo vadis?")
-    assert mine_negatives([odd, *asked[1:]], hard=3).hard[0].tolist() == [-1, -1, -1]
+    assert mine_negatives([odd, *asked[1:]]).hard[0].tolist() == [-1] * 12
 
 
 def test_mining_is_repeatable_and_survives_the_file(tmp_path: Path, asked: list[Question]) -> None:

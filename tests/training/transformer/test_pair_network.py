@@ -7,7 +7,12 @@ import pytest
 import torch
 
 from askline.errors import InputError, ModelError, UnknownNameError
-from askline.training.transformer.pair_network import FirstTokenHead, MeanHead, PairNetwork
+from askline.training.transformer.pair_network import (
+    FirstTokenHead,
+    MeanHead,
+    PairNetwork,
+    pair_scores,
+)
 from askline.training.transformer.pair_sets import encode_pairs
 from askline.types import QuestionSet
 
@@ -23,6 +28,15 @@ def test_network_gives_one_score_a_pair(
     assert scores.shape == (5,)
     assert network.depth == (depth or 4)
     assert network.encoder.config.num_hidden_layers == network.depth  # type: ignore[union-attr]
+
+
+def test_scores_do_not_depend_on_the_batches(
+    bert_folder: Path, tokenizer: Any, questions: QuestionSet
+) -> None:
+    network, pairs = PairNetwork.start(bert_folder).eval(), encode_pairs(questions, tokenizer)
+    rows = pairs.rows([0, 1, 2])
+    alone, together = (pair_scores(network, pairs, rows, max_tokens=most) for most in (1, 1_000))
+    assert alone.tolist() == pytest.approx(together.tolist(), abs=1e-6)
 
 
 def test_first_token_head_has_the_reports_shape() -> None:

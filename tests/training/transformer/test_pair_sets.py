@@ -11,7 +11,6 @@ from askline.errors import InputError
 from askline.training.transformer.pair_sets import (
     TextTable,
     encode_pairs,
-    encode_texts,
     token_batches,
 )
 from askline.types import Question, QuestionSet
@@ -76,11 +75,10 @@ def test_pairs_are_joined_as_the_tokenizer_does_it(
 ) -> None:
     table = TextTable.encode([question, candidate], tokenizer, max_length=max_length)
     pairs = table.pairs([(0, [1])])
-    expected = encode_texts([(question, candidate)], tokenizer, sizes=[1], max_length=max_length)
-    assert pairs.tokens[0].tolist() == expected.tokens[0].tolist()
+    expected = tokenizer([question], [candidate], truncation="longest_first", max_length=max_length)
+    assert pairs.tokens[0].tolist() == expected["input_ids"][0]
     assert pairs.segments is not None
-    assert expected.segments is not None
-    assert pairs.segments[0].tolist() == expected.segments[0].tolist()
+    assert pairs.segments[0].tolist() == expected["token_type_ids"][0]
 
 
 def test_labels_and_sizes_follow_the_lists(tokenizer: Any) -> None:

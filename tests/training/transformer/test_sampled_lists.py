@@ -65,16 +65,6 @@ def test_a_lone_answer_gets_more_hard_ones(lists: SampledLists) -> None:
     assert lists.one(3, np.random.default_rng(0)).labels == [1, 0, 0]
 
 
-def test_other_negatives_take_the_place_of_the_first(
-    lists: SampledLists, negatives: Negatives
-) -> None:
-    none = np.full_like(negatives.hard, -1)
-    other = lists.with_negatives(Negatives(none, negatives.near, ""))
-    assert other.one(0, np.random.default_rng(0)).labels == [1, 0]  # the hard one is gone
-    assert lists.one(0, np.random.default_rng(0)).labels == [1, 0, 0]
-    assert other.texts is lists.texts
-
-
 def test_the_highest_scoring_strangers_are_kept(lists: SampledLists) -> None:
     chosen = np.array([0, 3])
     random = np.random.default_rng(1)
