@@ -224,6 +224,42 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     _finish(page)
 
 
+@pytest.mark.parametrize(
+    ("number", "part"),
+    [(1_700, "1 to 2,000"), (2_000, "1,501 to 3,500"), (7_123, "6,501 to 8,500")],
+)
+def test_a_long_source_is_shown_around_the_answer(
+    browser: Browser, shown: Server, number: int, part: str
+) -> None:
+    lines = [f"Entry {each} is blank." for each in range(9_000)]
+    lines[number] = "The buoy was painted in 1871."
+    text = "\n\n".join(lines)
+    shown.post("/v1/documents", {"documents": [{"id": "log.txt", "text": text}]})
+    page = _open(browser, shown)
+    _ask(page, "When was the buoy painted?")
+    page.locator("article .meta a").click()
+    expect(page.locator("#source-text .sentence")).to_have_text(lines[number])
+    expect(page.locator("#source-text .sentence")).to_be_in_viewport()
+    expect(page.locator("#source-title")).to_have_text(f"log.txt shown: sentences {part}")
+    expect(page.locator("#source-text p")).to_have_count(2_000)
+    shown.client.delete("/v1/documents/log.txt")
+    _finish(page)
+
+
+def test_a_source_is_laid_out_in_the_direction_of_its_script(
+    browser: Browser, shown: Server
+) -> None:
+    text = "بُنيت المنارة عام 1698.\n\nThe keeper moved below the lamp in 1702.\n"
+    shown.post("/v1/documents", {"documents": [{"id": "tower.txt", "text": text}]})
+    page = _open(browser, shown)
+    _ask(page, "When did the keeper move below the lamp?")
+    page.locator("article .meta a").click()
+    expect(page.locator("#source-text p").first).to_have_css("direction", "rtl")
+    expect(page.locator("#source-text p").last).to_have_css("direction", "ltr")
+    shown.client.delete("/v1/documents/tower.txt")
+    _finish(page)
+
+
 def test_by_keyboard_alone(browser: Browser, shown: Server) -> None:
     page = _open(browser, shown)
     page.evaluate("document.activeElement.blur()")
