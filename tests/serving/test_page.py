@@ -7,6 +7,7 @@ it can; without a browser these tests skip and say so.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -302,7 +303,7 @@ def test_what_is_wrong_is_said_on_the_page(browser: Browser, shown: Server) -> N
     page.fill("#candidates", "Emma.")
     page.fill("#ranker-a", "cosnet")
     page.click("#compare-form > button")
-    expect(page.locator("[role=alert]")).to_contain_text("Did you mean 'cosinet'?")
+    expect(page.locator("#compare [role=alert]")).to_contain_text("Did you mean 'cosinet'?")
     _shoot(page, "error-light")
     page.wrong.clear()  # type: ignore[attr-defined]  # the browser logs each 422 itself
     _finish(page)
@@ -323,6 +324,52 @@ def test_a_key_is_asked_for_and_used(browser: Browser) -> None:
         _ask(page, "What burns?")
         expect(page.locator("article .sentence")).to_have_text("The lamp burns.")
         expect(page.locator("article .meta")).to_contain_text("score")
+        page.context.close()
+
+
+def test_a_key_that_cannot_be_used_is_asked_for_again(browser: Browser) -> None:
+    key = "a-long-and-random-key"
+    with Server("--model", "bm25", "--workers", "1", ASKLINE_KEY=key) as server:
+        page = browser.new_context(**LOOKS["phone"]).new_page()
+        page.goto(server.base)
+        problem = page.locator("#key [role=alert]")
+        expect(page.locator("#key-value")).to_be_focused()
+        expect(problem).to_be_empty()
+        for wrong, message in (
+            (f"“{key}”", "has a character that no key has"),
+            ("another-long-random-key", "was not accepted"),
+        ):
+            page.fill("#key-value", wrong)
+            page.keyboard.press("Enter")
+            expect(problem).to_contain_text(message)
+            _shoot(page, "key-refused-phone")
+        page.fill("#key-value", key)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-ready]")
+        expect(page.locator("#key")).to_be_hidden()
+        page.context.close()
+
+
+def test_a_key_is_asked_for_once_by_two_requests(browser: Browser) -> None:
+    options = ("--model", "bm25", "--workers", "1")
+    keys = ["the-key-of-the-first-day", "the-key-of-the-second-day"]
+    page = browser.new_context(**LOOKS["light"]).new_page()
+    with Server(*options, ASKLINE_KEY=keys[0]) as server:
+        page.goto(server.base)
+        page.fill("#key-value", keys[0])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-ready]")
+    with Server(*options, "--port", server.base.rpartition(":")[2], ASKLINE_KEY=keys[1]):
+        page.click("#tab-compare")
+        page.fill("#compare-question", "Who wrote Emma?")
+        page.fill("#candidates", "\n".join(CANDIDATES))
+        refused = itertools.count(1)
+        with page.expect_response(lambda _: next(refused) == 2):  # one for each ranker
+            page.click("#compare-form > button")
+        page.fill("#key-value", keys[1])
+        page.keyboard.press("Enter")
+        expect(page.locator(".columns > section")).to_have_count(2)
+        expect(page.locator("#compare-form > button")).to_be_enabled()
         page.context.close()
 
 
