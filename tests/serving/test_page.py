@@ -261,6 +261,30 @@ def test_a_source_is_laid_out_in_the_direction_of_its_script(
     _finish(page)
 
 
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_borders_of_fields_can_be_seen(browser: Browser, shown: Server, look: str) -> None:
+    """WCAG 1.4.11 asks for a contrast of 3:1, here with the field and with the page."""
+    page = _open(browser, shown, look, "/#compare")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    for field in page.locator("input, textarea").all():
+        border = field.evaluate("each => getComputedStyle(each).borderTopColor")
+        inside = field.evaluate("each => getComputedStyle(each).backgroundColor")
+        assert min(_contrast(border, inside), _contrast(border, paper)) >= 3
+    _finish(page)
+
+
+def _contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG between two opaque colors, such as `rgb(0, 0, 0)`."""
+    low, high = sorted(map(_luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(color: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def test_by_keyboard_alone(browser: Browser, shown: Server) -> None:
     page = _open(browser, shown)
     page.evaluate("document.activeElement.blur()")
