@@ -7,6 +7,7 @@ it can; without a browser these tests skip and say so.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -224,6 +225,66 @@ def test_every_state_in_every_look(browser: Browser, shown: Server, look: str) -
     _finish(page)
 
 
+@pytest.mark.parametrize(
+    ("number", "part"),
+    [(1_700, "1 to 2,000"), (2_000, "1,501 to 3,500"), (7_123, "6,501 to 8,500")],
+)
+def test_a_long_source_is_shown_around_the_answer(
+    browser: Browser, shown: Server, number: int, part: str
+) -> None:
+    lines = [f"Entry {each} is blank." for each in range(9_000)]
+    lines[number] = "The buoy was painted in 1871."
+    text = "\n\n".join(lines)
+    shown.post("/v1/documents", {"documents": [{"id": "log.txt", "text": text}]})
+    page = _open(browser, shown)
+    _ask(page, "When was the buoy painted?")
+    page.locator("article .meta a").click()
+    expect(page.locator("#source-text .sentence")).to_have_text(lines[number])
+    expect(page.locator("#source-text .sentence")).to_be_in_viewport()
+    expect(page.locator("#source-title")).to_have_text(f"log.txt shown: sentences {part}")
+    expect(page.locator("#source-text p")).to_have_count(2_000)
+    shown.client.delete("/v1/documents/log.txt")
+    _finish(page)
+
+
+def test_a_source_is_laid_out_in_the_direction_of_its_script(
+    browser: Browser, shown: Server
+) -> None:
+    text = "بُنيت المنارة عام 1698.\n\nThe keeper moved below the lamp in 1702.\n"
+    shown.post("/v1/documents", {"documents": [{"id": "tower.txt", "text": text}]})
+    page = _open(browser, shown)
+    _ask(page, "When did the keeper move below the lamp?")
+    page.locator("article .meta a").click()
+    expect(page.locator("#source-text p").first).to_have_css("direction", "rtl")
+    expect(page.locator("#source-text p").last).to_have_css("direction", "ltr")
+    shown.client.delete("/v1/documents/tower.txt")
+    _finish(page)
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_borders_of_fields_can_be_seen(browser: Browser, shown: Server, look: str) -> None:
+    """WCAG 1.4.11 asks for a contrast of 3:1, here with the field and with the page."""
+    page = _open(browser, shown, look, "/#compare")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    for field in page.locator("input, textarea").all():
+        border = field.evaluate("each => getComputedStyle(each).borderTopColor")
+        inside = field.evaluate("each => getComputedStyle(each).backgroundColor")
+        assert min(_contrast(border, inside), _contrast(border, paper)) >= 3
+    _finish(page)
+
+
+def _contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG between two opaque colors, such as `rgb(0, 0, 0)`."""
+    low, high = sorted(map(_luminance, (one, other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(color: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 def test_by_keyboard_alone(browser: Browser, shown: Server) -> None:
     page = _open(browser, shown)
     page.evaluate("document.activeElement.blur()")
@@ -266,7 +327,7 @@ def test_what_is_wrong_is_said_on_the_page(browser: Browser, shown: Server) -> N
     page.fill("#candidates", "Emma.")
     page.fill("#ranker-a", "cosnet")
     page.click("#compare-form > button")
-    expect(page.locator("[role=alert]")).to_contain_text("Did you mean 'cosinet'?")
+    expect(page.locator("#compare [role=alert]")).to_contain_text("Did you mean 'cosinet'?")
     _shoot(page, "error-light")
     page.wrong.clear()  # type: ignore[attr-defined]  # the browser logs each 422 itself
     _finish(page)
@@ -287,6 +348,52 @@ def test_a_key_is_asked_for_and_used(browser: Browser) -> None:
         _ask(page, "What burns?")
         expect(page.locator("article .sentence")).to_have_text("The lamp burns.")
         expect(page.locator("article .meta")).to_contain_text("score")
+        page.context.close()
+
+
+def test_a_key_that_cannot_be_used_is_asked_for_again(browser: Browser) -> None:
+    key = "a-long-and-random-key"
+    with Server("--model", "bm25", "--workers", "1", ASKLINE_KEY=key) as server:
+        page = browser.new_context(**LOOKS["phone"]).new_page()
+        page.goto(server.base)
+        problem = page.locator("#key [role=alert]")
+        expect(page.locator("#key-value")).to_be_focused()
+        expect(problem).to_be_empty()
+        for wrong, message in (
+            (f"“{key}”", "has a character that no key has"),
+            ("another-long-random-key", "was not accepted"),
+        ):
+            page.fill("#key-value", wrong)
+            page.keyboard.press("Enter")
+            expect(problem).to_contain_text(message)
+            _shoot(page, "key-refused-phone")
+        page.fill("#key-value", key)
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-ready]")
+        expect(page.locator("#key")).to_be_hidden()
+        page.context.close()
+
+
+def test_a_key_is_asked_for_once_by_two_requests(browser: Browser) -> None:
+    options = ("--model", "bm25", "--workers", "1")
+    keys = ["the-key-of-the-first-day", "the-key-of-the-second-day"]
+    page = browser.new_context(**LOOKS["light"]).new_page()
+    with Server(*options, ASKLINE_KEY=keys[0]) as server:
+        page.goto(server.base)
+        page.fill("#key-value", keys[0])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-ready]")
+    with Server(*options, "--port", server.base.rpartition(":")[2], ASKLINE_KEY=keys[1]):
+        page.click("#tab-compare")
+        page.fill("#compare-question", "Who wrote Emma?")
+        page.fill("#candidates", "\n".join(CANDIDATES))
+        refused = itertools.count(1)
+        with page.expect_response(lambda _: next(refused) == 2):  # one for each ranker
+            page.click("#compare-form > button")
+        page.fill("#key-value", keys[1])
+        page.keyboard.press("Enter")
+        expect(page.locator(".columns > section")).to_have_count(2)
+        expect(page.locator("#compare-form > button")).to_be_enabled()
         page.context.close()
 
 

@@ -1,10 +1,11 @@
 // The Ask tab: a question, the sentence that answers it, and the stages that selected it.
 
-import { call, element, percent, score, show, working } from "./shared.js";
+import { call, count, element, percent, score, show, working } from "./shared.js";
 import { stageExplanation } from "./stages.js";
 
 const OWN = "your text";
 const MOST_AROUND = 400; // characters shown before and after an answer
+const PAGE = 2000; // sentences of a source shown at once, the most that one request returns
 const form = document.getElementById("ask-form");
 const question = document.getElementById("question");
 const text = document.getElementById("text");
@@ -118,16 +119,34 @@ async function openSource(event, href, name, answer) {
   event.preventDefault();
   const dialog = document.getElementById("source");
   const content = document.getElementById("source-text");
-  document.getElementById("source-title").textContent = name;
+  const title = document.getElementById("source-title");
+  title.textContent = name;
   show(content, element("p", { class: "empty" }, "Loading …"));
   dialog.showModal();
   try {
-    const found = await call(`${href}?limit=2000`);
-    show(content, ...paragraphs(found.sentences, answer.source));
+    const first = await firstShown(href, answer.source.start);
+    const { sentences } = await call(`${href}?first=${first}&limit=${PAGE}`);
+    if (first || sentences.length === PAGE)
+      title.append(element("span", { class: "hint" }, ` shown: sentences ${count(first + 1)} to ${count(first + sentences.length)}`));
+    show(content, ...paragraphs(sentences, answer.source));
     content.querySelector(".sentence")?.scrollIntoView({ block: "center" });
   } catch (error) {
     show(content, element("p", {}, error.message));
   }
+}
+
+// The number of the first sentence to show: 0 if the answer is on the first page, else at least a
+// quarter of a page before it. An answer has no number, so a bisection finds it by its offset.
+async function firstShown(href, start) {
+  const reaches = async (number) => (await call(`${href}?first=${number}&limit=1`)).sentences[0]?.start <= start;
+  let [low, high] = [0, PAGE];
+  while (await reaches(high)) [low, high] = [high, 2 * high];
+  while (low && high - low > PAGE / 2) {
+    const middle = (low + high) / 2;
+    if (await reaches(middle)) low = middle;
+    else high = middle;
+  }
+  return low && low - PAGE / 4;
 }
 
 function paragraphs(sentences, source) {
@@ -135,7 +154,7 @@ function paragraphs(sentences, source) {
   let last = null;
   for (const sentence of sentences) {
     const start = sentence.is_heading || !made.length || last.number !== sentence.number || last.is_heading;
-    if (start) made.push(element(sentence.is_heading ? "h3" : "p"));
+    if (start) made.push(element(sentence.is_heading ? "h3" : "p", { dir: "auto" }));
     else made.at(-1).append(" ");
     const own = sentence.start === source.start && sentence.end === source.end;
     made.at(-1).append(element("span", { class: own ? "sentence" : null }, sentence.text));

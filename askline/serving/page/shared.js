@@ -1,11 +1,13 @@
 // Shared by both tabs: requests to the service, DOM elements, number formats.
 
 let key = null; // the API key, kept in memory while the page is open
+let newKey = null; // while the form for a key is open: a promise, for which all refused requests wait
 
 export async function call(path, body) {
   const headers = { Accept: "application/json" };
   if (body) headers["Content-Type"] = "application/json";
-  if (key) headers.Authorization = `Bearer ${key}`;
+  const sent = key;
+  if (sent) headers.Authorization = `Bearer ${sent}`;
   const options = { headers, method: body ? "POST" : "GET", body: body && JSON.stringify(body) };
   let response;
   try {
@@ -14,7 +16,7 @@ export async function call(path, body) {
     throw new Error("The service cannot be reached.");
   }
   if (response.status === 401) {
-    await askForKey();
+    if (sent === key) await (newKey ??= askForKey());
     return call(path, body);
   }
   const content = await response.json().catch(() => ({}));
@@ -25,13 +27,20 @@ export async function call(path, body) {
 function askForKey() {
   const form = document.getElementById("key");
   const field = document.getElementById("key-value");
+  const problem = document.getElementById("key-problem");
+  problem.textContent = key === null ? "" : "This key was not accepted.";
   form.hidden = false;
   field.value = "";
   field.focus();
   return new Promise((resolve) => {
     form.onsubmit = (event) => {
       event.preventDefault();
+      if (/[^\t -\xff]/.test(field.value)) { // a header cannot have it
+        problem.textContent = "This has a character that no key has, such as a curly quotation mark.";
+        return;
+      }
       key = field.value;
+      newKey = null;
       form.hidden = true;
       resolve();
     };
