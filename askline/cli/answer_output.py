@@ -58,6 +58,8 @@ def print_answers(
     answers have been shown before and are left out.
     """
     printer = _Printer(answers, source_paths or {}, context, link if supports_links() else "")
+    if answers.read_as not in ("", answers.question):
+        click.secho(f"Read as: {replace_controls(answers.read_as)}", dim=True, err=True)
     if not answers.answers:
         click.echo("No answer found: no sentence shares a word with the question.")
     elif answers.answered:

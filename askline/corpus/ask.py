@@ -119,7 +119,7 @@ def answers_from(
     for place, (hit, *_) in enumerate(groups):
         phrase = _phrase_of(hit, sentences[hit.index], threshold)
         if place == 0 and ranker is not None and hit.index not in ranked.in_context:
-            phrase = read_phrase(ranker, question, sentences[hit.index])
+            phrase = read_phrase(ranker, ranked.question or question, sentences[hit.index])
         if phrase is not None:
             sentences[hit.index] = replace(sentences[hit.index], phrase=phrase)
     answers = [
@@ -129,7 +129,8 @@ def answers_from(
         )
         for group in groups
     ]
-    return Answers(question, tuple(answers), ranked.stages, time.perf_counter() - start, threshold)
+    seconds, read_as = time.perf_counter() - start, ranked.question or question
+    return Answers(question, tuple(answers), ranked.stages, seconds, threshold, read_as=read_as)
 
 
 def _check_threshold(ranker: Ranker | None, given: float | None) -> None:

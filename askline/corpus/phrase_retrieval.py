@@ -136,6 +136,10 @@ class HybridRetriever:
         """At most `count` sentences before and after, joined by spaces; empty if there is none."""
         return self._words.neighbors(sentence, count)
 
+    def corrected(self, question: str) -> str:
+        """The question with misspelled words corrected."""
+        return self._words.corrected(question)
+
     def passage(self, sentence: RetrievedSentence) -> list[DocumentSentence]:
         """The sentences of the passage of a sentence, in their order."""
         return self._words.passage(sentence)

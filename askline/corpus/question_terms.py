@@ -9,6 +9,7 @@ research/notes/corpus.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -17,8 +18,15 @@ from typing import NamedTuple
 from ..text.words import STOP_WORDS, split_identifiers, split_words
 from .similar_words import SimilarWord, SimilarWords
 
-__all__ = ["QuestionTerms", "RetrievalOptions", "TermIndex", "question_terms"]
+__all__ = [
+    "QuestionTerms",
+    "RetrievalOptions",
+    "TermIndex",
+    "correct_question",
+    "question_terms",
+]
 
+_WORD = re.compile(r"[^\W\d_]+")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _VOWELS = "aeiouy"
 _MIN_SIMILAR_LETTERS = 3
@@ -85,6 +93,8 @@ class QuestionTerms(NamedTuple):
     """
     words: dict[str, float]
     """The words of the question without stop words, corrected, with the weights of their terms."""
+    corrected: dict[str, str]
+    """The nearest term of the index, spelled like the word, for words that it lacks."""
 
 
 def question_terms(
@@ -104,7 +114,8 @@ def question_terms(
     corrected: dict[str, str] = {}
     for word in unknown[:_MAX_CORRECTED_WORDS]:
         if not (options.joined and search.add_split(word, options.joined)) and options.corrected:
-            corrected[word] = search.add_corrections(word, options.corrected) or word
+            nearest = search.add_corrections(word, options.corrected)
+            corrected |= {word: nearest} if nearest else {}
     terms = [stems[word] for word in words]
     if not search.factors or options.stop_words == 1.0:
         search.add_own(terms)
@@ -118,7 +129,35 @@ def question_terms(
         for word, weight in word_weights.items():
             if word.isalpha() and len(word) >= _MIN_SIMILAR_LETTERS:
                 search.add_derived(similar.derived(word), options.derived, weight)
-    return QuestionTerms(own, search.factors, weights, word_weights)
+    return QuestionTerms(own, search.factors, weights, word_weights, corrected)
+
+
+def correct_question(
+    question: str, corrected: Mapping[str, str], index: TermIndex, known: SimilarWords
+) -> str:
+    """
+    The question with its misspelled words corrected, for a ranker: it reads words, not terms.
+
+    `corrected` are those of its terms. A word is replaced if it has no vector, and a form of the
+    nearest term one or two edits away has one. A capital letter inside a question marks a name or
+    an abbreviation, which stays.
+    """
+
+    def correct(found: re.Match[str]) -> str:
+        word, low = found[0], found[0].lower()
+        is_first = not question[: found.start()].strip()
+        is_lower = word.islower() or (is_first and word[1:].islower())
+        if low not in corrected or not is_lower or low in known:
+            return word
+        common, term = _common_edits(low), index.stem(corrected[low])
+        forms = {corrected[low], *_edits(low), *common}
+        spelled = [form for form in forms if form in known and index.stem(form) == term]
+        if not spelled:
+            return word
+        form = min(spelled, key=lambda form: (form not in common, form))
+        return form if word.islower() else form.capitalize()
+
+    return _WORD.sub(correct, question)
 
 
 class _Search:

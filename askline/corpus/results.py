@@ -193,6 +193,8 @@ class Answers:
     """The probability below which a sentence is not an answer; None if not calibrated."""
     missing_shards: tuple[MissingShard, ...] = ()
     """What was not searched, in a sharded corpus that was opened with `allow_partial`."""
+    read_as: str = ""
+    """The question as the ranker read it: with words corrected that the documents do not have."""
 
     @property
     def best(self) -> Answer | None:

@@ -20,15 +20,23 @@ from numpy.typing import NDArray
 
 from ..rankers.requests import check_question
 from ..text.readers.kinds import PlaceUnit
+from ..text.words import split_words
 from .document_store import DocumentReader
 from .passages import MAX_SENTENCE_CHARACTERS, PassageHit, PassageIndex, passage_heading
-from .question_terms import QuestionTerms, RetrievalOptions, TermIndex, question_terms
+from .question_terms import (
+    QuestionTerms,
+    RetrievalOptions,
+    TermIndex,
+    correct_question,
+    question_terms,
+)
 from .results import DocumentSentence, RetrievedSentence
 from .schema import SENTENCE_KINDS, DocumentHeader, SentenceRecord
 from .similar_words import SimilarWords, load_similar_words
 from .text_match import SplitTexts, TextMatches, cosines, load_sentence_vectors, match_texts
 
 __all__ = [
+    "HasCorrections",
     "HasNeighbors",
     "HasPassages",
     "LexicalRetriever",
@@ -102,6 +110,15 @@ class HasPassages(Protocol):
 
         Empty if the sentence has no passage or its document has been removed.
         """
+        ...
+
+
+@runtime_checkable
+class HasCorrections(Protocol):
+    """A retriever that corrects misspelled words by the words of its index."""
+
+    def corrected(self, question: str) -> str:
+        """The question as a ranker should read it; the question itself if nothing is wrong."""
         ...
 
 
@@ -181,10 +198,24 @@ class LexicalRetriever(StoreRetriever):
         with self._store.snapshot():
             return self._best_sentences(question, k)
 
+    def corrected(self, question: str) -> str:
+        """The question with words corrected that neither the index nor the word vectors have."""
+        known = self._similar_words
+        if known is None or all(word in known for word in split_words(question)):
+            return question
+        with self._store.snapshot():
+            corrected = self._terms(question).corrected
+        return correct_question(question, corrected, self._vocabulary, known)
+
+    @property
+    def _vocabulary(self) -> TermIndex:
+        return TermIndex(self._search.stem, self._search.term_weights)
+
+    def _terms(self, question: str) -> QuestionTerms:
+        return question_terms(question, self._vocabulary, self._similar_words, self._options)
+
     def _best_sentences(self, question: str, k: int) -> list[RetrievedSentence]:
-        options = self._options
-        vocabulary = TermIndex(self._search.stem, self._search.term_weights)
-        terms = question_terms(question, vocabulary, self._similar_words, options)
+        options, terms = self._options, self._terms(question)
         first = max(_MIN_PASSAGES, round(k * _PASSAGES_PER_SENTENCE))
         wide = round(k * _WIDE_PASSAGES_PER_SENTENCE) if options.own_match else 0
         hits = self._search.search(terms.factors, max(first, wide), titles=options.titles)

@@ -29,7 +29,7 @@ from ..types import Hit, Passage, Ranking, StageReport
 from .bm25 import Stemmer
 from .passages import HEADING_SEPARATOR, MAX_SENTENCE_CHARACTERS
 from .results import RetrievedSentence
-from .retrieval import HasPassages, Retriever, standard_scores
+from .retrieval import HasCorrections, HasPassages, Retriever, standard_scores
 
 __all__ = [
     "LOG_ODDS_BLEND",
@@ -74,6 +74,8 @@ class RankedSentences(NamedTuple):
     """The position in `stages` of the first stage that read passages."""
     in_context: Sequence[int] = ()
     """The sentences that were read in context, as the ranker got them."""
+    question: str = ""
+    """The question as the ranker read it, with misspelled words corrected; empty without one."""
 
 
 def rank_sentences(
@@ -85,6 +87,8 @@ def rank_sentences(
     seconds = time.perf_counter() - start
     report = StageReport(f"{retriever} % {retrieved}", total, len(sentences), seconds)
     ranker = ranker and _ranker_for_texts(question, sentences, ranker)
+    if ranker is not None and isinstance(retriever, HasCorrections):
+        question = retriever.corrected(question)
     if ranker is None:
         hits = tuple(Hit(at, each.score) for at, each in enumerate(sentences))
         return RankedSentences(sentences, hits, (report,))
@@ -94,7 +98,8 @@ def rank_sentences(
     texts = [each.text for each in add_title_context(question, sentences)]
     ranking = ranker.trace(question, texts)
     hits = _after(1, _blend_scores(ranking, sentences, blend))
-    return RankedSentences(sentences, hits, (report, *ranking.stages), 1, ranker.threshold)
+    stages = (report, *ranking.stages)
+    return RankedSentences(sentences, hits, stages, 1, ranker.threshold, question=question)
 
 
 def _ranker_for_texts(
@@ -253,6 +258,7 @@ class _ContextRanking:
             self._ranker.threshold if threshold is None else threshold,
             context_stage,
             in_context,
+            self._question,
         )
 
     def _read_alone(self) -> list[Hit]:

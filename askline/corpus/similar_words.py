@@ -48,6 +48,10 @@ class SimilarWords:
         self.derived = lru_cache(2**12)(self._derived)
         """Words with the same base and another ending whose vectors are not far, nearest first."""
 
+    def __contains__(self, word: str) -> bool:
+        """Whether a word has a vector."""
+        return word in self._vectors.row_of
+
     def cosines(self, words: Sequence[str], others: Sequence[str]) -> NDArray[np.float32]:
         """
         The cosine of each word with each of `others`, (words, others); 0 where it is below 0.4.

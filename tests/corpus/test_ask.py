@@ -163,6 +163,20 @@ def test_answer_refuses_invalid_arguments(
 
 
 @pytest.mark.slow
+def test_the_ranker_reads_misspelled_words_corrected() -> None:
+    corpus = Corpus.in_memory()
+    report = corpus.add({"a": "The fridge stands in the kitchen.", "b": "The lamp is in the hall."})
+    assert report.added == 2
+    right, wrong = corpus.ask("Where is the fridge?"), corpus.ask("Where is the frige?")
+    assert (wrong.question, wrong.read_as) == ("Where is the frige?", "Where is the fridge?")
+    assert right.best is not None
+    assert wrong.best is not None
+    assert wrong.best.text == right.best.text
+    assert wrong.best.probability == pytest.approx(right.best.probability, abs=0.15)
+    assert right.read_as == right.question
+
+
+@pytest.mark.slow
 def test_the_corpus_knows_the_neighbors(corpus: Corpus) -> None:
     best = corpus.ask("Was its lighthouse lit by 1698?").best
     assert best is not None

@@ -6,7 +6,12 @@ from dataclasses import replace
 import pytest
 
 from askline.corpus.bm25 import Stemmer
-from askline.corpus.question_terms import RetrievalOptions, TermIndex, question_terms
+from askline.corpus.question_terms import (
+    RetrievalOptions,
+    TermIndex,
+    correct_question,
+    question_terms,
+)
 from askline.corpus.similar_words import load_similar_words
 
 PLAIN = RetrievalOptions(stop_words=0.0, titles=0.0, derived=0.0, joined=0.0, corrected=0.0)
@@ -102,3 +107,20 @@ def test_a_known_word_and_a_short_word_are_not_corrected() -> None:
 def test_a_frequent_word_is_likelier_than_a_rare_one() -> None:
     found = _factors("lamq", _index("lamp", "lama", "lame"), replace(PLAIN, corrected=0.8))
     assert max(found, key=lambda each: found[each]) == "lamp"
+
+
+@pytest.mark.parametrize(
+    ("question", "read_as"),
+    [
+        ("minimun age of the hedder", "minimum age of the header"),
+        ("Minimun age?", "Minimum age?"),
+        ("Was it servd at nine?", "Was it serve at nine?"),  # both are forms of the term
+        ("Who was Hedder, of the HEDDER?", "Who was Hedder, of the HEDDER?"),  # names
+        ("What is the nemo of the age?", "What is the nemo of the age?"),  # it has a vector
+        ("the hdr and the kubectl", "the hdr and the kubectl"),  # nothing is near
+    ],
+)
+def test_a_ranker_reads_the_question_without_misspelled_words(question: str, read_as: str) -> None:
+    index, similar = _index("minimum", "header", "served", "demo", "age"), load_similar_words()
+    corrected = question_terms(question, index, similar, RetrievalOptions()).corrected
+    assert correct_question(question, corrected, index, similar) == read_as

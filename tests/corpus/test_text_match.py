@@ -25,6 +25,7 @@ TERMS = QuestionTerms(
     {"film": 1.0, "lamp": 1.0},
     {"film": 2.0, "lamp": 1.0},
     {"film": 2.0, "lamp": 1.0},
+    {},
 )
 
 
