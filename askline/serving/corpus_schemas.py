@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, Tag
 
 from .common_schemas import DeadlineMs, NotEmpty, QuestionText, Schema, Text, as_integer
 
@@ -88,12 +88,17 @@ class NamedText(Schema):
     text: Text
 
 
+_TextOrNamedText = (
+    Annotated[Text, Tag("a string")] | Annotated[NamedText, Tag("an object with 'id' and 'text'")]
+)
+
+
 class AskRequest(Schema):
     """A question about the index, or about the documents in the request."""
 
     question: _QuestionText
     documents: Annotated[
-        Annotated[list[Text | NamedText], NotEmpty] | None,
+        Annotated[list[_TextOrNamedText], NotEmpty] | None,
         Field(description="Texts to answer from; default: the index."),
     ] = None
     split: Annotated[

@@ -190,7 +190,9 @@ class InfinityResponse(Schema):
     created: int
 
 
-ScoreInput = Text | Annotated[list[Text], NotEmpty]
+ScoreInput = (
+    Annotated[Text, Tag("a string")] | Annotated[list[Text], NotEmpty, Tag("a list of strings")]
+)
 _FIELD_PAIRS = (("queries", "documents"), ("text_1", "text_2"), ("data_1", "data_2"))
 _ONE_FIELD_PAIR: JsonDict = {
     "oneOf": [
@@ -207,7 +209,10 @@ _ONE_FIELD_PAIR: JsonDict = {
 }
 """The part of the rule for the pairs that JSON Schema can express."""
 _ScoreQuestionText = Annotated[Text, QUESTION_SCHEMA]
-_ScoreQuestion = _ScoreQuestionText | Annotated[list[_ScoreQuestionText], NotEmpty]
+_ScoreQuestion = (
+    Annotated[_ScoreQuestionText, Tag("a string")]
+    | Annotated[list[_ScoreQuestionText], NotEmpty, Tag("a list of strings")]
+)
 
 
 class ScoreRequest(Schema):
