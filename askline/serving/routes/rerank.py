@@ -14,7 +14,7 @@ import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic.config import JsonDict
 from starlette.requests import Request
 
@@ -28,6 +28,7 @@ from ..common_schemas import (
     Schema,
     Text,
     TextOrDocument,
+    as_integer,
     check_question,
     document_text,
     new_response_id,
@@ -51,7 +52,8 @@ Model = Annotated[
     ),
 ]
 TopN = Annotated[
-    PositiveInteger | None, Field(description="Return the N best results; default: all.")
+    Annotated[int, Field(ge=0), BeforeValidator(as_integer)] | None,
+    Field(description="Return the N best results; default: all. vLLM clients send 0 for all."),
 ]
 
 
@@ -448,7 +450,7 @@ async def _rank(
 
 
 def _top(ranked: RankResult, top_n: int | None) -> list[tuple[int, float]]:
-    return list(zip(ranked.order, ranked.scores, strict=True))[:top_n]
+    return list(zip(ranked.order, ranked.scores, strict=True))[: top_n or None]
 
 
 def _is_from_cohere_client(request: Request, model: str | None) -> bool:
