@@ -284,7 +284,7 @@ class AskStreamLine(Schema):
 class AddRequest(Schema):
     """Documents to add. A document with a known id replaces the old one."""
 
-    documents: Annotated[list[NamedText], Field(min_length=1)]
+    documents: Annotated[list[NamedText], NotEmpty]
 
 
 class AddedDocument(Schema):

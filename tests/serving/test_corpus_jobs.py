@@ -153,6 +153,12 @@ def test_documents_are_added_changed_shown_and_removed(server: Server) -> None:
     assert server.client.get(path).status_code == 404
 
 
+def test_an_empty_list_of_documents_is_refused_as_on_other_routes(server: Server) -> None:
+    response = server.post("/v1/documents", {"documents": []})
+    assert response.status_code == 400
+    assert response.json()["message"] == "documents must have at least one entry, got none."
+
+
 def test_documents_are_listed_page_by_page(server: Server) -> None:
     seen: list[str] = []
     after = ""
