@@ -159,7 +159,10 @@ class ModelSchema(Schema):
     id: str
     threshold: Annotated[
         float | None,
-        Field(description="A probability below it means no answer; null if not calibrated."),
+        Field(
+            description="A probability below it means no answer; null if not calibrated. Answers "
+            "from the index may have another, which is `threshold` in the response of `/v1/ask`."
+        ),
     ]
 
 

@@ -196,8 +196,15 @@ class AnswerSchema(Schema):
     stage: Annotated[int, Field(description="The stage that decided its rank.")]
     phrase: PhraseSchema | None
     source: SourceSchema
-    before: Annotated[str, Field(description="The text before it in its paragraph.")]
-    after: Annotated[str, Field(description="The text after it in its paragraph.")]
+    before: Annotated[
+        str,
+        Field(
+            description="The text before it. For the first answer: up to six sentences of its "
+            "paragraph. For later answers from the index, or if the paragraph has no other "
+            "sentence there: the nearest sentence of its section. Otherwise empty."
+        ),
+    ]
+    after: Annotated[str, Field(description="The text after it, chosen as `before`.")]
     also_at: Annotated[
         list[PlaceSchema],
         Field(default_factory=list, description="Other places of the same sentence."),
