@@ -204,7 +204,7 @@ class Ingestion:
         self._columns = columns
         self._started_files: deque[_StartedEntry] = deque()
         self._started_bytes = 0
-        self._waiting: list[tuple[DocumentRecord, FileReport]] = []
+        self._waiting: dict[str, tuple[DocumentRecord, FileReport]] = {}  # by id
         self._touched: list[UnchangedFile] = []
         self._characters = 0
         self._started = self._flushed = time.monotonic()
@@ -262,6 +262,8 @@ class Ingestion:
             if only:
                 seen.add(name)
             record = text_record(name, text)
+            if name in self._waiting:  # an earlier text with this id, which is not stored yet
+                self.flush()
             stored = self._store.file_state(name)
             current = (record.sha256, record.reader_version)
             if stored is not None and (stored.sha256, stored.reader_version) == current:
@@ -275,7 +277,7 @@ class Ingestion:
 
     def flush(self) -> None:
         """Write the waiting documents, then report them."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting.values(), {}
         touched, self._touched = self._touched, []
         self._characters = 0
         if waiting:
@@ -343,7 +345,7 @@ class Ingestion:
         self._flush_if_due()
 
     def _put(self, record: DocumentRecord, report: FileReport) -> None:
-        self._waiting.append((record, report))
+        self._waiting[record.name] = record, report
         self._characters += record.characters
 
     def _flush_if_due(self) -> None:

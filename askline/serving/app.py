@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 from fastapi import FastAPI
@@ -32,6 +33,14 @@ _DESCRIPTION = (
     "Clients of other rerankers work unchanged."
 )
 _MAX_ERRORS_SHOWN = 5
+_JSON_TYPES: dict[type, str] = {
+    bool: "a boolean",
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+}
 _SECURITY_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -158,9 +167,10 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
     else:
         # On /rerank the path of a field begins with the name of the body's format.
         skip = 2 if request.url.path == "/rerank" else 1
-        lines = [_describe(each, skip) for each in details[:_MAX_ERRORS_SHOWN]]
-        if len(details) > _MAX_ERRORS_SHOWN:
-            lines.append(f"and {len(details) - _MAX_ERRORS_SHOWN:,} more problems.")
+        lines = list(_describe(details, skip))
+        if len(lines) > _MAX_ERRORS_SHOWN:
+            more = f"and {len(lines) - _MAX_ERRORS_SHOWN:,} more problems."
+            lines[_MAX_ERRORS_SHOWN:] = [more]
         service_error = ServiceError(" ".join(lines), status=422)
     return error_response(request.url.path, service_error, body=error.body)
 
@@ -170,12 +180,41 @@ async def _on_unexpected_error(request: Request, error: Exception) -> Response: 
     return error_response(request.url.path, InternalError())
 
 
-def _describe(detail: dict[str, Any], skip: int) -> str:
-    """Return `documents.3: Input should be a valid string.`; the value is not repeated."""
-    location = detail["loc"][skip if detail["loc"][:1] == ("body",) else 0 :]
-    field = ".".join(map(str, location))
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"{field[:200] or 'body'}: {message[:300]}."
+def _describe(details: Sequence[Any], skip: int) -> Iterator[str]:
+    """
+    Yield `documents.3: Input should be a valid string.`; values are not repeated.
+
+    If no choice of a union fits the type of a value, this is one message. If one fits, the errors
+    inside it are shown, and that the others do not fit is left out.
+    """
+    fields: dict[tuple[str | int, ...], list[dict[str, Any]]] = {}
+    for each in details:
+        path = each["loc"][skip if each["loc"][:1] == ("body",) else 0 :]
+        field = tuple(takewhile(lambda part: not _is_choice(part), path))
+        fields.setdefault(field, []).append(each | {"loc": path})
+    for field, errors in fields.items():
+        inner = [each for each in errors if not any(map(_is_choice, each["loc"][-1:]))]
+        for each in inner:
+            message = each["msg"].removeprefix("Value error, ")
+            if each["type"] in ("model_type", "model_attributes_type"):
+                message = f"expected an object, got {_json_type(each['input'])}"
+            yield _line([part for part in each["loc"] if not _is_choice(part)], message)
+        if not inner:
+            expected = " or ".join(each["loc"][-1] for each in errors)
+            yield _line(field, f"expected {expected}, got {_json_type(errors[0]['input'])}")
+
+
+def _line(field: Sequence[str | int], message: str) -> str:
+    return f"{'.'.join(map(str, field))[:200] or 'body'}: {message[:300]}."
+
+
+def _is_choice(part: str | int) -> bool:
+    """Whether a part of a path is the tag of a choice of a union, as no name of a field is."""
+    return isinstance(part, str) and part.startswith(("a ", "an "))
+
+
+def _json_type(value: object) -> str:
+    return "null" if value is None else _JSON_TYPES.get(type(value), "another type")
 
 
 async def _body(request: Request) -> object:

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Tag
 
 __all__ = [
     "QUESTION_SCHEMA",
@@ -103,7 +103,10 @@ class DocumentSchema(Schema):
     ] = None
 
 
-TextOrDocument = Text | DocumentSchema
+# The tags of the choices are what an error says was expected: `expected a string or an object`.
+TextOrDocument = (
+    Annotated[Text, Tag("a string")] | Annotated[DocumentSchema, Tag("an object with 'text'")]
+)
 
 
 def document_text(document: TextOrDocument, fields: Sequence[str] | None = None) -> str:
@@ -156,7 +159,10 @@ class ModelSchema(Schema):
     id: str
     threshold: Annotated[
         float | None,
-        Field(description="A probability below it means no answer; null if not calibrated."),
+        Field(
+            description="A probability below it means no answer; null if not calibrated. Answers "
+            "from the index may have another, which is `threshold` in the response of `/v1/ask`."
+        ),
     ]
 
 

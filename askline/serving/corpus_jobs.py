@@ -118,11 +118,10 @@ def ask_documents(
 ) -> AskResponse:
     """Answer from documents: rank their sentences, or whole documents without `job.split`."""
     start = time.perf_counter()
-    passages = [
-        passage
-        for document in documents
-        for passage in (_sentences(document) if job.split else [_whole(document)])
-    ]
+    split = [_sentences(each) if job.split else [_whole(each)] for each in documents]
+    passages = [passage for own in split for passage in own]
+    # Positions, because two documents may have the same id.
+    documents_of = [position for position, own in enumerate(split) for _ in own]
     recorder = StageRecorder(ranker, Deadline.after(deadline_ms))
     texts = [passage.text for passage in passages]
     hits = recorder.rank(job.question, texts)
@@ -133,7 +132,9 @@ def ask_documents(
             score=hit.score,
             probability=hit.score if hit.stage in calibrated else None,
             stage=hit.stage,
-            context=_paragraph_of_passage(passages, hit.index) if position == 0 else ("", ""),
+            context=_paragraph_of_passage(passages, documents_of, hit.index)
+            if position == 0
+            else ("", ""),
         )
         for position, hit in enumerate(hits[: job.top_k])
     ]
@@ -367,7 +368,9 @@ def _paragraph_of_answer(
     return (before, after) if before or after else None
 
 
-def _paragraph_of_passage(passages: Sequence[_Passage], index: int) -> tuple[str, str]:
+def _paragraph_of_passage(
+    passages: Sequence[_Passage], documents_of: Sequence[int], index: int
+) -> tuple[str, str]:
     """Return the text before and after in the same paragraph of the same document."""
     own = passages[index]
     first = max(0, index - _CONTEXT_SENTENCES)
@@ -375,7 +378,7 @@ def _paragraph_of_passage(passages: Sequence[_Passage], index: int) -> tuple[str
     same = [
         position
         for position in range(first, last)
-        if (passages[position].document, passages[position].number) == (own.document, own.number)
+        if (documents_of[position], passages[position].number) == (documents_of[index], own.number)
         and own.unit == "line"
     ]
     before = " ".join(passages[position].text for position in same if position < index)

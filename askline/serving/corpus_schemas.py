@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, Tag
 
 from .common_schemas import DeadlineMs, NotEmpty, QuestionText, Schema, Text, as_integer
 
@@ -88,12 +88,17 @@ class NamedText(Schema):
     text: Text
 
 
+_TextOrNamedText = (
+    Annotated[Text, Tag("a string")] | Annotated[NamedText, Tag("an object with 'id' and 'text'")]
+)
+
+
 class AskRequest(Schema):
     """A question about the index, or about the documents in the request."""
 
     question: _QuestionText
     documents: Annotated[
-        Annotated[list[Text | NamedText], NotEmpty] | None,
+        Annotated[list[_TextOrNamedText], NotEmpty] | None,
         Field(description="Texts to answer from; default: the index."),
     ] = None
     split: Annotated[
@@ -191,8 +196,15 @@ class AnswerSchema(Schema):
     stage: Annotated[int, Field(description="The stage that decided its rank.")]
     phrase: PhraseSchema | None
     source: SourceSchema
-    before: Annotated[str, Field(description="The text before it in its paragraph.")]
-    after: Annotated[str, Field(description="The text after it in its paragraph.")]
+    before: Annotated[
+        str,
+        Field(
+            description="The text before it. For the first answer: up to six sentences of its "
+            "paragraph. For later answers from the index, or if the paragraph has no other "
+            "sentence there: the nearest sentence of its section. Otherwise empty."
+        ),
+    ]
+    after: Annotated[str, Field(description="The text after it, chosen as `before`.")]
     also_at: Annotated[
         list[PlaceSchema],
         Field(default_factory=list, description="Other places of the same sentence."),
@@ -279,7 +291,7 @@ class AskStreamLine(Schema):
 class AddRequest(Schema):
     """Documents to add. A document with a known id replaces the old one."""
 
-    documents: Annotated[list[NamedText], Field(min_length=1)]
+    documents: Annotated[list[NamedText], NotEmpty]
 
 
 class AddedDocument(Schema):

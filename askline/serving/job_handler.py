@@ -50,23 +50,12 @@ from .messages import (
 
 __all__ = [
     "BUILT_IN_RANKERS",
-    "MAX_SHARED_CANDIDATES",
-    "MAX_SHARED_CHARACTERS",
     "RANKERS_WITH_WEIGHTS",
     "AllowedRankers",
     "JobHandler",
     "TooManyTokensError",
     "count_tokens",
 ]
-
-MAX_SHARED_CANDIDATES = 16
-"""
-Requests with more candidates than this do not share a batch. Lists of up to ten save a tenth to a
-quarter of the time by sharing; lists of twenty fill batches of their own
-(research/results/service_batches.json).
-"""
-MAX_SHARED_CHARACTERS = 20_000
-"""Longer requests do not share a batch either: the other requests would wait for them."""
 
 _PUNCTUATION = re.compile(r"[^\w\s]")
 _ABSOLUTE_PATH = re.compile(r"(?<![\w:/.])(?:/[^\s/:;,'\"()]+){2,}|\b[A-Za-z]:\\[^\s:;,'\"()]+")
@@ -130,11 +119,9 @@ class JobHandler:
     def can_share_batch(self, request: JobRequest) -> bool:
         """Whether a request may be ranked in one batch with others."""
         job = request.job
-        if not isinstance(job, RankJob) or request.deadline is not None:
+        if not isinstance(job, RankJob) or not job.gains_from_batch:
             return False
-        if len(job.candidates) > MAX_SHARED_CANDIDATES:
-            return False
-        if sum(map(len, job.candidates)) > MAX_SHARED_CHARACTERS:
+        if request.deadline is not None:
             return False
         return self._rankers.find_or_default(job.model) is self._rankers.default
 

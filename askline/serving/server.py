@@ -1,11 +1,12 @@
 """
 Start the service and limit its connections: bind the port, start workers and web server, stop them.
 
-uvicorn parses HTTP with h11, which limits the size of the headers. The protocol here adds a time
-for the headers to arrive and a number of connections that wait for a request, per client address
-and in all. When there are more, the one that has waited longest is closed, so a new connection is
-always accepted, and `/health` answers whatever other clients do. A request that has arrived
-completely is not counted here: the queue of jobs limits these.
+uvicorn parses HTTP with h11, which limits the size of incomplete headers. The protocol here limits
+that of complete ones too, and adds a time for the headers to arrive and a number of connections
+that wait for a request, per client address and in all. When there are more, the one that has waited
+longest is closed, so a new connection is always accepted, and `/health` answers whatever other
+clients do. A request that has arrived completely is not counted here: the queue of jobs limits
+these.
 
 A client may close its side of the connection after its request and still read the response. If it
 closes its side when the response has begun, it has left.
@@ -201,11 +202,29 @@ class ConnectionLimiter:
                 del self._waiting[connection.address]
 
 
+class _LimitedConnection(h11.Connection):
+    """h11 limits the size of what is incomplete; this one also limits complete headers."""
+
+    def __init__(self, max_header_bytes: int) -> None:
+        super().__init__(h11.SERVER, max_incomplete_event_size=max_header_bytes)
+        self._max_header_bytes = max_header_bytes
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        if self.their_state is not h11.IDLE:
+            return super().next_event()
+        before = len(self.trailing_data[0])
+        event = super().next_event()
+        if before - len(self.trailing_data[0]) > self._max_header_bytes:
+            raise h11.RemoteProtocolError("The headers are too large", error_status_hint=431)
+        return event
+
+
 class _LimitedProtocol(H11Protocol):
     """One connection."""
 
     def __init__(self, *, limiter: ConnectionLimiter, header_seconds: float, **uvicorn: Any):
         super().__init__(**uvicorn)
+        self.conn = _LimitedConnection(_max_header_bytes(self))
         self.address = ""
         self._limiter = limiter
         self._header_seconds = header_seconds

@@ -215,6 +215,15 @@ def test_texts_are_added_under_ids_and_replaced_by_them(corpus: Corpus) -> None:
     assert (best.document, best.text) == ("b", "Gold is heavy.")
 
 
+def test_the_last_text_of_an_id_wins(corpus: Corpus) -> None:
+    corpus.add_texts({"a": "One."})
+    assert _sums(corpus.add_texts([("a", "Two."), ("a", "One.")])) == (0, 2, 0, 0, 0)
+    assert [each.text for each in corpus.sentences("a") or []] == ["One."]
+    assert _sums(corpus.add_texts([("b", "One."), ("b", "One."), ("b", "Two.")])) == (1, 1, 1, 0, 0)
+    assert [each.text for each in corpus.sentences("b") or []] == ["Two."]
+    assert corpus.status().documents == 2
+
+
 def test_a_stream_of_texts_is_stored_while_it_comes(
     corpus: Corpus, monkeypatch: pytest.MonkeyPatch
 ) -> None:

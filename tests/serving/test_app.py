@@ -107,7 +107,55 @@ def test_errors_on_rerank_name_the_field_of_the_format(server: Server) -> None:
     answer = server.post("/rerank", {"query": "a", "texts": [1]}).json()
     assert answer["error"] == "texts.0: Input should be a valid string."
     answer = server.post("/rerank", []).json()
-    assert answer["error"].startswith("body: Input should be a valid dictionary")
+    assert answer["error"] == "body: expected an object, got a list."
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        (
+            "/v1/rerank",
+            {"query": "a", "documents": ["a", 5]},
+            "documents.1: expected a string or an object with 'text', got an integer.",
+        ),
+        (
+            "/rerank",
+            {"query": "a", "documents": [None, {"text": 5}]},
+            "documents.0: expected a string or an object with 'text', got null. "
+            "documents.1.text: Input should be a valid string.",
+        ),
+        (
+            "/v1/ask",
+            {"question": "a", "documents": [True, {"id": "a"}]},
+            "documents.0: expected a string or an object with 'id' and 'text', got a boolean. "
+            "documents.1.text: Field required.",
+        ),
+        (
+            "/score",
+            {"text_1": {}, "text_2": ["a", 1.5]},
+            "text_1: expected a string or a list of strings, got an object. "
+            "text_2.1: Input should be a valid string.",
+        ),
+        (
+            "/v1/rerank",
+            {"query": "a", "documents": [1] * 7},
+            "and 2 more problems.",
+        ),
+        (
+            "/v1/documents",
+            {"documents": ["a"]},
+            "documents.0: expected an object, got a string.",
+        ),
+    ],
+)
+def test_errors_name_the_field_and_what_it_expects(
+    server: Server, path: str, body: dict[str, Any], message: str
+) -> None:
+    answer = server.post(path, body).json()
+    found = answer["error"]["message"] if "score" in path else answer["message"]
+    assert found.endswith(message)
+    assert "[" not in found
+    assert "Schema" not in found
 
 
 def test_head_requests_of_load_balancers(server: Server) -> None:

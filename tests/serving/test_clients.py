@@ -97,6 +97,13 @@ def test_jina_on_rerank_and_on_v1(server: Server) -> None:
         assert found["usage"]["total_tokens"] == 20  # 16 words, 4 punctuation characters
 
 
+@pytest.mark.parametrize("path", ["/v1/rerank", "/rerank", "/v2/rerank"])
+def test_vllm_clients_get_all_results_for_their_default_top_n(server: Server, path: str) -> None:
+    body = {"query": QUERY, "documents": TEXTS, "top_n": 0}
+    assert len(server.post(path, body).json()["results"]) == len(TEXTS)
+    assert server.post(path, {**body, "top_n": -1}).status_code == 422
+
+
 def test_jina_reads_detail_if_there_are_no_results(server: Server) -> None:
     found = server.post("/v1/rerank", {"query": QUERY, "documents": [1]}).json()
     assert "results" not in found

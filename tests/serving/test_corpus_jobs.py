@@ -103,6 +103,15 @@ def test_documents_in_the_body_are_split_into_sentences(server: Server) -> None:
     assert {candidate["document"] for candidate in found["candidates"]} == {"emma", "1"}
 
 
+def test_text_of_another_document_with_the_same_id_is_no_context(server: Server) -> None:
+    lamp = {"id": "0", "text": "The first lighthouse was lit in 280 BC. It stood on an island."}
+    cats = "Cats sleep all day."  # its id is its position, 0
+    for documents in ([cats, lamp], [{"id": "0", "text": cats}, lamp]):
+        best = _ask(server, "When was the first lighthouse lit?", documents=documents)["answers"][0]
+        assert best["source"]["document"] == "0"
+        assert (best["before"], best["after"]) == ("", "It stood on an island.")
+
+
 def test_documents_in_the_body_can_be_ranked_whole(server: Server) -> None:
     found = _ask(server, "Who wrote Emma?", documents=TEXTS, split=False, ranker="bm25")
     assert [answer["source"]["document"] for answer in found["answers"]] == ["2", "0", "1"]
@@ -142,6 +151,12 @@ def test_documents_are_added_changed_shown_and_removed(server: Server) -> None:
     assert server.client.delete(path).json() == {"id": name, "removed": True}
     assert server.client.delete(path).status_code == 404
     assert server.client.get(path).status_code == 404
+
+
+def test_an_empty_list_of_documents_is_refused_as_on_other_routes(server: Server) -> None:
+    response = server.post("/v1/documents", {"documents": []})
+    assert response.status_code == 400
+    assert response.json()["message"] == "documents must have at least one entry, got none."
 
 
 def test_documents_are_listed_page_by_page(server: Server) -> None:

@@ -13,13 +13,13 @@ from askline.errors import SpecError
 from askline.rankers.base import Cut, Pipeline
 from askline.serving.corpus_schemas import AskResponse
 from askline.serving.job_handler import (
-    MAX_SHARED_CANDIDATES,
-    MAX_SHARED_CHARACTERS,
     AllowedRankers,
     JobHandler,
     count_tokens,
 )
 from askline.serving.messages import (
+    MAX_SHARED_CANDIDATES,
+    MAX_SHARED_CHARACTERS,
     AnyJob,
     AskJob,
     JobFailure,

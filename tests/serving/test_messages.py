@@ -112,3 +112,26 @@ def test_an_incomplete_message_is_the_end_of_the_stream() -> None:
 )
 def test_failures_describe_the_error(error: Exception, expected: JobFailure) -> None:
     assert JobFailure.from_error(error) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (None, True),
+        ("cosinet % 20 >> cascade", True),
+        ("rerank-v3.5", True),
+        ("BAAI/bge-reranker-v2-m3", True),
+        ("wo", False),
+        ("./tuned", False),
+        ("bm25%9>>cascade", False),
+    ],
+)
+def test_a_model_that_may_name_another_ranker_shares_no_batch(
+    model: str | None, expected: bool
+) -> None:
+    specs = ["cosinet % 20 >> cascade", "./tuned"]
+    models = [ModelSchema(id=spec, threshold=None) for spec in specs]
+    ready = WorkerReady(models, ["bm25", "cascade", "wo"], 8)
+    assert ready.can_share_batch(RankJob("a", ["b"], model)) is expected
+    assert not ready.can_share_batch(ListJob("", 1))
+    assert not WorkerReady(models, [], 1).can_share_batch(RankJob("a", ["b"], model))

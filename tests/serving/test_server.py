@@ -198,10 +198,20 @@ def test_headers_have_a_maximum_size(start: Start) -> None:
     line = start(Limits(header_bytes=10_000)).connect(HALF_A_REQUEST)
     with pytest.raises((ConnectionResetError, BrokenPipeError)):
         line.sendall(b"a" * 200_000_000)
-    line = start(Limits(header_bytes=10_000)).connect(HALF_A_REQUEST + b"a" * 11_000)
-    head, _, body = _read(line).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 431 ")
-    assert "at most 10,000 bytes" in json.loads(body)["message"]
+    for end in (b"", b"\r\n\r\n"):
+        line = start(Limits(header_bytes=10_000)).connect(HALF_A_REQUEST + b"a" * 11_000 + end)
+        head, _, body = _read(line).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 431 ")
+        assert "at most 10,000 bytes" in json.loads(body)["message"]
+
+
+def test_a_body_is_no_part_of_the_size_of_the_headers(start: Start) -> None:
+    post = b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 11000\r\nX-Name: "
+    request = post + b"a" * 9_000 + b"\r\n\r\n" + b"a" * 11_000
+    line = start(Limits(header_bytes=10_000)).connect(request)
+    assert _answer(line).startswith(b"HTTP/1.1 200 ")
+    line.sendall(request)
+    assert _answer(line).startswith(b"HTTP/1.1 200 ")
 
 
 def test_what_is_not_http_is_refused(start: Start) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from askline.serving.job_handler import MAX_SHARED_CANDIDATES
+from askline.serving.messages import MAX_SHARED_CANDIDATES
 
 from .conftest import TEXTS
 from .server_process import Server, eventually
@@ -62,7 +62,7 @@ def test_a_full_queue_gives_429_and_nothing_else_fails(
     ]
     codes = [answer.status_code for answer in answers]
     assert set(codes) == {200, 429}
-    assert codes.count(200) >= 4  # one running, one held by the worker, two in the queue
+    assert codes.count(200) >= 3  # one running, two in the queue
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert int(refused.headers["retry-after"]) >= 1
     assert refused.json()["message"].startswith("The queue is full: 2 requests are waiting.")
@@ -71,8 +71,8 @@ def test_a_full_queue_gives_429_and_nothing_else_fails(
 
 def test_tei_clients_get_overloaded(slow_server: Server, threads: ThreadPoolExecutor) -> None:
     _wait_until_idle(slow_server)
-    busy = [threads.submit(_post, slow_server, 1_000) for _ in range(4)]
-    _wait_for_jobs(slow_server, running=2, queued=2)
+    busy = [threads.submit(_post, slow_server, 1_000) for _ in range(3)]
+    _wait_for_jobs(slow_server, running=1, queued=2)
     body = {"query": "a", "texts": TEXTS}
     refused = httpx.post(f"{slow_server.base}/rerank", json=body, timeout=30)
     assert refused.status_code == 429
@@ -85,8 +85,8 @@ def test_health_answers_at_once_under_load(
     slow_server: Server, threads: ThreadPoolExecutor
 ) -> None:
     _wait_until_idle(slow_server)
-    busy = [threads.submit(_post, slow_server, 1_000) for _ in range(4)]
-    _wait_for_jobs(slow_server, running=2, queued=2)
+    busy = [threads.submit(_post, slow_server, 1_000) for _ in range(3)]
+    _wait_for_jobs(slow_server, running=1, queued=2)
     waits = []
     while not any(each.done() for each in busy):
         start = time.perf_counter()
@@ -153,7 +153,7 @@ def test_a_job_is_cancelled_when_the_client_disconnects(slow_server: Server) -> 
     before = slow_server.metric("askline_cancelled_jobs_total")
     start = time.perf_counter()
     lines = [_send(slow_server, "Emma 20000") for _ in range(3)]
-    _wait_for_jobs(slow_server, running=2, queued=1)
+    _wait_for_jobs(slow_server, running=1, queued=2)
     for line in lines:
         line.close()
     for _ in eventually():
@@ -273,6 +273,34 @@ def test_a_job_that_kills_workers_is_given_up(plugins: Path, tmp_path: Path) -> 
         assert server.metric("askline_worker_restarts_total") == 3
 
 
+@pytest.mark.parametrize("options", [{}, {"deadline_ms": 1_500}], ids=["no time", "time"])
+def test_short_requests_do_not_wait_for_a_slow_one_while_a_worker_is_idle(
+    plugins: Path, threads: ThreadPoolExecutor, options: dict[str, Any]
+) -> None:
+    with Server("--model", "batching", "--workers", "2", plugins=plugins) as server:
+        for _ in eventually():
+            if server.metric("askline_workers") == 2:
+                break
+        pairs = {"text_1": "Emma 3000", "text_2": TEXTS}
+        slow = threads.submit(server.post, "/score", pairs)
+        _wait_for_jobs(server, running=1)
+        short = [threads.submit(_post, server, 0, **options) for _ in range(10)]
+        assert [each.result().status_code for each in short] == [200] * 10
+        assert not slow.done()
+        assert slow.result().status_code == 200
+
+
+def test_all_requests_that_wait_for_a_slow_one_count_as_waiting(
+    plugins: Path, threads: ThreadPoolExecutor
+) -> None:
+    options = ("--model", "batching", "--workers", "1", "--queue", "4")
+    with Server(*options, plugins=plugins) as server:
+        url = f"{server.base}/score"
+        pairs = {"text_1": "Emma 500", "text_2": TEXTS}
+        answers = threads.map(lambda _: httpx.post(url, json=pairs, timeout=30), range(12))
+        assert sorted(each.status_code for each in answers) == [200] * 5 + [429] * 7
+
+
 def test_concurrent_requests_share_a_batch(plugins: Path, threads: ThreadPoolExecutor) -> None:
     with Server("--model", "batching", "--workers", "1", plugins=plugins) as server:
         body = {"query": "Who wrote Emma?", "documents": TEXTS}
@@ -343,7 +371,7 @@ def test_shutdown_finishes_running_requests(plugins: Path, threads: ThreadPoolEx
         running: list[Future[httpx.Response]] = [
             threads.submit(_post, server, 1_000) for _ in range(3)
         ]
-        _wait_for_jobs(server, running=2, queued=1)
+        _wait_for_jobs(server, running=1, queued=2)
         workers = server.workers()
         assert server.stop() == 0
         assert [each.result().status_code for each in running] == [200] * 3
@@ -373,7 +401,7 @@ def test_shutdown_answers_the_requests_that_it_has_no_time_for(
         cohere = [threads.submit(_post, server, 20_000) for _ in range(4)]
         body = {"query": "Emma 20000", "texts": TEXTS}
         tei = threads.submit(httpx.post, f"{server.base}/rerank", json=body, timeout=30)
-        _wait_for_jobs(server, running=2, queued=3)
+        _wait_for_jobs(server, running=1, queued=4)
         start = time.perf_counter()
         assert server.stop() == 0
         assert time.perf_counter() - start < 10

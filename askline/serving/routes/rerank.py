@@ -14,7 +14,7 @@ import time
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 from pydantic.config import JsonDict
 from starlette.requests import Request
 
@@ -28,6 +28,7 @@ from ..common_schemas import (
     Schema,
     Text,
     TextOrDocument,
+    as_integer,
     check_question,
     document_text,
     new_response_id,
@@ -51,7 +52,8 @@ Model = Annotated[
     ),
 ]
 TopN = Annotated[
-    PositiveInteger | None, Field(description="Return the N best results; default: all.")
+    Annotated[int, Field(ge=0), BeforeValidator(as_integer)] | None,
+    Field(description="Return the N best results; default: all. vLLM clients send 0 for all."),
 ]
 
 
@@ -190,7 +192,9 @@ class InfinityResponse(Schema):
     created: int
 
 
-ScoreInput = Text | Annotated[list[Text], NotEmpty]
+ScoreInput = (
+    Annotated[Text, Tag("a string")] | Annotated[list[Text], NotEmpty, Tag("a list of strings")]
+)
 _FIELD_PAIRS = (("queries", "documents"), ("text_1", "text_2"), ("data_1", "data_2"))
 _ONE_FIELD_PAIR: JsonDict = {
     "oneOf": [
@@ -207,7 +211,10 @@ _ONE_FIELD_PAIR: JsonDict = {
 }
 """The part of the rule for the pairs that JSON Schema can express."""
 _ScoreQuestionText = Annotated[Text, QUESTION_SCHEMA]
-_ScoreQuestion = _ScoreQuestionText | Annotated[list[_ScoreQuestionText], NotEmpty]
+_ScoreQuestion = (
+    Annotated[_ScoreQuestionText, Tag("a string")]
+    | Annotated[list[_ScoreQuestionText], NotEmpty, Tag("a list of strings")]
+)
 
 
 class ScoreRequest(Schema):
@@ -443,7 +450,7 @@ async def _rank(
 
 
 def _top(ranked: RankResult, top_n: int | None) -> list[tuple[int, float]]:
-    return list(zip(ranked.order, ranked.scores, strict=True))[:top_n]
+    return list(zip(ranked.order, ranked.scores, strict=True))[: top_n or None]
 
 
 def _is_from_cohere_client(request: Request, model: str | None) -> bool:
