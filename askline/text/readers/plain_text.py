@@ -73,6 +73,7 @@ _RECORD_STARTS = frozenset("0123456789[(§ ")
 _LIST_LINE = re.compile(r"(?:[-*+•‣▪◦●○■□➢–—]|\(?(?:\d{1,3}|[a-zA-Z])[.)])\s|[|+]")
 _LIST_SHARE = 0.6  # of the lines of a paragraph, or of its line breaks
 _NARROW_LINE, _WIDE_LINE = 45, 200  # text is not wrapped to fewer characters or more
+_SENTENCE_ENDS = (".", "!", "?", ":", ";", "…", "»", "”", '"', ")")
 _FEW_WORDS = 4  # per line, in lists of names
 _FULL_LINE = 0.9  # of the longest line of a paragraph; wrapped lines are about as long
 _TABLE = re.compile(
@@ -276,20 +277,21 @@ def _line_ends(texts: Sequence[str]) -> Iterator[int]:
     short = len(fits) > 1 and sum(fits) >= _LIST_SHARE * len(fits)
     lowercase = sum(text[0].islower() for text in texts) > len(texts) / 2
     terse = not lowercase and sum(len(text.split()) for text in texts) <= _FEW_WORDS * len(texts)
-    is_wrapped = width <= _WIDE_LINE and not (width < _NARROW_LINE and (short or terse))
+    is_narrow = width < _NARROW_LINE
+    is_wrapped = width <= _WIDE_LINE and not (is_narrow and (short or terse))
     for at, (above, below) in enumerate(pairwise(texts)):
         kind = kinds[at + 1]
         is_title = at == 0 and fits[0] and len(above) <= _TITLE_SHARE * width
+        is_end = not above.endswith((",", "-", "–", "(")) and (
+            width <= _WIDE_LINE or len(above) <= _NARROW_LINE or above.endswith(_SENTENCE_ENDS)
+        )
+        is_start = lowercase or below[0].isupper() or (is_narrow and not below[0].islower())
         if (
             kind in ("section", "task")
             or (kind == "name" and named)
             or (kind == "date" and dated)
             or columns
-            or (
-                (not is_wrapped or (fits[at] and (short or is_title)))
-                and (lowercase or not below[0].islower())
-                and not above.endswith((",", "-", "–", "("))
-            )
+            or (is_start and is_end and (not is_wrapped or (fits[at] and (short or is_title))))
         ):
             yield at + 1
 

@@ -749,6 +749,10 @@ def test_lines_of_plain_text_that_were_not_wrapped_are_sentences(
         "This is a note that I typed by hand and it has lines\nof quite different lengths because "
         "I press\nenter whenever I feel like it, so the text\nis ragged",
         "The service starts with the system,\nunless it is disabled in the settings",
+        "The oxygen of the air, which most of the animals that live on land breathe all day, is O\n"
+        "2, and its other form, which is rare and smells, is called ozone and has the formula O\n"
+        "3, while the gas that plants take out of the air and animals give back to it is CO\n2 in "
+        "all of the books that were read for this page, and in those that were not read, too",
         "The rule is simple: what was\nopened must be closed, and then:\nlight the lamp",
     ],
 )
